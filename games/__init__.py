@@ -1,0 +1,1 @@
+"""The games that ship with plyzero: rules only, one file per game."""

@@ -1,0 +1,7 @@
+"""plyzero: an AlphaZero toolkit for your own two-player game."""
+
+from plyzero.compiled import CompiledGame, kernel
+from plyzero.game import Game, IllegalActionError, Outcome
+from plyzero.symmetry import Symmetry
+
+__all__ = ["CompiledGame", "Game", "IllegalActionError", "Outcome", "Symmetry", "kernel"]

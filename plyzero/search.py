@@ -1,0 +1,264 @@
+"""Search many positions at once: the slots, and what a finished search says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero import tree
+from plyzero.compiled import DRAW as DRAWN
+from plyzero.compiled import ONGOING, CompiledGame, Rules
+from plyzero.evaluate import Evaluate, Leaves
+from plyzero.game import Game
+from plyzero.policy import policy_target
+from plyzero.settings import SearchSettings
+from plyzero.simulate import SETTINGS, advance_all, completed, receive_all
+from plyzero.tree import DONE, EDGE, EVALUATION, FULL, IDLE, NODE, NOTHING, PUCT, READ, RULES, SLOT, UNPROVEN
+
+KINDS = {"puct": tree.PUCT, "gumbel": tree.GUMBEL}
+
+
+def search(
+    positions: Sequence[Game],
+    evaluate: Evaluate,
+    *,
+    simulations: int,
+    settings: SearchSettings | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[Root]:
+    """Search every position, none of them finished, and return what was found, in the same order.
+
+    With `rng` the roots are noisy, as in self-play; without it the result depends on nothing but the arguments.
+    """
+    settings = settings or SearchSettings()
+    if simulations == 0:
+        settings = settings.model_copy(update={"kind": "puct"})  # what the raw network says needs no schedule
+    slots = SearchSlots(positions[0], settings, slots=len(positions), simulations=simulations)
+    for slot, position in enumerate(positions):
+        slots.begin(slot, position, simulations=simulations, rng=rng)
+    found: dict[int, Root] = {}
+    while len(found) < len(positions):
+        for slot in slots.run(evaluate):
+            found[slot] = slots.root(slot)
+            slots.idle(slot)
+    return [found[slot] for slot in range(len(positions))]
+
+
+@dataclass(frozen=True)
+class Root:
+    """What a search found at its root, n = number of legal actions. Values are for the player to move, +1 = wins.
+
+    actions:       `[n]` int32, the legal actions, ascending.
+    visits:        `[n]` int32, simulations that went through each.
+    prior:         `[n]` float32, the network's probabilities, without noise.
+    q:             `[n]` float32, mean value of each, exact where proven; NaN where never visited.
+    value, draw:   the root's mean value and probability of a draw; the proven ones where proven.
+    network_value, network_draw: what the network alone said.
+    proven:        WIN, DRAW, LOSS or UNPROVEN of plyzero.tree.
+    kind:          PUCT or GUMBEL.
+    simulations:   made; fewer than asked for once the root is proven.
+    """
+
+    actions: NDArray[np.int32]
+    visits: NDArray[np.int32]
+    prior: NDArray[np.float32]
+    q: NDArray[np.float32]
+    value: float
+    draw: float
+    network_value: float
+    network_draw: float
+    proven: int
+    kind: int
+    simulations: int
+    settings: SearchSettings
+
+    @property
+    def policy(self) -> NDArray[np.float64]:
+        """The improved policy, `[n]`: what self-play samples from and the network learns; see plyzero.policy."""
+        return policy_target(self.kind, self.visits, self.prior, self.q, self.network_value, self.proven, self.settings)
+
+    def best_action(self) -> int:
+        """Return the action to play for strength: of the most visited that the policy allows, its favourite."""
+        policy = self.policy
+        visits = np.where(policy > 0, self.visits, -1)
+        return int(self.actions[np.argmax(np.where(visits == visits.max(), policy, -1))])
+
+
+class SearchSlots:
+    """B searches side by side, each with its own position, budget and kind; one network batch serves them all."""
+
+    def __init__(self, start: Game, settings: SearchSettings, *, slots: int, simulations: int) -> None:
+        """Make room for `slots` searches of at most `simulations` each, of the game that `start` belongs to."""
+        self._start = start
+        self._settings = settings
+        self._numbers = _settings_record(settings)
+        self._rules, self._compiled, state_size, self._to_play_offset = _rules_of(start)
+        nodes, actions = simulations + 1, start.num_actions
+        self._slots = np.zeros(slots, SLOT)
+        self._nodes = np.zeros((slots, nodes), NODE)
+        self._edges = np.zeros((slots, actions + min(actions, 32) * nodes), EDGE)
+        self._states = np.zeros((slots, nodes, state_size), np.uint8)
+        self._masks = np.zeros((slots, actions), np.bool_)
+        self._observations = np.zeros((slots, *start.observation_shape), np.float32)
+        self._noise = np.zeros((slots, actions), np.float32)
+        self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
+
+    def begin(
+        self,
+        slot: int,
+        position: Game,
+        *,
+        simulations: int,
+        kind: str | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        """Start to search `position`, which must not be finished.
+
+        `kind` overrides the settings'; `rng` adds the noise of self-play.
+        """
+        if not 0 <= simulations < self._nodes.shape[1]:
+            raise ValueError(f"expected at most {self._nodes.shape[1] - 1} simulations, got {simulations}")
+        record = self._slots[slot]
+        record["kind"] = KINDS[kind or self._settings.kind]
+        record["budget"], record["simulations"], record["nodes"], record["edges"] = simulations, 0, 0, 0
+        record["leaf"], record["leaf_edge"], record["leaf_parent"] = 0, NOTHING, NOTHING
+        record["noisy"] = rng is not None
+        record["phase"] = RULES
+        if isinstance(position, CompiledGame):
+            self._states[slot, 0] = position.state
+        else:
+            self._positions[slot] = {0: position}
+        if rng is not None:
+            self._noise[slot] = self._draw_noise(record["kind"], position, rng)
+
+    def _draw_noise(self, kind: int, position: Game, rng: np.random.Generator) -> NDArray[Any]:
+        if kind == PUCT:
+            alpha = self._settings.noise_alpha or min(1.0, 10 / len(position.legal_actions()))
+            return rng.gamma(alpha, size=self._noise.shape[1]) + 1e-20
+        return rng.gumbel(size=self._noise.shape[1])
+
+    def idle(self, slot: int) -> None:
+        """Leave the slot out of what follows until it is begun again."""
+        self._slots[slot]["phase"] = IDLE
+
+    def run(self, evaluate: Evaluate) -> list[int]:
+        """Move all searches on until at least one is done; return the slots that are, or [] if all are idle.
+
+        A slot that is done stays so, and is returned again, until `begin` or `idle`.
+        """
+        while True:
+            self._advance()
+            phase = self._slots["phase"]
+            done = np.flatnonzero(phase == DONE)
+            waiting = np.flatnonzero(phase == EVALUATION)
+            if len(done) or not len(waiting):
+                return done.tolist()
+            logits, wdl = evaluate(self._leaves(waiting))
+            receive_all(
+                *(self._slots, self._nodes, self._edges, self._noise, self._numbers),
+                *(waiting, np.asarray(logits, np.float32), np.asarray(wdl, np.float32)),
+            )
+
+    def root(self, slot: int) -> Root:
+        """Return what the search in `slot` has found so far."""
+        record, node = self._slots[slot], self._nodes[slot, 0]
+        edges = self._edges[slot, node["first_edge"] : node["first_edge"] + node["num_edges"]]
+        proven = int(node["proven"])
+        visits = max(1, int(node["visits"]))
+        return Root(
+            actions=edges["action"].copy(),
+            visits=edges["visits"].copy(),
+            prior=np.exp(edges["logit"]),
+            q=completed(edges).astype(np.float32),
+            value=float(node["value_sum"]) / visits if proven == UNPROVEN else float(proven),
+            draw=float(node["draw_sum"]) / visits if proven == UNPROVEN else float(proven == tree.DRAW),
+            network_value=float(node["network_value"]),
+            network_draw=float(node["network_draw"]),
+            proven=proven,
+            kind=int(record["kind"]),
+            simulations=int(record["simulations"]),
+            settings=self._settings,
+        )
+
+    def _advance(self) -> None:
+        while True:
+            advance_all(
+                *(self._slots, self._nodes, self._edges, self._states, self._masks, self._observations, self._noise),
+                *(self._numbers, self._compiled, *self._rules, self._to_play_offset),
+            )
+            phase = self._slots["phase"]
+            asking = np.flatnonzero(phase == RULES)
+            full = (phase == FULL).any()
+            if full:
+                self._edges = np.concatenate([self._edges, np.zeros_like(self._edges)], axis=1)
+            for slot in asking.tolist():
+                self._read_plain_position(slot)
+            if not full and not len(asking):
+                return
+
+    def _read_plain_position(self, slot: int) -> None:
+        record, positions = self._slots[slot], self._positions[slot]
+        if record["leaf_edge"] == NOTHING:
+            position = positions[0]
+        else:
+            action = int(self._edges[slot, record["leaf_edge"]]["action"])
+            position = positions[int(record["leaf_parent"])].play_unchecked(action)
+        outcome = position.outcome()
+        if outcome is None:
+            record["outcome"] = ONGOING
+            record["to_play"] = position.to_play
+            self._masks[slot] = False
+            self._masks[slot, list(position.legal_actions())] = True
+            self._observations[slot] = position.observe()
+            positions[int(record["leaf"])] = position
+        else:
+            record["outcome"] = DRAWN if outcome.winner is None else outcome.winner
+        record["phase"] = READ
+
+    def _leaves(self, waiting: NDArray[np.intp]) -> Leaves:
+        return Leaves(self._observations[waiting], lambda: self._leaf_positions(waiting))
+
+    def _leaf_positions(self, waiting: NDArray[np.intp]) -> list[Game]:
+        leaves = self._slots["leaf"][waiting]
+        if isinstance(self._start, CompiledGame):
+            start = self._start
+            return [start.with_state(self._states[slot, leaf]) for slot, leaf in zip(waiting, leaves, strict=True)]
+        return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
+
+
+def _settings_record(settings: SearchSettings) -> Any:
+    record = np.zeros(1, SETTINGS)
+    for name in SETTINGS.names or ():
+        record[name] = getattr(settings, name)
+    return record[0]
+
+
+def _rules_of(start: Game) -> tuple[Rules, bool, int, int]:
+    """Return rules, whether they are compiled, bytes of a state, and where in them `to_play` is."""
+    if isinstance(start, CompiledGame):
+        offset = (start.State.fields or {})["to_play"][1]
+        return start.rules, True, start.State.itemsize, int(offset)
+    return _NoRules().rules, False, 1, 0
+
+
+class _NoRules(CompiledGame):
+    """Fills the place of the compiled rules when a game is plain Python; never called."""
+
+    State = np.dtype([("to_play", "i1")])
+    num_actions, observation_shape, max_plies = 1, (1, 1, 1), 0
+
+    def play(s: Any, action: int) -> None:  # type: ignore[override]
+        s["to_play"] = 0
+
+    def outcome(s: Any) -> int:  # type: ignore[override]
+        return 0
+
+    def legal(s: Any, mask: Any) -> None:
+        mask[0] = False
+
+    def observe(s: Any, planes: Any) -> None:  # type: ignore[override]
+        planes[0, 0, 0] = 0

@@ -1,0 +1,346 @@
+"""The search itself, compiled: PUCT (Silver et al., 2018) and Gumbel (Danihelka et al., 2022) over one slot's tree.
+
+A slot runs on, through terminal positions and proven moves, until it needs the network, or the rules of a game that
+is plain Python. Slots share nothing: what happens in one does not depend on the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from plyzero import compiled
+from plyzero.gumbel import considered_visits, improved_policy, transformed_q
+from plyzero.tree import (
+    DONE,
+    DRAW,
+    EDGE,
+    EVALUATION,
+    FULL,
+    LOSS,
+    NODE,
+    NOTHING,
+    PUCT,
+    READ,
+    RULES,
+    SELECTING,
+    SLOT,
+    UNPROVEN,
+    WIN,
+)
+
+Records = NDArray[np.void]
+ONGOING, DRAWN = compiled.ONGOING, compiled.DRAW
+
+SETTINGS = np.dtype(
+    [
+        ("c_puct", "f8"),
+        ("fpu_reduction", "f8"),
+        ("noise_fraction", "f8"),
+        ("c_visit", "f8"),
+        ("c_scale", "f8"),
+        ("considered_actions", "i8"),
+    ],
+    align=True,
+)
+"""The numbers of plyzero.settings.SearchSettings that compiled code reads."""
+
+
+def advance_all(
+    slots: Records,
+    nodes: Records,
+    edges: Records,
+    states: NDArray[np.uint8],
+    masks: NDArray[np.bool_],
+    observations: NDArray[np.float32],
+    noise: NDArray[np.float32],
+    settings: Any,
+    compiled_rules: bool,
+    play: Callable[..., None],
+    outcome: Callable[..., int],
+    legal: Callable[..., None],
+    observe: Callable[..., None],
+    to_play_offset: int,
+) -> None:
+    """Move every slot on until it waits for an evaluation, for rules, for room, or is done."""
+    for b in range(len(slots)):
+        slot = slots[b]
+        while True:
+            if slot["phase"] == SELECTING:
+                select_leaf(slot, nodes[b], edges[b], noise[b], settings)
+            elif slot["phase"] == RULES and compiled_rules:
+                state = states[b, slot["leaf"]]
+                if slot["leaf_edge"] != NOTHING:
+                    state[:] = states[b, slot["leaf_parent"]]
+                    play(state, edges[b, slot["leaf_edge"]]["action"])
+                slot["outcome"] = outcome(state)
+                slot["to_play"] = state[to_play_offset]
+                if slot["outcome"] == ONGOING:
+                    masks[b] = False
+                    legal(state, masks[b])
+                    observations[b] = 0
+                    observe(state, observations[b])
+                slot["phase"] = READ
+            elif slot["phase"] in (READ, FULL):
+                if slot["edges"] + len(masks[b]) > len(edges[b]):
+                    slot["phase"] = FULL
+                    break
+                add_leaf(slot, nodes[b], edges[b], masks[b])
+            else:
+                break
+
+
+@numba.njit(cache=True)
+def select_leaf(slot: Any, nodes: Records, edges: Records, noise: NDArray[np.float32], settings: Any) -> None:
+    """Walk from the root to an action not yet tried and ask for its position; back up at once what is proven."""
+    if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != UNPROVEN:
+        slot["phase"] = DONE
+        return
+    n = 0
+    while True:
+        if slot["kind"] == PUCT:
+            e = select_puct(nodes[n], edges, settings, n == 0)
+        elif n == 0:
+            e = select_gumbel_root(slot, nodes[0], edges, noise, settings)
+        else:
+            e = select_gumbel(nodes[n], edges, settings)
+        if edges[e]["proven"] != UNPROVEN:
+            backup(nodes, edges, n, e, edges[e]["proven"], 1.0 if edges[e]["proven"] == DRAW else 0.0)
+            slot["simulations"] += 1
+            return
+        if edges[e]["child"] == NOTHING:
+            slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
+            slot["phase"] = RULES
+            return
+        n = edges[e]["child"]
+
+
+@numba.njit(cache=True)
+def add_leaf(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_]) -> None:
+    """Hang the position just read into the tree: a finished one is a proven edge, another one a node to evaluate."""
+    if slot["outcome"] != ONGOING:
+        mover = nodes[slot["leaf_parent"]]["to_play"]
+        value = DRAW
+        if slot["outcome"] != DRAWN:
+            value = WIN if slot["outcome"] == mover else LOSS
+        edges[slot["leaf_edge"]]["proven"] = value
+        backup(nodes, edges, slot["leaf_parent"], slot["leaf_edge"], value, 1.0 if value == DRAW else 0.0)
+        prove(nodes, edges, slot["leaf_parent"])
+        slot["simulations"] += 1
+        slot["phase"] = SELECTING
+        return
+    node = nodes[slot["leaf"]]
+    node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
+    node["to_play"], node["proven"] = slot["to_play"], UNPROVEN
+    node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
+    node["first_edge"] = slot["edges"]
+    for action in range(len(mask)):
+        if mask[action]:
+            edge = edges[slot["edges"]]
+            edge["action"], edge["child"], edge["proven"] = action, NOTHING, UNPROVEN
+            edge["visits"], edge["value_sum"] = 0, 0.0
+            slot["edges"] += 1
+    node["num_edges"] = slot["edges"] - node["first_edge"]
+    if slot["leaf_edge"] != NOTHING:
+        edges[slot["leaf_edge"]]["child"] = slot["leaf"]
+    slot["nodes"] += 1
+    slot["phase"] = EVALUATION
+
+
+@numba.njit(cache=True)
+def receive_all(
+    slots: Records,
+    nodes: Records,
+    edges: Records,
+    noise: NDArray[np.float32],
+    settings: Any,
+    waiting: NDArray[np.intp],
+    logits: NDArray[np.float32],
+    wdl: NDArray[np.float32],
+) -> None:
+    """Give each slot in `waiting` its row of `logits` `[n, A]` and of `wdl` `[n, 3]`, and back the values up."""
+    for i in range(len(waiting)):
+        b = waiting[i]
+        slot = slots[b]
+        node = nodes[b, slot["leaf"]]
+        low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
+        set_priors(edges[b, low:high], logits[i])
+        if slot["leaf_edge"] == NOTHING and slot["noisy"] and slot["kind"] == PUCT:
+            mix_noise(edges[b, low:high], noise[b], settings["noise_fraction"])
+        value, draw = wdl[i, 0] - wdl[i, 2], wdl[i, 1]
+        node["network_value"], node["network_draw"] = value, draw
+        node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
+        if slot["leaf_edge"] != NOTHING:
+            mover = nodes[b, slot["leaf_parent"]]["to_play"]
+            seen_above = value if node["to_play"] == mover else -value
+            backup(nodes[b], edges[b], slot["leaf_parent"], slot["leaf_edge"], seen_above, draw)
+            slot["simulations"] += 1
+        slot["phase"] = SELECTING
+
+
+@numba.njit(cache=True)
+def set_priors(edges: Records, logits: NDArray[np.float32]) -> None:
+    """Softmax over the legal actions."""
+    highest = -np.inf
+    for e in range(len(edges)):
+        highest = max(highest, logits[edges[e]["action"]])
+    total = 0.0
+    for e in range(len(edges)):
+        total += math.exp(logits[edges[e]["action"]] - highest)
+    for e in range(len(edges)):
+        edges[e]["logit"] = logits[edges[e]["action"]] - highest - math.log(total)
+        edges[e]["prior"] = math.exp(edges[e]["logit"])
+
+
+@numba.njit(cache=True)
+def mix_noise(edges: Records, gammas: NDArray[np.float32], fraction: float) -> None:
+    """Mix Dirichlet noise into the priors: Gamma(α, 1) numbers, divided by their sum, are Dirichlet(α)."""
+    total = 0.0
+    for e in range(len(edges)):
+        total += gammas[edges[e]["action"]]
+    for e in range(len(edges)):
+        edges[e]["prior"] = (1 - fraction) * edges[e]["prior"] + fraction * gammas[edges[e]["action"]] / total
+
+
+@numba.njit(cache=True)
+def select_puct(node: Any, edges: Records, settings: Any, is_root: bool) -> int:
+    """Return the edge with the largest Q + c · P · √N / (1 + n); N counts the node's visits, n the edge's.
+
+    An action never tried is taken to be worth the node's value less a reduction that grows with the share of the
+    priors already tried (first-play urgency); the root makes no reduction. Proven losses are left alone.
+    """
+    low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
+    tried = 0.0
+    for e in range(low, high):
+        if edges[e]["visits"]:
+            tried += edges[e]["prior"]
+    unvisited = node["value_sum"] / node["visits"]
+    if not is_root:
+        unvisited -= settings["fpu_reduction"] * math.sqrt(tried)
+    explore = settings["c_puct"] * math.sqrt(node["visits"])
+    best, best_score = low, -np.inf
+    for e in range(low, high):
+        edge = edges[e]
+        if edge["proven"] == LOSS:
+            continue
+        if edge["proven"] != UNPROVEN:
+            q = float(edge["proven"])
+        elif edge["visits"]:
+            q = edge["value_sum"] / edge["visits"]
+        else:
+            q = unvisited
+        score = q + explore * edge["prior"] / (1 + edge["visits"])
+        if score > best_score:
+            best, best_score = e, score
+    return best
+
+
+@numba.njit(cache=True)
+def select_gumbel_root(slot: Any, node: Any, edges: Records, noise: NDArray[np.float32], settings: Any) -> int:
+    """Return the edge that sequential halving tries next: of those with the right number of visits the one with the
+    largest g + logit + σ(completed Q)."""
+    low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
+    row = edges[low:high]
+    considered = min(settings["considered_actions"], len(row))
+    wanted = considered_visits(considered, slot["budget"])[slot["simulations"]]
+    sigma = transformed_q(
+        row["logit"], row["visits"], completed(row), node["network_value"], settings["c_visit"], settings["c_scale"]
+    )
+    best, best_score = NOTHING, -np.inf
+    for i in range(len(row)):
+        score = row[i]["logit"] + sigma[i] + (noise[row[i]["action"]] if slot["noisy"] else 0.0)
+        if row[i]["visits"] == wanted and score > best_score:
+            best, best_score = low + i, score
+    return best
+
+
+@numba.njit(cache=True)
+def select_gumbel(node: Any, edges: Records, settings: Any) -> int:
+    """Return the edge whose share of visits lags most behind the improved policy: largest π'(a) - n(a) / (1 + Σ n)."""
+    low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
+    row = edges[low:high]
+    policy = improved_policy(
+        row["logit"], row["visits"], completed(row), node["network_value"], settings["c_visit"], settings["c_scale"]
+    )
+    best, best_score = NOTHING, -np.inf
+    for i in range(len(row)):
+        score = policy[i] - row[i]["visits"] / node["visits"]
+        if row[i]["proven"] != LOSS and score > best_score:
+            best, best_score = low + i, score
+    return best
+
+
+@numba.njit(cache=True)
+def completed(row: Records) -> NDArray[np.float64]:
+    """Return what is known of each edge's value, `[n]`: proven, the mean of its visits, or NaN."""
+    q = np.empty(len(row))
+    for i in range(len(row)):
+        if row[i]["proven"] != UNPROVEN:
+            q[i] = row[i]["proven"]
+        elif row[i]["visits"]:
+            q[i] = row[i]["value_sum"] / row[i]["visits"]
+        else:
+            q[i] = np.nan
+    return q
+
+
+@numba.njit(cache=True)
+def backup(nodes: Records, edges: Records, n: int, e: int, value: float, draw: float) -> None:
+    """Add one visit to edge `e` of node `n` and to all above it; `value` is seen by the player who moves at `n`.
+
+    The sign turns where the player to move turns, not at every ply: a player may move twice.
+    """
+    while True:
+        node, edge = nodes[n], edges[e]
+        edge["visits"] += 1
+        edge["value_sum"] += value
+        node["visits"] += 1
+        node["value_sum"] += value
+        node["draw_sum"] += draw
+        if node["parent"] == NOTHING:
+            return
+        if nodes[node["parent"]]["to_play"] != node["to_play"]:
+            value = -value
+        n, e = node["parent"], node["edge"]
+
+
+@numba.njit(cache=True)
+def prove(nodes: Records, edges: Records, n: int) -> None:
+    """Carry a proof up from node `n`: a winning move proves a win, otherwise the best of moves that are all proven."""
+    while n != NOTHING:
+        node = nodes[n]
+        best, open_ = LOSS, False
+        for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
+            if edges[e]["proven"] == UNPROVEN:
+                open_ = True
+            else:
+                best = max(best, edges[e]["proven"])
+        if open_ and best != WIN:
+            return
+        node["proven"] = best
+        if node["parent"] == NOTHING:
+            return
+        same = nodes[node["parent"]]["to_play"] == node["to_play"]
+        edges[node["edge"]]["proven"] = best if same else -best
+        n = node["parent"]
+
+
+def _signature() -> Any:
+    def array(dtype: Any, dimensions: int) -> Any:
+        return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
+
+    rules = [types.FunctionType(each) for each in (compiled.PLAY, compiled.OUTCOME, compiled.LEGAL, compiled.OBSERVE)]
+    return types.void(
+        *(array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3), array("?", 2), array("f4", 4)),
+        *(array("f4", 2), numba.from_dtype(SETTINGS), types.boolean, *rules, types.int64),
+    )
+
+
+# Compiled against a fixed signature, with the rules as function pointers: once for every game, and cached on disk.
+advance_all = numba.njit(_signature(), cache=True)(advance_all)

@@ -1,0 +1,81 @@
+"""The records a search is made of: slots, nodes and edges, as arrays that compiled code walks.
+
+One slot holds one tree. Node 0 is its root; edges exist for legal actions only and lie one after another, so that
+node `n` owns `edges[first_edge : first_edge + num_edges]`, in ascending order of action.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+NOTHING: Final = -1
+"""No node, no edge, no action: the parent of the root, the child of an edge not yet walked."""
+
+LOSS: Final = -1
+DRAW: Final = 0
+WIN: Final = 1
+UNPROVEN: Final = 2
+"""What is proven of a node or an edge, from the point of view of the player who moves there."""
+
+PUCT: Final = 1
+GUMBEL: Final = 2
+"""The kinds of search; a record stores them as `search`, where 0 means a move without any search."""
+
+# A slot is a small state machine; its phase says what it waits for.
+IDLE: Final = 0
+SELECTING: Final = 1
+RULES: Final = 2  # the position at `leaf` has to be made and read
+READ: Final = 3  # ... and has been
+EVALUATION: Final = 4  # the network's opinion of `leaf`
+DONE: Final = 5
+FULL: Final = 6  # more room for edges
+
+SLOT: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("phase", "i1"),
+        ("kind", "i1"),  # PUCT or GUMBEL
+        ("noisy", "i1"),  # whether the slot's row of noise counts
+        ("outcome", "i1"),  # of the position just read: plyzero.compiled.ONGOING, DRAW or the winner
+        ("to_play", "i1"),  # of the position just read
+        ("budget", "i4"),  # simulations asked for
+        ("simulations", "i4"),  # simulations made
+        ("nodes", "i4"),  # nodes in use
+        ("edges", "i4"),  # edges in use
+        ("leaf", "i4"),  # the node being made
+        ("leaf_edge", "i4"),  # the edge that leads to it, NOTHING for the root
+        ("leaf_parent", "i4"),  # the node it hangs from, NOTHING for the root
+    ],
+    align=True,
+)
+
+NODE: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("parent", "i4"),
+        ("edge", "i4"),  # the parent's edge that leads here
+        ("first_edge", "i4"),
+        ("num_edges", "i4"),
+        ("visits", "i4"),  # simulations through here, the one that made the node included
+        ("to_play", "i1"),
+        ("proven", "i1"),  # for to_play
+        ("network_value", "f4"),  # win minus loss, for to_play
+        ("network_draw", "f4"),  # probability
+        ("value_sum", "f8"),  # over visits, for to_play
+        ("draw_sum", "f8"),  # over visits, probabilities
+    ],
+    align=True,
+)
+
+EDGE: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("action", "i4"),
+        ("child", "i4"),
+        ("visits", "i4"),
+        ("proven", "i1"),  # for the player who moves at the node above
+        ("prior", "f4"),  # the network's probability over legal actions; at a noisy PUCT root mixed with noise
+        ("logit", "f4"),  # log of the network's probability, never noisy
+        ("value_sum", "f8"),  # over visits, for the player who moves at the node above
+    ],
+    align=True,
+)
