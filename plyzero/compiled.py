@@ -175,4 +175,4 @@ def _over_bytes(rule: Callable[..., Any], signature: Any, state: np.dtype[Any]) 
         def over_bytes(bytes_: NDArray[np.uint8], argument: Any) -> Any:
             return rule(bytes_.view(state)[0], argument)
 
-    return over_bytes  # type: ignore[no-any-return]
+    return over_bytes

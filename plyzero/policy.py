@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.gumbel import improved_policy
-from plyzero.settings import SearchSettings
 from plyzero.tree import GUMBEL, UNPROVEN
 
 
+@numba.njit(cache=True)
 def policy_target(
     kind: int,
     visits: NDArray[np.integer],
@@ -17,7 +18,8 @@ def policy_target(
     q: NDArray[np.floating],
     network_value: float,
     proven: int,
-    settings: SearchSettings,
+    c_visit: float,
+    c_scale: float,
 ) -> NDArray[np.float64]:
     """Return probabilities over the n legal actions, made from what a record keeps of them.
 
@@ -25,15 +27,16 @@ def policy_target(
     q:      `[n]` for the player to move, exactly +1, 0 or -1 where proven, NaN where never visited.
     proven: of the position; if it is, the actions that reach the proven value share all of the probability.
 
-    A move that is known to lose gets nothing, unless all do.
+    A move that is known to lose gets nothing, unless all do. Without any visit it is the prior.
     """
+    weights = np.empty(len(q))
     if proven != UNPROVEN:
-        best = (q == proven).astype(np.float64)
-        return best / best.sum()
-    if kind == GUMBEL or not visits.any():
-        logits = np.log(np.maximum(prior, 1e-30))
-        weights = improved_policy(logits, visits, q, network_value, settings.c_visit, settings.c_scale)
+        weights[:] = q == proven
+    elif kind == GUMBEL or visits.sum() == 0:
+        weights[:] = improved_policy(np.log(np.maximum(prior, 1e-30)), visits, q, network_value, c_visit, c_scale)
     else:
-        weights = visits.astype(np.float64)
+        weights[:] = visits
     kept = np.where(q == -1, 0.0, weights)
-    return kept / kept.sum() if kept.sum() > 0 else weights / weights.sum()
+    if kept.sum() > 0:
+        weights = kept
+    return weights / weights.sum()

@@ -79,7 +79,10 @@ class Root:
     @property
     def policy(self) -> NDArray[np.float64]:
         """The improved policy, `[n]`: what self-play samples from and the network learns; see plyzero.policy."""
-        return policy_target(self.kind, self.visits, self.prior, self.q, self.network_value, self.proven, self.settings)
+        return policy_target(
+            *(self.kind, self.visits, self.prior, self.q, self.network_value, self.proven),
+            *(self.settings.c_visit, self.settings.c_scale),
+        )
 
     def best_action(self) -> int:
         """Return the action to play for strength: of the most visited that the policy allows, its favourite."""
@@ -240,8 +243,8 @@ def _settings_record(settings: SearchSettings) -> Any:
 def _rules_of(start: Game) -> tuple[Rules, bool, int, int]:
     """Return rules, whether they are compiled, bytes of a state, and where in them `to_play` is."""
     if isinstance(start, CompiledGame):
-        offset = (start.State.fields or {})["to_play"][1]
-        return start.rules, True, start.State.itemsize, int(offset)
+        assert start.State.fields is not None
+        return start.rules, True, start.State.itemsize, int(start.State.fields["to_play"][1])
     return _NoRules().rules, False, 1, 0
 
 

@@ -41,3 +41,131 @@ class SearchSettings(Concern):
 
     c_scale: float = Field(1.0, gt=0)
     """Gumbel: see c_visit; q lies in [0, 1] and is not rescaled. Danihelka et al., Go and chess: 1."""
+
+
+class SelfplaySettings(Concern):
+    """How a worker makes games."""
+
+    slots: int = Field(64, ge=1)
+    """Games a worker plays side by side; their positions form one network batch."""
+
+    simulations: int = Field(64, ge=2)
+    """Simulations of a full search, whose result the network learns. AlphaZero: 800; Gumbel does with 16 to 64."""
+
+    fast_simulations: int = Field(16, ge=1)
+    """Simulations of a fast search, which only moves the game on (playout-cap randomisation, Wu, 2019)."""
+
+    fast_kind: Kind = "puct"
+    """How fast searches choose."""
+
+    full_share: float = Field(0.25, gt=0, le=1)
+    """Probability that a move gets a full search. KataGo: 0.25; AlphaZero: 1."""
+
+    opening_plies: int = Field(2, ge=0)
+    """A game starts with 0 to this many random moves, all counts alike probable, so that games differ."""
+
+    temperature: float = Field(1.0, gt=0)
+    """Moves are drawn from policy^(1/temperature); this is its value at the start of a game. AlphaZero: 1."""
+
+    final_temperature: float = Field(0.2, gt=0)
+    """Where the temperature falls to, by halves."""
+
+    temperature_plies: float | None = Field(None, gt=0)
+    """Plies in which the temperature halves; none = a fifth of the game's max_plies. KataGo: the board's width."""
+
+    bootstrap_positions: int = Field(8192, ge=1)
+    """Full-search positions that all workers together make before the first model; then they wait for it."""
+
+    seal_positions: int = Field(8192, ge=1)
+    """A segment is sealed when it holds so many positions ..."""
+
+    seal_seconds: float = Field(10.0, gt=0)
+    """... or when its first game is so many seconds old."""
+
+    poll_seconds: float = Field(2.0, gt=0)
+    """How often a worker looks for a new model when no file event wakes it."""
+
+    threads: int = Field(1, ge=1)
+    """Threads of one worker's network. On a CPU one thread and a process per core is fastest."""
+
+
+class NetworkSettings(Concern):
+    """How big the network is."""
+
+    blocks: int = Field(3, ge=1)
+    """Residual blocks. AlphaZero: 19."""
+
+    channels: int = Field(32, ge=4)
+    """Channels of each block. AlphaZero: 256."""
+
+
+class TrainerSettings(Concern):
+    """How the network learns."""
+
+    replay_ratio: float = Field(8.0, gt=0)
+    """Positions trained per full-search position generated. KataGo: 4, on one machine 8; AlphaZero: below 1."""
+
+    bootstrap_passes: float = Field(4.0, gt=0)
+    """How often the positions made before the first model are trained; they count for no more."""
+
+    batch_size: int = Field(256, ge=2)
+    """Positions per step. AlphaZero: 4096."""
+
+    learning_rate: float = Field(2e-3, gt=0)
+    """Of AdamW, after the warm-up."""
+
+    warmup_steps: int = Field(200, ge=1)
+    """Steps in which the learning rate grows from nothing."""
+
+    weight_decay: float = Field(1e-4, ge=0)
+    """Of AdamW."""
+
+    gradient_norm: float = Field(5.0, gt=0)
+    """Gradients longer than this are cut to it."""
+
+    search_value_share: float = Field(0.5, ge=0, le=1)
+    """Share of the search's own values in the value target; the rest is the game's outcome. AlphaZero: 0."""
+
+    value_lambda: float = Field(0.9, ge=0, le=1)
+    """How far ahead those values look: TD(λ), per ply. 0 = the position's own root value, 1 = the game's last one."""
+
+    window_positions: int = Field(20_000, ge=1)
+    """The window holds all positions up to this many, then grows as a power of their number (Wu, 2019)."""
+
+    window_growth: float = Field(0.4, ge=0, le=1)
+    """Positions the window gains per position generated, just above window_positions. KataGo: 0.4."""
+
+    window_exponent: float = Field(0.75, gt=0, le=1)
+    """How that gain falls off. KataGo: 0.65 to 0.75."""
+
+    average_decay: float = Field(0.995, ge=0, lt=1)
+    """Published are averaged weights; what share of the average each step keeps."""
+
+    publish_seconds: float = Field(15.0, ge=0)
+    """Shortest time between two published models."""
+
+    threads: int = Field(1, ge=1)
+    """Threads of the trainer on a CPU."""
+
+
+class RatingSettings(Concern):
+    """How `train` shows strength as it goes."""
+
+    opponents: tuple[str, ...] = ("random", "mcts:100")
+    """Whom the newest model meets: random, or mcts:N, pure MCTS with N rollouts a move."""
+
+    games: int = Field(20, ge=2)
+    """Games against each of them, both colours, from random openings."""
+
+    simulations: int = Field(32, ge=0)
+    """Simulations of the bot; 0 = the raw network."""
+
+
+class Settings(Concern):
+    """All settings of a run."""
+
+    search: SearchSettings = SearchSettings()
+    selfplay: SelfplaySettings = SelfplaySettings()
+    network: NetworkSettings = NetworkSettings()
+    trainer: TrainerSettings = TrainerSettings()
+    rating: RatingSettings = RatingSettings()

@@ -1,0 +1,107 @@
+"""Where settings come from: defaults < preset < run.toml < environment < -o, each layer over the one before."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from plyzero.errors import UserError
+from plyzero.settings import Settings
+
+PREFIX = "PLYZERO_"
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "quick": {"selfplay": {"seal_seconds": 4.0}, "trainer": {"publish_seconds": 8.0}},
+    "standard": {
+        "network": {"blocks": 4, "channels": 64},
+        "trainer": {"window_positions": 50_000, "publish_seconds": 30.0},
+    },
+    "gpu": {
+        "selfplay": {"slots": 512},
+        "network": {"blocks": 6, "channels": 96},
+        "trainer": {"batch_size": 1024, "learning_rate": 1e-3, "window_positions": 100_000},
+    },
+}
+"""quick: minutes on two cores. standard: an hour or more on a few. gpu: a trainer with a GPU, many workers."""
+
+Layer = Mapping[str, Mapping[str, Any]]
+
+
+def resolve(
+    *, preset: str = "quick", run: Layer | None = None, environment: Mapping[str, str], options: Iterable[str] = ()
+) -> Settings:
+    """Return the settings that hold. Raises UserError for an unknown key, naming the nearest, or for a bad value."""
+    if preset not in PRESETS:
+        raise UserError(f"expected a preset out of {', '.join(PRESETS)}, got {preset!r}")
+    layers: list[tuple[str, Layer]] = [
+        (f"preset {preset}", PRESETS[preset]),
+        ("run.toml", run or {}),
+        ("the environment", parse_environment(environment)),
+        ("-o", parse_options(options)),
+    ]
+    merged: dict[str, dict[str, Any]] = {}
+    for source, layer in layers:
+        for section, values in layer.items():
+            _check_keys(source, section, values)
+            merged.setdefault(section, {}).update(values)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        source = next((name for name, layer in reversed(layers) if _holds(layer, first["loc"])), "the settings")
+        raise UserError(f"setting {key} from {source}: {first['msg']}, got {first['input']!r}") from error
+
+
+def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return what variables such as PLYZERO_SELFPLAY__SIMULATIONS=64 say, by section."""
+    layer: dict[str, dict[str, Any]] = {}
+    for name, value in environment.items():
+        if name.startswith(PREFIX) and "__" in name:
+            section, _, key = name.removeprefix(PREFIX).lower().partition("__")
+            layer.setdefault(section, {})[key] = _parse_value(value)
+    return layer
+
+
+def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what options such as selfplay.simulations=64 say, by section."""
+    layer: dict[str, dict[str, Any]] = {}
+    for option in options:
+        path, equals, value = option.partition("=")
+        section, dot, key = path.strip().partition(".")
+        if not equals or not dot:
+            raise UserError(f"expected -o SECTION.KEY=VALUE, such as selfplay.simulations=64, got {option!r}")
+        layer.setdefault(section, {})[key] = _parse_value(value.strip())
+    return layer
+
+
+def _parse_value(text: str) -> Any:
+    if text.lower() in ("none", ""):
+        return None
+    return [part.strip() for part in text.split(",")] if "," in text else text
+
+
+def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
+    sections = Settings.model_fields
+    if section not in sections:
+        raise UserError(f"{source}: no settings are called {section!r}; {_nearest(section, sections)}")
+    annotation = sections[section].annotation
+    assert isinstance(annotation, type)
+    assert issubclass(annotation, BaseModel)
+    for key in values:
+        if key not in annotation.model_fields:
+            near = _nearest(key, [f"{section}.{name}" for name in annotation.model_fields], section)
+            raise UserError(f"{source}: no setting is called {section}.{key}; {near}")
+
+
+def _nearest(word: str, known: Iterable[str], section: str = "") -> str:
+    names = list(known)
+    near = difflib.get_close_matches(f"{section}.{word}" if section else word, names, n=1, cutoff=0.0)
+    return f"the nearest is {near[0]}"
+
+
+def _holds(layer: Layer, location: tuple[int | str, ...]) -> bool:
+    return len(location) > 1 and location[1] in layer.get(str(location[0]), {})

@@ -1,0 +1,63 @@
+"""A published network as an evaluator: ONNX Runtime, and the check that a model fits its game."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import onnxruntime
+
+from plyzero.catalog import GameSpec
+from plyzero.evaluate import Evaluation, Leaves
+
+INPUT: Final = "observations"
+LOGITS: Final = "logits"
+WDL: Final = "wdl"
+"""Names in the graph: `[B, C, H, W]` float32 -> `[B, A]` float32 logits, `[B, 3]` float32 win, draw, loss."""
+
+ENCODING: Final = "plyzero.model/1"
+"""What the graph's inputs and outputs mean; a model says it in its metadata."""
+
+
+class ModelRefusedError(Exception):
+    """A model that cannot be used; says which and why."""
+
+
+class Network:
+    """An ONNX model; call it with Leaves. Positions are evaluated independently of one another.
+
+    label: what to call it. fence, step: of its name, 0 for a file outside a run.
+    """
+
+    def __init__(
+        self, content: bytes, game: GameSpec, *, label: str, fence: int = 0, step: int = 0, threads: int = 1
+    ) -> None:
+        self.label, self.fence, self.step = label, fence, step
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
+        except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
+            raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {error}") from error
+        self._check(game)
+
+    def _check(self, game: GameSpec) -> None:
+        expected = {"encoding": ENCODING, "game": game.identity}
+        for key, value in expected.items():
+            if self.metadata.get(key) != value:
+                raise ModelRefusedError(
+                    f"{self.label} does not fit: its {key} is {self.metadata.get(key)!r}, expected {value!r}"
+                )
+        shapes = {each.name: each.shape[1:] for each in (*self._session.get_inputs(), *self._session.get_outputs())}
+        wanted = {INPUT: list(game.start.observation_shape), LOGITS: [game.start.num_actions], WDL: [3]}
+        if shapes != wanted:
+            raise ModelRefusedError(
+                f"{self.label} does not fit {game.name}: its shapes are {shapes}, expected {wanted}"
+            )
+
+    def __call__(self, leaves: Leaves) -> Evaluation:
+        logits, wdl = self._session.run((LOGITS, WDL), {INPUT: np.ascontiguousarray(leaves.observations)})
+        return Evaluation(logits, wdl)

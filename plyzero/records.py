@@ -1,0 +1,96 @@
+"""What is kept of a finished game: enough to make any target from, whatever the search or the encoding becomes.
+
+Values are for the player to move at the position, +1 = wins. One `Games` holds G games with N positions in all, M
+legal actions in all; a game's positions lie one after another, and so do a position's legal actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.game import Outcome
+
+GAME: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("id", "u8"),  # unique in the run
+        ("positions", "u4"),  # one per ply
+        ("winner", "i1"),  # 0 or 1, DRAWN, or UNKNOWN for a game that was given up
+        ("end", "u1"),  # BY_RULE or TRUNCATED
+        ("seed", "u8"),  # of all randomness in the game
+        ("opening_plies", "u2"),  # moves at the start that were random
+    ]
+)
+DRAWN: Final = -1
+UNKNOWN: Final = -2
+BY_RULE: Final = 0
+TRUNCATED: Final = 1
+
+POSITION: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("action", "u4"),  # played
+        ("to_play", "u1"),
+        ("num_legal", "u4"),
+        ("search", "u1"),  # PUCT or GUMBEL of plyzero.tree; 0 = a random opening move, and then no field below counts
+        ("full", "u1"),  # 1 = a full search, 0 = a fast one
+        ("simulations", "u4"),
+        ("proven", "i1"),  # LOSS, DRAW, WIN or UNPROVEN of plyzero.tree
+        ("root_value", "f4"),
+        ("root_draw", "f4"),  # probability
+        ("network_value", "f4"),
+        ("network_draw", "f4"),
+        ("model_fence", "u4"),  # the model that was asked last; 0, 0 = none yet
+        ("model_step", "u4"),
+    ]
+)
+
+MOVE: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("action", "u4"),  # all legal ones, ascending
+        ("visits", "u4"),
+        ("prior", "f4"),  # the network's probability, without noise
+        ("q", "f4"),  # exact where proven, NaN where never visited
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Games:
+    """Finished games.
+
+    games:        `[G]` GAME.
+    positions:    `[N]` POSITION.
+    moves:        `[M]` MOVE.
+    observations: `[N, C, H, W]` in the game's observation_dtype, seen by the player to move.
+    """
+
+    games: NDArray[np.void]
+    positions: NDArray[np.void]
+    moves: NDArray[np.void]
+    observations: NDArray[Any]
+
+    @property
+    def num_full(self) -> int:
+        """Positions with a full search: what the replay ratio counts."""
+        return int(self.positions["full"].sum())
+
+    @staticmethod
+    def concatenate(parts: Sequence[Games]) -> Games:
+        """Return all games of `parts`, at least one, in order."""
+        return Games(
+            np.concatenate([part.games for part in parts]),
+            np.concatenate([part.positions for part in parts]),
+            np.concatenate([part.moves for part in parts]),
+            np.concatenate([part.observations for part in parts]),
+        )
+
+
+def winner_code(outcome: Outcome | None) -> int:
+    """Return what a record says of `outcome`."""
+    if outcome is None:
+        return UNKNOWN
+    return DRAWN if outcome.winner is None else outcome.winner

@@ -1,0 +1,140 @@
+"""A run directory: all that the processes of one training run share."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from plyzero.catalog import GameSpec, load_game
+from plyzero.config import resolve
+from plyzero.errors import UserError
+from plyzero.files import write_file
+from plyzero.settings import Settings
+
+FORMAT = 1
+"""Of the layout below; docs/formats.md describes it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """An open run directory.
+
+    root:     holds run.toml and the directories below.
+    game:     what is being learned; part of every record and every model.
+    preset:   which defaults it was made with.
+    seed:     all randomness starts from it.
+    settings: as they hold for this process.
+    """
+
+    root: Path
+    game: GameSpec
+    preset: str
+    seed: int
+    settings: Settings
+
+    @property
+    def segments(self) -> Path:
+        """Sealed segments of finished games, from the workers to the trainer."""
+        return self.root / "replay"
+
+    @property
+    def models(self) -> Path:
+        """Published models, from the trainer to everybody."""
+        return self.root / "models"
+
+    @property
+    def trainer(self) -> Path:
+        """The trainer's own states and fence numbers."""
+        return self.root / "trainer"
+
+    @property
+    def workers(self) -> Path:
+        """One heartbeat per process."""
+        return self.root / "workers"
+
+    @property
+    def metrics(self) -> Path:
+        """JSON lines, one writer per file."""
+        return self.root / "metrics"
+
+    @property
+    def logs(self) -> Path:
+        """What the processes that `train` starts print."""
+        return self.root / "logs"
+
+
+def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
+    """Make `root` a run directory whose run.toml holds the resolved settings. FileExistsError if it is one already."""
+    settings = resolve(preset=preset, environment=os.environ, options=options)
+    table: dict[str, Any] = {
+        "format": FORMAT,
+        "game": game.name,
+        "game_version": game.start.version,
+        "seed": seed,
+        "preset": preset,
+        **settings.model_dump(exclude_none=True),
+    }
+    for directory in ("replay", "models", "trainer", "workers", "metrics", "logs"):
+        (root / directory).mkdir(parents=True, exist_ok=True)
+    write_file(root / "run.toml", tomli_w.dumps(table).encode())
+    return Run(root, game, preset, seed, settings)
+
+
+def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:
+    """Return the run in `root`. Raises UserError if there is none, or if it is of another `game`."""
+    path = root / "run.toml"
+    try:
+        table = tomllib.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"{root} is not a run directory: it has no run.toml; make one with plyzero init") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid TOML: {error}") from error
+    header = {key: table.pop(key, None) for key in ("format", "game", "game_version", "seed", "preset")}
+    if header["format"] != FORMAT:
+        raise UserError(f"{path} has format {header['format']!r}; this version of plyzero reads format {FORMAT}")
+    if not isinstance(header["game"], str) or not isinstance(header["seed"], int):
+        raise UserError(f"{path} needs game (a string) and seed (a number)")
+    if game is not None and game.name != header["game"]:
+        raise UserError(f"{root} is a run of {header['game']}, not of {game.name}; give another --run directory")
+    loaded = load_game(header["game"])
+    if loaded.start.version != header["game_version"]:
+        raise UserError(
+            f"{root} was made with version {header['game_version']} of {loaded.name}, "
+            f"the rules are now version {loaded.start.version}; start a new run"
+        )
+    tables = {key: value for key, value in table.items() if isinstance(value, dict)}
+    if loose := table.keys() - tables.keys():
+        raise UserError(f"{path}: {', '.join(sorted(loose))} stands outside of the sections")
+    preset = str(header["preset"])
+    settings = resolve(preset=preset, run=tables, environment=os.environ, options=options)
+    return Run(root, loaded, preset, header["seed"], settings)
+
+
+def open_or_create_run(
+    root: Path,
+    game: GameSpec | None,
+    *,
+    preset: str | None = None,
+    seed: int | None = None,
+    options: Sequence[str] = (),
+) -> Run:
+    """Return the run in `root`; with a `game` make it if it is not there. Several processes may do so at once.
+
+    Raises UserError if the run that is there differs in game, preset or seed.
+    """
+    if game is not None and not (root / "run.toml").exists():
+        try:
+            return create_run(root, game, preset=preset or "quick", seed=seed or 0, options=options)
+        except FileExistsError:
+            pass  # another process was faster
+    run = open_run(root, game=game, options=options)
+    for name, wanted, held in (("preset", preset, run.preset), ("seed", seed, run.seed)):
+        if wanted is not None and wanted != held:
+            raise UserError(f"{root} was made with {name} {held}, not {wanted}; give another --run directory")
+    return run

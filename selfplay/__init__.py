@@ -1,0 +1,1 @@
+"""The self-play worker: plays forever, seals finished games into segments."""

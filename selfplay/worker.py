@@ -1,0 +1,86 @@
+"""The worker's loop: slots of games, all searched together; finished ones go to the store."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+
+from plyzero.evaluate import Uniform
+from plyzero.metrics import Heartbeat
+from plyzero.models import ModelWatch
+from plyzero.network import Network
+from plyzero.run import Run
+from plyzero.search import SearchSlots
+from selfplay.bootstrap import Bootstrap
+from selfplay.game import GameInPlay
+from selfplay.store import Store
+
+log = logging.getLogger(__name__)
+
+
+def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str | None = None) -> None:
+    """Play until `stop` is set: then seal what is finished; games still being played are lost.
+
+    name:        of the worker, out of [a-z0-9_].
+    incarnation: 8 hex digits, new with every start unless given; two workers of one name never collide.
+    """
+    settings = run.settings.selfplay
+    incarnation = incarnation or uuid.uuid4().hex[:8]
+    seeds = game_seeds(run.seed, name, incarnation)
+    store = Store(run, worker=name, incarnation=incarnation)
+    bootstrap = Bootstrap(run, store)
+    heartbeat = Heartbeat(run.workers / f"{name}.{incarnation}.json")
+    slots = SearchSlots(
+        run.game.start,
+        run.settings.search,
+        slots=settings.slots,
+        simulations=max(settings.simulations, settings.fast_simulations),
+    )
+    uniform = Uniform(run.game.start.num_actions)
+    with ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads) as watch:
+        network: Network | None = watch.newer()
+        games = [GameInPlay(run.game.start, settings, seed=next(seeds)) for _ in range(settings.slots)]
+        for slot, game in enumerate(games):
+            game.begin_search(slots, slot)
+        started = time.monotonic()
+        log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
+        while not stop.is_set():
+            if newer := watch.newer():
+                network = newer
+                log.info("model %s", network.label)
+            waiting = network is None and bootstrap.is_over()
+            heartbeat.beat(
+                {
+                    "role": "selfplay",
+                    "state": "waiting for the first model" if waiting else "playing",
+                    "model": network.label if network else None,
+                    **store.totals(),
+                    "seconds": round(time.monotonic() - started, 1),
+                }
+            )
+            if waiting:
+                store.seal()
+                watch.wait(0.2)
+                continue
+            for slot in slots.run(network or uniform):
+                games[slot].play_move(slots.root(slot), network)
+                if games[slot].is_over:
+                    store.add(games[slot].finish())
+                    games[slot] = GameInPlay(run.game.start, settings, seed=next(seeds))
+                games[slot].begin_search(slots, slot)
+            store.seal_if_due()
+    store.seal()
+    heartbeat.beat({"role": "selfplay", "state": "stopped", **store.totals()}, force=True)
+
+
+def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:
+    """Yield a 64-bit number per game, different for every run, worker, start and game: its seed and its id."""
+    count = 0
+    while True:
+        text = f"{seed}/{worker}/{incarnation}/{count}"
+        yield int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        count += 1

@@ -1,0 +1,52 @@
+"""The network: one residual tower (He et al., 2016; Silver et al., 2018), made from a game's shapes alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class ResidualNetwork(nn.Module):
+    """Observations `[B, C, H, W]` float32 -> policy logits `[B, A]`, win/draw/loss logits `[B, 3]`."""
+
+    def __init__(
+        self, observation_shape: tuple[int, int, int], num_actions: int, *, blocks: int, channels: int
+    ) -> None:
+        super().__init__()
+        planes, rows, columns = observation_shape
+        self.stem = nn.Sequential(_convolution(planes, channels, 3), nn.ReLU())
+        self.tower = nn.Sequential(*(ResidualBlock(channels) for _ in range(blocks)))
+        self.policy = nn.Sequential(
+            _convolution(channels, channels // 4, 1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(channels // 4 * rows * columns, num_actions),
+        )
+        self.value = nn.Sequential(
+            _convolution(channels, channels // 8 or 1, 1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear((channels // 8 or 1) * rows * columns, 2 * channels),
+            nn.ReLU(),
+            nn.Linear(2 * channels, 3),
+        )
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.tower(self.stem(observations))
+        return self.policy(features), self.value(features)
+
+
+class ResidualBlock(nn.Module):
+    """relu(x + f(x)), f = two convolutions."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(_convolution(channels, channels, 3), nn.ReLU(), _convolution(channels, channels, 3))
+
+    def forward(self, features: Tensor) -> Tensor:
+        return torch.relu(features + self.layers(features))
+
+
+def _convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
+    # The normalisation folds into the convolution on export and costs nothing at inference.
+    return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))

@@ -1,0 +1,122 @@
+"""What the network is asked to learn of a recorded position, made from the record when it is read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.policy import policy_target
+from plyzero.records import Games
+from plyzero.settings import SearchSettings, TrainerSettings
+from plyzero.tree import DRAW, UNPROVEN
+
+
+class Samples(NamedTuple):
+    """n positions to learn from, those with a full search; L legal actions in all.
+
+    observations:  `[n, K]`, bits of uint8 where the game's observations are bool, else the numbers themselves.
+    wdl:           `[n, 3]` float32, target probabilities of win, draw and loss for the player to move.
+    num_legal:     `[n]` int64.
+    actions:       `[L]` int64, the legal actions, position after position.
+    probabilities: `[L]` float32, the target policy, 1 in sum per position.
+    """
+
+    observations: NDArray[np.generic]
+    wdl: NDArray[np.float32]
+    num_legal: NDArray[np.int64]
+    actions: NDArray[np.int64]
+    probabilities: NDArray[np.float32]
+
+    @staticmethod
+    def concatenate(parts: list[Samples]) -> Samples:
+        """Return all samples of `parts`, at least one, in order."""
+        return Samples(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def make_samples(games: Games, *, search: SearchSettings, trainer: TrainerSettings) -> Samples:
+    """Return the positions of `games` that had a full search, with their targets."""
+    positions, moves = games.positions, games.moves
+    wdl = value_targets(games.games, positions, trainer.search_value_share, trainer.value_lambda)
+    probabilities = policy_targets(positions, moves, search.c_visit, search.c_scale)
+    full = positions["full"] == 1
+    legal_of_full = np.repeat(full, positions["num_legal"])
+    flat = games.observations[full].reshape(int(full.sum()), -1)
+    return Samples(
+        observations=np.packbits(flat, axis=1) if flat.dtype.kind == "b" else flat,
+        wdl=wdl[full],
+        num_legal=positions["num_legal"][full].astype(np.int64),
+        actions=moves["action"][legal_of_full].astype(np.int64),
+        probabilities=probabilities[legal_of_full],
+    )
+
+
+@numba.njit(cache=True)
+def value_targets(
+    games: NDArray[np.void], positions: NDArray[np.void], search_share: float, value_lambda: float
+) -> NDArray[np.float32]:
+    """Return `[N, 3]` win, draw, loss: the outcome, mixed with the search's values ahead, exact where proven.
+
+    The searches' part is G_t = (1 - λ) v_t + λ G_{t+1} (Sutton and Barto, equation 12.2, over root values), turned
+    where the player to move turns, and cut where a value is proven. A game given up has no outcome: G alone counts.
+    """
+    wdl = np.zeros((len(positions), 3), np.float32)
+    end = 0
+    for g in range(len(games)):
+        start, end = end, end + games[g]["positions"]
+        ahead_value, ahead_draw, ahead_mover = 0.0, 0.0, -1
+        for t in range(end - 1, start - 1, -1):
+            position = positions[t]
+            mover = position["to_play"]
+            value, draw = position["root_value"], position["root_draw"]
+            if position["search"] == 0:
+                continue
+            if ahead_mover >= 0 and position["proven"] == UNPROVEN:
+                turned = ahead_value if mover == ahead_mover else -ahead_value
+                value = (1 - value_lambda) * value + value_lambda * turned
+                draw = (1 - value_lambda) * draw + value_lambda * ahead_draw
+            ahead_value, ahead_draw, ahead_mover = value, draw, mover
+            share = search_share
+            if position["proven"] != UNPROVEN or games[g]["winner"] == -2:  # plyzero.records.UNKNOWN
+                share = 1.0
+            wdl[t, 0] = share * max(0.0, (1 - draw + value) / 2)
+            wdl[t, 1] = share * draw
+            wdl[t, 2] = share * max(0.0, (1 - draw - value) / 2)
+            if games[g]["winner"] < 0:
+                wdl[t, 1] += 1 - share
+            elif games[g]["winner"] == mover:
+                wdl[t, 0] += 1 - share
+            else:
+                wdl[t, 2] += 1 - share
+    return wdl
+
+
+@numba.njit(cache=True)
+def policy_targets(
+    positions: NDArray[np.void], moves: NDArray[np.void], c_visit: float, c_scale: float
+) -> NDArray[np.float32]:
+    """Return `[M]`, the policy target of every position over its legal actions; zeros where there was no search."""
+    probabilities = np.zeros(len(moves), np.float32)
+    high = 0
+    for t in range(len(positions)):
+        position = positions[t]
+        low, high = high, high + position["num_legal"]
+        if position["search"] == 0:
+            continue
+        row = moves[low:high]
+        probabilities[low:high] = policy_target(
+            position["search"],
+            row["visits"],
+            row["prior"],
+            row["q"],
+            position["network_value"],
+            position["proven"],
+            c_visit,
+            c_scale,
+        )
+    return probabilities
+
+
+assert DRAW == 0  # value_targets reads a proven draw off root_value and root_draw like any other value
