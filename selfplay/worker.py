@@ -41,27 +41,26 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
         simulations=max(settings.simulations, settings.fast_simulations),
     )
     uniform = Uniform(run.game.start.num_actions)
+    network: Network | None = None
+    started = time.monotonic()
+
+    def describe(state: str) -> dict[str, object]:
+        seconds = round(time.monotonic() - started, 1)
+        model = network.label if network else None
+        return {"role": "selfplay", "state": state, "model": model, **store.totals(), "seconds": seconds}
+
     with ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads) as watch:
-        network: Network | None = watch.newer()
+        network = watch.newer()
         games = [GameInPlay(run.game.start, settings, seed=next(seeds)) for _ in range(settings.slots)]
         for slot, game in enumerate(games):
             game.begin_search(slots, slot)
-        started = time.monotonic()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
         while not stop.is_set():
             if newer := watch.newer():
                 network = newer
                 log.info("model %s", network.label)
             waiting = network is None and bootstrap.is_over()
-            heartbeat.beat(
-                {
-                    "role": "selfplay",
-                    "state": "waiting for the first model" if waiting else "playing",
-                    "model": network.label if network else None,
-                    **store.totals(),
-                    "seconds": round(time.monotonic() - started, 1),
-                }
-            )
+            heartbeat.beat(describe("waiting for the first model" if waiting else "playing"))
             if waiting:
                 store.seal()
                 watch.wait(0.2)
@@ -74,7 +73,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
                 games[slot].begin_search(slots, slot)
             store.seal_if_due()
     store.seal()
-    heartbeat.beat({"role": "selfplay", "state": "stopped", **store.totals()}, force=True)
+    heartbeat.beat(describe("stopped"), force=True)
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:

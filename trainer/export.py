@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from plyzero.catalog import GameSpec
 from plyzero.evaluate import Leaves
 from plyzero.network import ENCODING, INPUT, LOGITS, WDL, Network
+from plyzero.run import Run
+from trainer.network import ResidualNetwork
 
 TOLERANCE = 1e-4
 """Largest difference, over all logits and probabilities, between torch and ONNX Runtime."""
@@ -70,3 +72,11 @@ def _to_onnx(network: nn.Module, example: Tensor, metadata: dict[str, str]) -> b
 
 def _identity(game: GameSpec) -> dict[str, str]:
     return {"encoding": ENCODING, "game": game.identity}
+
+
+def untrained(run: Run) -> bytes:
+    """Return the network of `run` as it is before its first step: the yardstick that training must beat."""
+    torch.manual_seed(run.seed)
+    start, size = run.game.start, run.settings.network
+    network = ResidualNetwork(start.observation_shape, start.num_actions, blocks=size.blocks, channels=size.channels)
+    return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata={"step": "0"})

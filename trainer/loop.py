@@ -87,7 +87,7 @@ class Trainer:
         self.window = Window(game)
         self.ledger = Ledger()
         self.cursor: dict[str, int] = {}  # incarnation -> sequence of the next segment to take in
-        self.games = 0
+        self.games = self.positions = 0  # taken in
         self.step = 0
         self.waited = 0.0
         self._sums = np.zeros(2)  # policy and value loss since the last published model
@@ -113,6 +113,7 @@ class Trainer:
                 log.warning("left out: %s", error)
             else:
                 self.games += name.games
+                self.positions += name.positions
                 if name.bootstrap:
                     self.ledger.bootstrap += name.full
                 else:
@@ -187,6 +188,7 @@ class Trainer:
         state = {
             "step": self.step,
             "games": self.games,
+            "positions": self.positions,
             "network": self.network.state_dict(),
             "averaged": self.averaged.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -205,6 +207,7 @@ class Trainer:
             "state": state,
             "step": self.step,
             "games": self.games,
+            "positions": self.positions,
             "bootstrap_positions": self.ledger.bootstrap,
             "generated_positions": self.ledger.generated,
             "trained_positions": self.ledger.trained,
@@ -221,7 +224,7 @@ class Trainer:
         state = load_state(self.run.trainer)
         if state is None:
             return
-        self.step, self.games = state["step"], state["games"]
+        self.step, self.games, self.positions = state["step"], state["games"], state["positions"]
         self.network.load_state_dict(state["network"])
         self.averaged.load_state_dict(state["averaged"])
         self.optimiser.load_state_dict(state["optimiser"])

@@ -1,0 +1,5 @@
+"""`python -m plyzero` is the command."""
+
+from plyzero.cli import main
+
+main()

@@ -1,0 +1,138 @@
+"""Training on one machine: workers, a trainer, and a line for every model they make."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plyzero.match import MatchResult, play_match
+from plyzero.metrics import append_line, read_heartbeats, read_lines
+from plyzero.models import ModelName, load_model
+from plyzero.network import Network
+from plyzero.players import SearchPlayer, fixed_player
+from plyzero.processes import Child
+from plyzero.run import Run
+
+RATING_SHARE = 0.1
+"""Of this process's time at most goes into measuring strength."""
+
+
+class ChildFailedError(Exception):
+    """A worker or the trainer ended by itself; says which, and its last words."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is shown of one published model.
+
+    seconds: since training began, this time. positions_per_second: recorded since the report before.
+    scores:  opponent -> result; empty where strength was not measured to leave the time to training.
+    fields:  the trainer's line in metrics.
+    """
+
+    seconds: float
+    positions_per_second: float
+    scores: dict[str, MatchResult]
+    fields: dict[str, Any]
+
+
+def train(
+    run: Run,
+    *,
+    workers: int,
+    minutes: float | None,
+    options: Sequence[str] = (),
+    device: str = "auto",
+    report: Callable[[Report], None],
+    doing: Callable[[str], None] = lambda _: None,
+    until: Callable[[Network], bool] = lambda _: False,
+) -> None:
+    """Run `workers` and a trainer for `minutes` (None = until interrupted), or until `until` holds of a new model.
+
+    report: called for every model. doing: told once or twice a second what everybody does.
+    Raises ChildFailedError. However this function ends, the processes are stopped in order first.
+    """
+    began = time.monotonic()
+    seen = len(_trainer_lines(run))
+    rater = Rater(run)
+    positions, at = 0, began
+    with children(run, workers=workers, device=device, options=options) as running:
+        while minutes is None or time.monotonic() - began < 60 * minutes:
+            time.sleep(0.25)
+            for child in running:
+                if child.exit_code() is not None:
+                    raise ChildFailedError(f"{child.name} stopped by itself: {child.last_words()} (see {child.log})")
+            doing(_what_everybody_does(run))
+            lines = _trainer_lines(run)
+            for fields in lines[seen:]:
+                name = ModelName.parse(fields["model"])
+                assert name is not None
+                network = load_model(run.models, name, run.game)
+                scores = rater.rate(network) if fields is lines[-1] else {}
+                now = time.monotonic()
+                speed = (fields["positions"] - positions) / (now - at) if positions else 0.0
+                positions, at = fields["positions"], now
+                report(Report(now - began, speed, scores, fields))
+                if until(network):
+                    return
+            seen = len(lines)
+
+
+@contextmanager
+def children(run: Run, *, workers: int, device: str, options: Sequence[str]) -> Iterator[list[Child]]:
+    """Start the processes; at the end ask all of them to stop, and wait until they have."""
+    common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
+    running: list[Child] = []
+    try:
+        running.append(Child("trainer", ["trainer", *common, "--device", device], run.logs / "trainer.log"))
+        for number in range(workers):
+            name = f"w{number}"
+            running.append(Child(name, ["selfplay", *common, "--name", name], run.logs / f"{name}.log"))
+        yield running
+    finally:
+        for child in running:
+            child.ask_to_stop()
+        for child in running:
+            child.wait(60)
+
+
+class Rater:
+    """Measures the strength of new models against fixed opponents, as often as its share of the time allows."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._next = 0.0
+
+    def rate(self, network: Network) -> dict[str, MatchResult]:
+        """Return opponent -> result, the network's score; {} if it is not time yet."""
+        began = time.monotonic()
+        if began < self._next:
+            return {}
+        scores = {name: self._meet(name, network) for name in self._run.settings.rating.opponents}
+        took = time.monotonic() - began
+        self._next = time.monotonic() + took * (1 - RATING_SHARE) / RATING_SHARE
+        points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
+        append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
+        return scores
+
+    def _meet(self, opponent: str, network: Network) -> MatchResult:
+        settings, start = self._run.settings, self._run.game.start
+        rng = np.random.default_rng([self._run.seed, network.step])
+        bot = SearchPlayer(network.label, network, simulations=settings.rating.simulations, settings=settings.search)
+        return play_match(bot, fixed_player(opponent, start, rng), start, games=settings.rating.games, rng=rng)
+
+
+def _trainer_lines(run: Run) -> list[dict[str, Any]]:
+    return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
+
+
+def _what_everybody_does(run: Run) -> str:
+    beats = read_heartbeats(run.workers)
+    playing = sum(beat["role"] == "selfplay" and beat["state"] == "playing" for beat in beats.values())
+    trainer = beats.get("trainer", {}).get("state", "starting")
+    return f"{playing} workers playing, trainer {trainer}"

@@ -1,0 +1,96 @@
+"""Games between two players, and what their score says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from plyzero.game import Game
+from plyzero.players import Player
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """The first player's wins, draws and losses; `distinct` counts games that differ in their moves."""
+
+    wins: int
+    draws: int
+    losses: int
+    distinct: int
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """The first player's share of the points; a draw is half a point."""
+        return (self.wins + self.draws / 2) / self.games
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        """Return Wilson's interval of the score, 95 % for the default `z`; a little too wide where games are drawn."""
+        n, p = self.games, self.score
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
+
+
+def play_match(
+    first: Player, second: Player, start: Game, *, games: int, rng: np.random.Generator, opening_plies: int = 2
+) -> MatchResult:
+    """Play `games` games, all side by side, and return the result.
+
+    Two by two they start from the same opening of random moves with colours swapped, so that no opening favours
+    either side. A game longer than the rules' max_plies is a draw.
+    """
+    openings = [random_opening(start, opening_plies, rng) for _ in range((games + 1) // 2)]
+    lines = [list(openings[i // 2]) for i in range(games)]
+    positions = [_after(start, line) for line in lines]
+    points = [0, 0, 0]
+    playing = list(range(games))
+    while playing:
+        for player, wanted in ((first, 0), (second, 1)):
+            # game i has the first player on side i % 2
+            moving = [i for i in playing if positions[i].to_play ^ (i % 2) == wanted]
+            if not moving:
+                continue
+            for i, action in zip(moving, player.choose([positions[i] for i in moving]), strict=True):
+                positions[i] = positions[i].play(action)
+                lines[i].append(action)
+            for i in moving:
+                outcome = positions[i].outcome()
+                if outcome is not None:
+                    points[1 - outcome.value(i % 2)] += 1
+                    playing.remove(i)
+                elif len(lines[i]) >= start.max_plies:
+                    points[1] += 1
+                    playing.remove(i)
+    wins, draws, losses = points
+    return MatchResult(wins, draws, losses, distinct=len({tuple(line) for line in lines}))
+
+
+def random_opening(start: Game, plies: int, rng: np.random.Generator) -> list[int]:
+    """Return `plies` random actions from `start`, fewer where the next one would end the game."""
+    line: list[int] = []
+    position = start
+    for _ in range(plies):
+        action = int(rng.choice(np.asarray(position.legal_actions())))
+        following = position.play_unchecked(action)
+        if following.outcome() is not None:
+            break
+        line.append(action)
+        position = following
+    return line
+
+
+def _after(position: Game, line: list[int]) -> Game:
+    for action in line:
+        position = position.play_unchecked(action)
+    return position

@@ -1,0 +1,71 @@
+"""Stopping cleanly: by signal, and when the process that started us is gone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def stop_on_signals() -> threading.Event:
+    """Return an event that SIGINT and SIGTERM set; the main thread must be the caller."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def stop_on_end_of_input(stop: threading.Event) -> None:
+    """Set `stop` when standard input ends: a pipe that closes when its other end's process dies, however it dies."""
+
+    def watch() -> None:
+        while sys.stdin.buffer.read(4096):
+            pass
+        stop.set()
+
+    threading.Thread(target=watch, name="end-of-input", daemon=True).start()
+
+
+class Child:
+    """A plyzero command in a process of its own, which stops by itself when this process does."""
+
+    def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
+        self.name, self.log = name, log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "plyzero", *arguments, "--until-end-of-input"],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches us alone; the pipe tells the children
+            )
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, None while it runs."""
+        return self._process.poll()
+
+    def ask_to_stop(self) -> None:
+        """Close its standard input."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has stopped; kill it when `seconds` are over."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def last_words(self) -> str:
+        """Return the last line of its log."""
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "nothing"
+
+
+def raise_on_termination() -> None:
+    """Make SIGTERM end the main thread the way Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
