@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,13 +115,10 @@ def selfplay(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Play games for a run until stopped."""
-    from plyzero.processes import stop_on_end_of_input, stop_on_signals
+    stop = _stop_event(until_end_of_input)
     from plyzero.run import open_or_create_run
     from selfplay.worker import run_worker
 
-    stop = stop_on_signals()
-    if until_end_of_input:
-        stop_on_end_of_input(stop)
     _log_lines()
     opened = open_or_create_run(run, _game(game) if game else None, preset=preset, seed=seed, options=options or ())
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
@@ -138,13 +136,10 @@ def trainer(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Train on a run's games and publish models until stopped."""
-    from plyzero.processes import stop_on_end_of_input, stop_on_signals
+    stop = _stop_event(until_end_of_input)
     from plyzero.run import open_or_create_run
     from trainer.loop import run_trainer
 
-    stop = stop_on_signals()
-    if until_end_of_input:
-        stop_on_end_of_input(stop)
     _log_lines()
     opened = open_or_create_run(run, _game(game) if game else None, preset=preset, seed=seed, options=options or ())
     run_trainer(opened, device=device, stop=stop)
@@ -313,6 +308,16 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         heard = f"{process['seconds_since_beat']:.0f} s ago"
         table.add_row(process["name"], process["state"], heard, done)
     console.print(table)
+
+
+def _stop_event(until_end_of_input: bool) -> threading.Event:
+    """Return what ends a role; asked for before its slow imports, so that a signal is obeyed from the start."""
+    from plyzero.processes import stop_on_end_of_input, stop_on_signals
+
+    stop = stop_on_signals()
+    if until_end_of_input:
+        stop_on_end_of_input(stop)
+    return stop
 
 
 def _quoted(game: str) -> str:

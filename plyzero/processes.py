@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ def stop_on_end_of_input(stop: threading.Event) -> None:
     """Set `stop` when standard input ends: a pipe that closes when its other end's process dies, however it dies."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(4096):
+        while os.read(0, 4096):  # not sys.stdin: a thread that waits there breaks the interpreter's exit
             pass
         stop.set()
 

@@ -93,7 +93,7 @@ class GameInPlay:
         self._observations[self._plies] = observation
         if self._observations.dtype.kind == "b" and not np.array_equal(self._observations[self._plies], observation):
             raise ValueError(
-                f"observation_dtype is bool, but observe() has other numbers than 0 and 1 in\n{self._position}"
+                f"observation_dtype is bool, but observe() is not all 0 and 1 in\n{self._position}"
             )
         self._moves.append(moves)
         self._plies += 1

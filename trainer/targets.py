@@ -43,7 +43,7 @@ def make_samples(games: Games, *, search: SearchSettings, trainer: TrainerSettin
     probabilities = policy_targets(positions, moves, search.c_visit, search.c_scale)
     full = positions["full"] == 1
     legal_of_full = np.repeat(full, positions["num_legal"])
-    flat = games.observations[full].reshape(int(full.sum()), -1)
+    flat = games.observations[full].reshape(int(full.sum()), int(np.prod(games.observations.shape[1:])))
     return Samples(
         observations=np.packbits(flat, axis=1) if flat.dtype.kind == "b" else flat,
         wdl=wdl[full],

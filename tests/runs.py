@@ -1,0 +1,46 @@
+"""Small runs for tests: settings under which a worker and a trainer do their whole work within seconds."""
+
+from pathlib import Path
+
+import numpy as np
+
+from plyzero.catalog import load_game
+from plyzero.game import Game
+from plyzero.records import Games
+from plyzero.run import Run, create_run
+
+SMALL = (
+    "selfplay.slots=8",
+    "selfplay.simulations=16",
+    "selfplay.fast_simulations=4",
+    "selfplay.bootstrap_positions=200",
+    "selfplay.seal_positions=100",
+    "selfplay.poll_seconds=0.05",
+    "network.blocks=1",
+    "network.channels=8",
+    "trainer.batch_size=32",
+    "trainer.publish_seconds=0.2",
+    "trainer.window_positions=2000",
+)
+
+
+def small_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
+    return create_run(root, load_game(game), options=[*SMALL, *options])
+
+
+def replay(start: Game, games: Games) -> list[list[Game]]:
+    """The positions of every recorded game, the final one included, as the rules make them from its actions."""
+    lines, at = [], 0
+    for game in games.games:
+        line = [start]
+        for record in games.positions[at : at + game["positions"]]:
+            line.append(line[-1].play(int(record["action"])))
+        lines.append(line)
+        at += int(game["positions"])
+    return lines
+
+
+def moves_of(games: Games, position: int) -> np.ndarray:
+    """The `[n]` MOVE records of one position."""
+    first = int(games.positions["num_legal"][:position].sum())
+    return games.moves[first : first + int(games.positions["num_legal"][position])]
