@@ -80,7 +80,7 @@ class Rollouts:
         if isinstance(position, CompiledGame):
             rules, seed = position.rules, int(self.rng.integers(1 << 32))
             state, mask = position.state.copy(), np.zeros(self.num_actions, np.bool_)
-            code = random_playout(state, mask, position.max_plies, seed, rules.play, rules.outcome, rules.legal)
+            code = compiled.bind(random_playout, rules)(state, mask, position.max_plies, seed)
             return 0 if code < 0 else (1 if code == mover else -1)
         for _ in range(position.max_plies):
             outcome = position.outcome()
@@ -99,6 +99,7 @@ def random_playout(
     play: Callable[..., None],
     outcome: Callable[..., int],
     legal: Callable[..., None],
+    observe: Callable[..., None],
 ) -> int:
     """Play random moves on `state`, in place, to the end; return the outcome's code, DRAW after `max_plies`."""
     np.random.seed(seed)
@@ -121,7 +122,7 @@ def random_playout(
 random_playout = numba.njit(
     numba.types.int64(
         *(compiled.STATE, compiled.MASK, numba.types.int64, numba.types.int64),
-        *(numba.types.FunctionType(each) for each in (compiled.PLAY, compiled.OUTCOME, compiled.LEGAL)),
+        *compiled.RULE_TYPES,
     ),
     cache=True,
 )(random_playout)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -65,7 +66,7 @@ class Game(ABC):
             cls.version = version
         if "play" in vars(cls):
             cls.play_unchecked = vars(cls)["play"]  # type: ignore[method-assign]
-            cls.play = _play_if_legal  # type: ignore[method-assign, assignment]
+            cls.play = _checked(cls.play_unchecked)  # type: ignore[method-assign, assignment]
 
     @property
     @abstractmethod
@@ -124,10 +125,15 @@ class Game(ABC):
         return self.to_play, np.asarray(self.observe()).tobytes()
 
 
-def _play_if_legal(self: Game, action: int) -> Game:
-    legal = self.legal_actions()
-    if action not in legal:
-        name = self.action_name(action) if 0 <= action < self.num_actions else "no action of this game"
-        allowed = self.legal_names() if len(legal) else "none, the game is over"
-        raise IllegalActionError(f"illegal action {action} ({name}) in\n{self}\nlegal: {allowed}")
-    return self.play_unchecked(action)
+def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    @functools.wraps(play)
+    def play_if_legal(self: Game, action: int) -> Game:
+        legal = self.legal_actions()
+        if action not in legal:
+            name = self.action_name(action) if 0 <= action < self.num_actions else "no action of this game"
+            allowed = self.legal_names() if len(legal) else "none, the game is over"
+            raise IllegalActionError(f"illegal action {action} ({name}) in\n{self}\nlegal: {allowed}")
+        after: Game = play(self, action)
+        return after
+
+    return play_if_legal

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plyzero import tree
 from plyzero.compiled import DRAW as DRAWN
-from plyzero.compiled import ONGOING, CompiledGame, Rules
+from plyzero.compiled import ONGOING, CompiledGame, Rules, bind
 from plyzero.evaluate import Evaluate, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
@@ -99,7 +99,8 @@ class SearchSlots:
         self._start = start
         self._settings = settings
         self._numbers = _settings_record(settings)
-        self._rules, self._compiled, state_size, self._to_play_offset = _rules_of(start)
+        rules, self._compiled, state_size, self._to_play_offset = _rules_of(start)
+        self._advance_all = bind(advance_all, rules)
         nodes, actions = simulations + 1, start.num_actions
         self._slots = np.zeros(slots, SLOT)
         self._nodes = np.zeros((slots, nodes), NODE)
@@ -108,6 +109,7 @@ class SearchSlots:
         self._masks = np.zeros((slots, actions), np.bool_)
         self._observations = np.zeros((slots, *start.observation_shape), np.float32)
         self._noise = np.zeros((slots, actions), np.float32)
+        self._schedules = np.zeros((slots, simulations), np.int32)  # of sequential halving
         self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
 
     def begin(
@@ -125,6 +127,8 @@ class SearchSlots:
         """
         if not 0 <= simulations < self._nodes.shape[1]:
             raise ValueError(f"expected at most {self._nodes.shape[1] - 1} simulations, got {simulations}")
+        if position.outcome() is not None:
+            raise ValueError(f"expected a position that is not finished, got\n{position}")
         record = self._slots[slot]
         record["kind"] = KINDS[kind or self._settings.kind]
         record["budget"], record["simulations"], record["nodes"], record["edges"] = simulations, 0, 0, 0
@@ -162,7 +166,7 @@ class SearchSlots:
                 return done.tolist()
             logits, wdl = evaluate(self._leaves(waiting))
             receive_all(
-                *(self._slots, self._nodes, self._edges, self._noise, self._numbers),
+                *(self._slots, self._nodes, self._edges, self._noise, self._schedules, self._numbers),
                 *(waiting, np.asarray(logits, np.float32), np.asarray(wdl, np.float32)),
             )
 
@@ -189,9 +193,9 @@ class SearchSlots:
 
     def _advance(self) -> None:
         while True:
-            advance_all(
+            self._advance_all(
                 *(self._slots, self._nodes, self._edges, self._states, self._masks, self._observations, self._noise),
-                *(self._numbers, self._compiled, *self._rules, self._to_play_offset),
+                *(self._schedules, self._numbers, self._compiled, self._to_play_offset),
             )
             phase = self._slots["phase"]
             asking = np.flatnonzero(phase == RULES)

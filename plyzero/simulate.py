@@ -23,6 +23,7 @@ from plyzero.tree import (
     EDGE,
     EVALUATION,
     FULL,
+    GUMBEL,
     LOSS,
     NODE,
     NOTHING,
@@ -37,6 +38,7 @@ from plyzero.tree import (
 
 Records = NDArray[np.void]
 ONGOING, DRAWN = compiled.ONGOING, compiled.DRAW
+ALMOST_PROVEN = 1 - 1e-6  # a float32 apart from 1
 
 SETTINGS = np.dtype(
     [
@@ -60,20 +62,21 @@ def advance_all(
     masks: NDArray[np.bool_],
     observations: NDArray[np.float32],
     noise: NDArray[np.float32],
+    schedules: NDArray[np.int32],
     settings: Any,
     compiled_rules: bool,
+    to_play_offset: int,
     play: Callable[..., None],
     outcome: Callable[..., int],
     legal: Callable[..., None],
     observe: Callable[..., None],
-    to_play_offset: int,
 ) -> None:
     """Move every slot on until it waits for an evaluation, for rules, for room, or is done."""
     for b in range(len(slots)):
         slot = slots[b]
         while True:
             if slot["phase"] == SELECTING:
-                select_leaf(slot, nodes[b], edges[b], noise[b], settings)
+                select_leaf(slot, nodes[b], edges[b], noise[b], schedules[b], settings)
             elif slot["phase"] == RULES and compiled_rules:
                 state = states[b, slot["leaf"]]
                 if slot["leaf_edge"] != NOTHING:
@@ -97,7 +100,9 @@ def advance_all(
 
 
 @numba.njit(cache=True)
-def select_leaf(slot: Any, nodes: Records, edges: Records, noise: NDArray[np.float32], settings: Any) -> None:
+def select_leaf(
+    slot: Any, nodes: Records, edges: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
+) -> None:
     """Walk from the root to an action not yet tried and ask for its position; back up at once what is proven."""
     if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != UNPROVEN:
         slot["phase"] = DONE
@@ -107,7 +112,7 @@ def select_leaf(slot: Any, nodes: Records, edges: Records, noise: NDArray[np.flo
         if slot["kind"] == PUCT:
             e = select_puct(nodes[n], edges, settings, n == 0)
         elif n == 0:
-            e = select_gumbel_root(slot, nodes[0], edges, noise, settings)
+            e = select_gumbel_root(slot, nodes[0], edges, noise, schedule, settings)
         else:
             e = select_gumbel(nodes[n], edges, settings)
         if edges[e]["proven"] != UNPROVEN:
@@ -159,6 +164,7 @@ def receive_all(
     nodes: Records,
     edges: Records,
     noise: NDArray[np.float32],
+    schedules: NDArray[np.int32],
     settings: Any,
     waiting: NDArray[np.intp],
     logits: NDArray[np.float32],
@@ -171,7 +177,10 @@ def receive_all(
         node = nodes[b, slot["leaf"]]
         low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
         set_priors(edges[b, low:high], logits[i])
-        if slot["leaf_edge"] == NOTHING and slot["noisy"] and slot["kind"] == PUCT:
+        if slot["leaf_edge"] == NOTHING and slot["kind"] == GUMBEL:
+            considered = min(settings["considered_actions"], node["num_edges"])
+            schedules[b, : slot["budget"]] = considered_visits(considered, slot["budget"])
+        elif slot["leaf_edge"] == NOTHING and slot["noisy"]:
             mix_noise(edges[b, low:high], noise[b], settings["noise_fraction"])
         value, draw = wdl[i, 0] - wdl[i, 2], wdl[i, 1]
         node["network_value"], node["network_draw"] = value, draw
@@ -242,21 +251,26 @@ def select_puct(node: Any, edges: Records, settings: Any, is_root: bool) -> int:
 
 
 @numba.njit(cache=True)
-def select_gumbel_root(slot: Any, node: Any, edges: Records, noise: NDArray[np.float32], settings: Any) -> int:
-    """Return the edge that sequential halving tries next: of those with the right number of visits the one with the
-    largest g + logit + σ(completed Q)."""
+def select_gumbel_root(
+    slot: Any, node: Any, edges: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
+) -> int:
+    """Return the edge that sequential halving tries next: of those with as many visits as the schedule wants the one
+    with the largest g + logit + σ(completed Q). A move proven lost is left alone; if only such ones have the visits
+    that are wanted, any other will do."""
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     row = edges[low:high]
-    considered = min(settings["considered_actions"], len(row))
-    wanted = considered_visits(considered, slot["budget"])[slot["simulations"]]
     sigma = transformed_q(
         row["logit"], row["visits"], completed(row), node["network_value"], settings["c_visit"], settings["c_scale"]
     )
-    best, best_score = NOTHING, -np.inf
+    wanted = schedule[slot["simulations"]]
+    best, best_score, on_schedule = NOTHING, -np.inf, False
     for i in range(len(row)):
+        if row[i]["proven"] == LOSS:
+            continue
+        fits = row[i]["visits"] == wanted
         score = row[i]["logit"] + sigma[i] + (noise[row[i]["action"]] if slot["noisy"] else 0.0)
-        if row[i]["visits"] == wanted and score > best_score:
-            best, best_score = low + i, score
+        if (fits and not on_schedule) or (fits == on_schedule and score > best_score):
+            best, best_score, on_schedule = low + i, score, fits
     return best
 
 
@@ -278,13 +292,16 @@ def select_gumbel(node: Any, edges: Records, settings: Any) -> int:
 
 @numba.njit(cache=True)
 def completed(row: Records) -> NDArray[np.float64]:
-    """Return what is known of each edge's value, `[n]`: proven, the mean of its visits, or NaN."""
+    """Return what is known of each edge's value, `[n]`: proven, the mean of its visits, or NaN.
+
+    Only a proof is worth exactly +1 or -1; a mean that is (every playout won, say) stops just short of it.
+    """
     q = np.empty(len(row))
     for i in range(len(row)):
         if row[i]["proven"] != UNPROVEN:
             q[i] = row[i]["proven"]
         elif row[i]["visits"]:
-            q[i] = row[i]["value_sum"] / row[i]["visits"]
+            q[i] = min(max(row[i]["value_sum"] / row[i]["visits"], -ALMOST_PROVEN), ALMOST_PROVEN)
         else:
             q[i] = np.nan
     return q
@@ -335,10 +352,9 @@ def _signature() -> Any:
     def array(dtype: Any, dimensions: int) -> Any:
         return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
 
-    rules = [types.FunctionType(each) for each in (compiled.PLAY, compiled.OUTCOME, compiled.LEGAL, compiled.OBSERVE)]
     return types.void(
         *(array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3), array("?", 2), array("f4", 4)),
-        *(array("f4", 2), numba.from_dtype(SETTINGS), types.boolean, *rules, types.int64),
+        *(array("f4", 2), array("i4", 2), numba.from_dtype(SETTINGS), types.boolean, types.int64, *compiled.RULE_TYPES),
     )
 
 
