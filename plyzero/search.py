@@ -85,10 +85,15 @@ class Root:
         )
 
     def best_action(self) -> int:
-        """Return the action to play for strength: of the most visited that the policy allows, its favourite."""
+        """Return the action to play for strength: of the most visited that the policy allows, its favourite.
+
+        Among equals the one of higher value.
+        """
         policy = self.policy
         visits = np.where(policy > 0, self.visits, -1)
-        return int(self.actions[np.argmax(np.where(visits == visits.max(), policy, -1))])
+        most = np.flatnonzero(visits == visits.max())
+        order = np.lexsort((np.nan_to_num(self.q[most], nan=-1), policy[most]))
+        return int(self.actions[most[order[-1]]])
 
 
 class SearchSlots:
