@@ -1,4 +1,7 @@
-"""Tic-tac-toe in plain Python: copy this file and change the rules. `plyzero check tictactoe:TicTacToe` tests them."""
+"""Tic-tac-toe in plain Python: copy this file and change the rules.
+
+From its directory, `plyzero train tictactoe:TicTacToe --run runs/mine` trains it.
+"""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR):
             raise
-        _exit(f"cannot write {error.filename or 'to the volume'}: {error.strerror}; nothing there was changed", 2)
+        _exit(f"cannot write {error.filename or 'to the volume'}: {error.strerror}", 2)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -9,6 +9,7 @@ import onnxruntime
 
 from plyzero.catalog import GameSpec
 from plyzero.evaluate import Evaluation, Leaves
+from plyzero.settings import SearchSettings, Settings
 
 INPUT: Final = "observations"
 LOGITS: Final = "logits"
@@ -57,6 +58,12 @@ class Network:
             raise ModelRefusedError(
                 f"{self.label} does not fit {game.name}: its shapes are {shapes}, expected {wanted}"
             )
+
+    @property
+    def search_settings(self) -> SearchSettings:
+        """The settings that the model was trained with, as far as they concern the search."""
+        settings = self.metadata.get("settings")
+        return Settings.model_validate_json(settings).search if settings else SearchSettings()
 
     def __call__(self, leaves: Leaves) -> Evaluation:
         logits, wdl = self._session.run((LOGITS, WDL), {INPUT: np.ascontiguousarray(leaves.observations)})

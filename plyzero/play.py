@@ -10,7 +10,6 @@ from plyzero.game import Game
 from plyzero.network import Network
 from plyzero.players import PURE_MCTS
 from plyzero.search import Root, search
-from plyzero.settings import SearchSettings
 
 HELP = "Type a move, `legal` for all legal moves, or `quit`."
 
@@ -20,7 +19,7 @@ def play_in_terminal(game: GameSpec, network: Network | None, *, side: str, simu
     rng = np.random.default_rng()
     person = {"first": 0, "second": 1, "random": int(rng.integers(2))}[side]
     evaluate: Evaluate = network or Rollouts(game.start.num_actions, rng)
-    settings = SearchSettings() if network else PURE_MCTS
+    settings = network.search_settings if network else PURE_MCTS
     simulations = simulations if network else max(simulations, 1000)
     print(f"{game.name}: you move {('first', 'second')[person]}; the bot is {_describe(network, simulations)}.\n{HELP}")
     position = game.start

@@ -75,7 +75,8 @@ class GameInPlay:
         return Games(game, positions, np.concatenate(self._moves), observations)
 
     def _play_opening(self) -> None:
-        for _ in range(self._rng.integers(self._settings.opening_plies + 1)):
+        plies = int(self._rng.integers(self._settings.opening_plies + 1))
+        for _ in range(min(plies, len(self._positions) - 1)):
             legal = self._position.legal_actions()
             action = int(legal[int(self._rng.integers(len(legal)))])
             following = self._position.play_unchecked(action)
@@ -92,9 +93,7 @@ class GameInPlay:
         observation = np.asarray(self._position.observe())
         self._observations[self._plies] = observation
         if self._observations.dtype.kind == "b" and not np.array_equal(self._observations[self._plies], observation):
-            raise ValueError(
-                f"observation_dtype is bool, but observe() is not all 0 and 1 in\n{self._position}"
-            )
+            raise ValueError(f"observation_dtype is bool, but observe() is not all 0 and 1 in\n{self._position}")
         self._moves.append(moves)
         self._plies += 1
         return record

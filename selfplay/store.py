@@ -21,6 +21,7 @@ class Store:
         self._oldest = 0.0
         self._sequence = 0
         self._games = self._positions = self._full = 0
+        self._unsealed = 0
         self.unsealed_full_positions = 0
 
     def add(self, games: Games) -> None:
@@ -31,14 +32,14 @@ class Store:
         self._games += len(games.games)
         self._positions += len(games.positions)
         self._full += games.num_full
+        self._unsealed += len(games.positions)
         self.unsealed_full_positions += games.num_full
 
     def seal_if_due(self) -> None:
         """Seal if the games that wait are many or old enough."""
         settings = self._run.settings.selfplay
         if self._waiting and (
-            sum(len(games.positions) for games in self._waiting) >= settings.seal_positions
-            or time.monotonic() - self._oldest >= settings.seal_seconds
+            self._unsealed >= settings.seal_positions or time.monotonic() - self._oldest >= settings.seal_seconds
         ):
             self.seal()
 
@@ -57,6 +58,7 @@ class Store:
         log.info("sealed %s", path.name)
         self._waiting.clear()
         self._sequence += 1
+        self._unsealed = 0
         self.unsealed_full_positions = 0
 
     def totals(self) -> dict[str, int]:

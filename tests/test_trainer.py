@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from plyzero.errors import UserError
 from plyzero.evaluate import Leaves
 from plyzero.metrics import read_lines
 from plyzero.models import list_models, load_newest
 from plyzero.network import ModelRefusedError, Network
-from plyzero.run import Run
+from plyzero.run import Run, open_run
 from plyzero.segments import list_segments
 from selfplay.worker import run_worker
 from tests.runs import small_run
@@ -114,7 +115,7 @@ def test_training_lowers_the_loss(run: Run):
         return loss(*outputs, *(torch.from_numpy(each) for each in (batch.legal, batch.policy, batch.wdl))).total.item()
 
     before = mean_loss()
-    for _ in range(150):
+    for _ in range(400):
         trainer.train_step()
     assert mean_loss() < before - 0.2
 
@@ -231,5 +232,16 @@ def test_the_state_is_loaded_without_running_code_from_it(run: Run):
             return (exec, ("raise SystemExit('code from the volume was run')",))
 
     torch.save({"format": 1, "x": Harmful()}, run.trainer / "state-999999-000000000.pt")
-    with pytest.raises(Exception, match="Weights only load failed"):
+    with pytest.raises(UserError, match="cannot be read"):
         load_state(run.trainer)
+
+
+def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
+    Trainer(run, device="cpu").save()
+    with pytest.raises(UserError, match="another size than 2 blocks of 8 channels"):
+        Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
+
+
+def test_an_unknown_device_is_one_sentence(run: Run):
+    with pytest.raises(UserError, match="expected --device auto, cpu or cuda, got 'gpu'"):
+        Trainer(run, device="gpu")

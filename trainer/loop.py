@@ -16,6 +16,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
+from plyzero.errors import UserError
 from plyzero.metrics import Heartbeat, append_line
 from plyzero.models import list_models, publish_model
 from plyzero.run import Run
@@ -225,7 +226,14 @@ class Trainer:
         if state is None:
             return
         self.step, self.games, self.positions = state["step"], state["games"], state["positions"]
-        self.network.load_state_dict(state["network"])
+        try:
+            self.network.load_state_dict(state["network"])
+        except RuntimeError as error:
+            size = self.run.settings.network
+            raise UserError(
+                f"{self.run.root} has trained a network of another size than {size.blocks} blocks of {size.channels} "
+                f"channels; set network.blocks and network.channels as they were, or start a new run"
+            ) from error
         self.averaged.load_state_dict(state["averaged"])
         self.optimiser.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["torch_rng"])
@@ -260,6 +268,10 @@ class Trainer:
 
 
 def _device(wanted: str) -> torch.device:
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise UserError(f"expected --device auto, cpu or cuda, got {wanted!r}")
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda, but torch sees no CUDA device here; use --device auto or cpu")
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(wanted)

@@ -33,7 +33,10 @@ def load_state(directory: Path) -> dict[str, Any] | None:
     states = _list(directory)
     if not states:
         return None
-    state: dict[str, Any] = torch.load(states[0], map_location="cpu", weights_only=True)
+    try:
+        state: dict[str, Any] = torch.load(states[0], map_location="cpu", weights_only=True)
+    except Exception as error:  # torch has many words for damage
+        raise UserError(f"{states[0]} cannot be read; move it away to go on from the state before it") from error
     if state.get("format") != FORMAT:
         raise UserError(f"{states[0]} has format {state.get('format')!r}; this version of plyzero reads {FORMAT}")
     return state
