@@ -1,11 +1,23 @@
 """plyzero: an AlphaZero toolkit for your own two-player game."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from plyzero.compiled import CompiledGame, kernel
-from plyzero.game import Game, IllegalActionError, Outcome
-from plyzero.symmetry import Symmetry
+if TYPE_CHECKING:
+    from plyzero.compiled import CompiledGame, kernel
+    from plyzero.game import Game, IllegalActionError, Outcome
+    from plyzero.symmetry import Symmetry
 
 __version__ = version("plyzero")
 
 __all__ = ["CompiledGame", "Game", "IllegalActionError", "Outcome", "Symmetry", "kernel"]
+
+_HOMES = {"CompiledGame": "compiled", "kernel": "compiled", "Symmetry": "symmetry"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: `plyzero --help` need not wait for Numba."""
+    if name not in __all__:
+        raise AttributeError(f"module 'plyzero' has no attribute {name!r}")
+    return getattr(import_module(f"plyzero.{_HOMES.get(name, 'game')}"), name)

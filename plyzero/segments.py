@@ -19,8 +19,8 @@ import numpy as np
 import zarr
 from numpy.typing import DTypeLike, NDArray
 from zarr.codecs import ZstdCodec
-from zarr.core.buffer import Buffer
-from zarr.storage import MemoryStore, ZipStore
+from zarr.core.buffer import Buffer, default_buffer_prototype
+from zarr.storage import MemoryStore
 
 from plyzero.catalog import GameSpec
 from plyzero.files import write_file
@@ -103,19 +103,17 @@ def write_segment(
 
 def read_segment(path: Path, game: GameSpec) -> Games:
     """Return the games in a segment. Raises SegmentError if it is damaged, or of another game or schema."""
+    content = path.read_bytes()
     try:
-        store = ZipStore(path, mode="r")
-        try:
-            root = zarr.open_group(store, mode="r")
-            _check(root.attrs.asdict(), game)
-            positions = _read_records(root, "position", POSITION)
-            observations = _read_observations(root, len(positions), game)
-            games = Games(_read_records(root, "game", GAME), positions, _read_records(root, "move", MOVE), observations)
-        finally:
-            store.close()
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            from_bytes = default_buffer_prototype().buffer.from_bytes
+            members = {name: from_bytes(archive.read(name)) for name in archive.namelist()}
+        root = zarr.open_group(MemoryStore(members), mode="r")
+        _check(root.attrs.asdict(), game)
+        positions = _read_records(root, "position", POSITION)
+        observations = _read_observations(root, len(positions), game)
+        games = Games(_read_records(root, "game", GAME), positions, _read_records(root, "move", MOVE), observations)
         _check_lengths(games)
-    except FileNotFoundError:
-        raise
     except Exception as error:  # zipfile, zlib, zarr and json each have their own words for damage
         raise SegmentError(f"{path.name} cannot be read: {error!r}") from error
     return games
@@ -187,6 +185,8 @@ def _read_array(root: zarr.Group, name: str) -> NDArray[Any]:
     array = root[name]
     if not isinstance(array, zarr.Array):
         raise ValueError(f"{name} is not an array")
+    if array.nchunks_initialized != array.nchunks:
+        raise ValueError(f"{name} has lost a chunk")  # zarr itself would read zeros
     return np.asarray(array[...])
 
 

@@ -1,0 +1,154 @@
+"""Segments: what goes in comes out, plain zarr reads it, and damage never passes for data."""
+
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plyzero.catalog import GameSpec, load_game
+from plyzero.records import GAME, MOVE, POSITION, Games
+from plyzero.segments import SegmentError, SegmentName, list_segments, read_segment, write_segment
+from tests.toys import Relay
+
+CONNECT_FOUR = load_game("connect-four")
+RELAY = GameSpec("tests.toys:Relay", Relay(4))  # its observations are not bits
+
+
+def some_games(game: GameSpec, seed: int = 0, lengths: tuple[int, ...] = (3, 5)) -> Games:
+    rng = np.random.default_rng(seed)
+
+    def filled(dtype: np.dtype, size: int) -> np.ndarray:
+        records = np.zeros(size, dtype)
+        for field in dtype.names:
+            high = 2 if records[field].dtype.itemsize == 1 else 1000
+            records[field] = rng.integers(0, high, size) if records[field].dtype.kind != "f" else rng.random(size)
+        return records
+
+    games, positions = filled(GAME, len(lengths)), filled(POSITION, sum(lengths))
+    games["positions"] = lengths
+    positions["num_legal"] = rng.integers(1, 8, len(positions))
+    moves = filled(MOVE, int(positions["num_legal"].sum()))
+    moves["q"][::3] = np.nan
+    shape = (len(positions), *game.start.observation_shape)
+    bits = np.dtype(game.start.observation_dtype).kind == "b"
+    observations = rng.random(shape) < 0.5 if bits else rng.random(shape).astype(np.float32)
+    return Games(games, positions, moves, observations)
+
+
+def write(directory: Path, games: Games, game: GameSpec, sequence: int = 0) -> Path:
+    return write_segment(directory, games, game, worker="w0", incarnation="0123abcd", sequence=sequence)
+
+
+def same(one: Games, other: Games) -> bool:
+    moves = [np.array_equal(one.moves[field], other.moves[field], equal_nan=field == "q") for field in MOVE.names or ()]
+    return (
+        np.array_equal(one.games, other.games)
+        and np.array_equal(one.positions, other.positions)
+        and all(moves)
+        and np.array_equal(one.observations, other.observations)
+        and one.observations.dtype == other.observations.dtype
+    )
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 1000), lengths=st.lists(st.integers(1, 9), min_size=1, max_size=4))
+@pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])
+def test_what_is_written_is_read_back_exactly(game: GameSpec, seed: int, lengths: list[int], tmp_path_factory):
+    games = some_games(game, seed, tuple(lengths))
+    assert same(read_segment(write(tmp_path_factory.mktemp("s"), games, game), game), games)
+
+
+def test_plain_zarr_opens_a_segment(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    group = zarr.open_group(zarr.storage.ZipStore(write(tmp_path, games, CONNECT_FOUR), mode="r"), mode="r")
+    assert group.attrs["schema"] == "plyzero.replay/1"
+    assert group.attrs["game"] == "connect-four v1"
+    for name, records in (("game", games.games), ("position", games.positions), ("move", games.moves)):
+        for field in records.dtype.names or ():
+            assert np.array_equal(group[f"{name}/{field}"][:], records[field], equal_nan=field == "q")
+    assert group["position/observation_bits"].shape == (8, 11)
+
+
+def test_the_name_tells_what_is_inside(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.positions["search"][:] = 1
+    games.positions["model_step"][:] = range(10, 18)
+    path = write(tmp_path, games, CONNECT_FOUR, sequence=7)
+    (name,) = list_segments(tmp_path)
+    assert str(name) == path.name
+    assert name == SegmentName("w0", "0123abcd", 7, 2, 8, games.num_full, 10, 17)
+    assert not name.bootstrap
+
+
+def test_names_that_are_not_segments_are_passed_over(tmp_path: Path):
+    for name in (".tmp-12", "w0.0123abcd-1-g1-p1-f1-m0_0.zarr.zip", "notes.txt", "x.zarr.zip"):
+        (tmp_path / name).touch()
+    assert list(list_segments(tmp_path)) == []
+
+
+def test_the_same_games_give_the_same_bytes(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    one, other = write(tmp_path / "a", games, CONNECT_FOUR), write(tmp_path / "b", games, CONNECT_FOUR)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_segment_is_never_overwritten(tmp_path: Path):
+    write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    with pytest.raises(FileExistsError):
+        write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+
+
+def test_a_segment_of_another_game_is_refused(tmp_path: Path):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    with pytest.raises(SegmentError, match="game is 'connect-four v1', not 'tic-tac-toe v1'"):
+        read_segment(path, load_game("tic-tac-toe"))
+
+
+def test_counts_that_do_not_add_up_are_refused(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.games["positions"][0] += 1
+    with pytest.raises(SegmentError, match="games count 9 positions"):
+        read_segment(write(tmp_path, games, CONNECT_FOUR), CONNECT_FOUR)
+
+
+def test_a_segment_cut_short_is_refused_wherever_it_is_cut(tmp_path: Path):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 211):
+        path.write_bytes(whole[:size])
+        with pytest.raises(SegmentError):
+            read_segment(path, CONNECT_FOUR)
+
+
+def test_a_flipped_bit_never_gives_other_games(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    path = write(tmp_path, games, CONNECT_FOUR)
+    whole, refused = path.read_bytes(), 0
+    for at in range(5, len(whole), 97):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        try:
+            assert same(read_segment(path, CONNECT_FOUR), games)
+        except SegmentError:
+            refused += 1
+    assert refused > 0.8 * len(range(5, len(whole), 97))
+
+
+def test_a_reader_passes_over_arrays_that_it_does_not_know(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    path = write(tmp_path, games, CONNECT_FOUR)
+    directory = tmp_path / "unpacked"
+    zipfile.ZipFile(path).extractall(directory)
+    zarr.open_group(directory, mode="a", use_consolidated=False).create_array("game/new", data=np.zeros(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(str(directory))
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in directory.rglob("*"):
+            if file.is_file():
+                archive.write(file, file.relative_to(directory))
+    assert same(read_segment(path, CONNECT_FOUR), games)
