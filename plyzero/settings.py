@@ -61,8 +61,9 @@ class SelfplaySettings(Concern):
     full_share: float = Field(0.25, gt=0, le=1)
     """Probability that a move gets a full search. KataGo: 0.25; AlphaZero: 1."""
 
-    opening_plies: int = Field(2, ge=0)
-    """A game starts with 0 to this many random moves, all counts alike probable, so that games differ."""
+    opening_plies: int | None = Field(None, ge=0)
+    """A game starts with 0 to this many random moves, all counts alike probable, so that the network sees positions
+    which good players avoid; none = a fifth of the game's max_plies, at most 8."""
 
     temperature: float = Field(1.0, gt=0)
     """Moves are drawn from policy^(1/temperature); this is its value at the start of a game. AlphaZero: 1."""

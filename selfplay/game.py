@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -75,8 +77,10 @@ class GameInPlay:
         return Games(game, positions, np.concatenate(self._moves), observations)
 
     def _play_opening(self) -> None:
-        plies = int(self._rng.integers(self._settings.opening_plies + 1))
-        for _ in range(min(plies, len(self._positions) - 1)):
+        longest = self._settings.opening_plies
+        if longest is None:
+            longest = min(8, math.ceil(len(self._positions) / 5))
+        for _ in range(int(self._rng.integers(min(longest, len(self._positions) - 1) + 1))):
             legal = self._position.legal_actions()
             action = int(legal[int(self._rng.integers(len(legal)))])
             following = self._position.play_unchecked(action)
