@@ -29,6 +29,7 @@ from numba import types
 from numba.core.errors import NumbaExperimentalFeatureWarning
 from numpy.typing import NDArray
 
+from plyzero.errors import UserError
 from plyzero.game import Game, Outcome
 
 ONGOING: Final = -2
@@ -97,10 +98,14 @@ class CompiledGame(Game):
     def __init__(self) -> None:
         if "to_play" not in (self.State.names or ()):
             raise TypeError(f"{type(self).__name__}.State needs a field to_play, it has {self.State.names}")
-        self.rules = compile_rules(type(self).__name__, self.written, self.State)
         self.state = np.zeros(self.State.itemsize, np.uint8)
         if "start" in self.written:
             self.written["start"](self.record)
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        """The rules, compiled when they are first needed."""
+        return compile_rules(type(self).__name__, self.written, self.State)
 
     @property
     def record(self) -> Record:
@@ -150,7 +155,7 @@ class CompiledGame(Game):
 def compile_rules(name: str, written: dict[str, Callable[..., Any]], state: np.dtype[Any]) -> Rules:
     """Return the `written` rules over the bytes of a state of dtype `state`, compiled.
 
-    Raises TypeError, with Numba's own words, for a rule that Numba cannot compile.
+    Raises UserError, with Numba's own words, for a rule that Numba cannot compile.
     """
     key = (state.descr.__repr__(), *(written[rule] for rule in RULES[1:]))
     if key not in _compiled:
@@ -159,7 +164,7 @@ def compile_rules(name: str, written: dict[str, Callable[..., Any]], state: np.d
             try:
                 lifted.append(_over_bytes(kernel(written[rule]), signature, state))
             except numba.core.errors.NumbaError as error:
-                raise TypeError(
+                raise UserError(
                     f"{name}.{rule} is outside the Python that Numba compiles; to debug it as plain Python set "
                     f"NUMBA_DISABLE_JIT=1, or subclass Game instead of CompiledGame. Numba says:\n{error}"
                 ) from error

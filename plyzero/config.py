@@ -79,9 +79,7 @@ def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def _parse_value(text: str) -> Any:
-    if text.lower() in ("none", ""):
-        return None
-    return [part.strip() for part in text.split(",")] if "," in text else text
+    return None if text.lower() in ("none", "") else text
 
 
 def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:

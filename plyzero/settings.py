@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 Kind = Literal["gumbel", "puct"]
+
+Names = Annotated[tuple[str, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)]
+"""A list, which environment and command line write with commas."""
 
 
 class Concern(BaseModel):
@@ -152,7 +155,7 @@ class TrainerSettings(Concern):
 class RatingSettings(Concern):
     """How `train` shows strength as it goes."""
 
-    opponents: tuple[str, ...] = ("random", "mcts:100")
+    opponents: Names = ("random", "mcts:100")
     """Whom the newest model meets: random, or mcts:N, pure MCTS with N rollouts a move."""
 
     games: int = Field(20, ge=2)

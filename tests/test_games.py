@@ -373,8 +373,8 @@ def test_a_rule_that_numba_cannot_compile_is_refused_with_its_name_and_the_way_o
     def play(s, action):
         open("moves.txt")  # noqa: SIM115
 
-    with pytest.raises(TypeError, match=r"(?s)Writer.play is outside .* NUMBA_DISABLE_JIT=1.*Numba says"):
-        whole_game("Writer", [("to_play", "i1")], play=play)()
+    with pytest.raises(UserError, match=r"(?s)Writer.play is outside .* NUMBA_DISABLE_JIT=1.*Numba says"):
+        whole_game("Writer", [("to_play", "i1")], play=play)().legal_actions()
 
 
 def whole_game(name: str, state: list, **rules) -> type[CompiledGame]:

@@ -1,0 +1,126 @@
+"""Models: the newest good one is found, whatever else lies there."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.models import ModelName, ModelWatch, list_models, load_newest, publish_model
+from plyzero.network import ModelRefusedError, Network
+from plyzero.run import Run
+from tests.runs import small_run
+from trainer.export import untrained
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Untrained models by game."""
+    games = ("tic-tac-toe", "connect-four")
+    return {game: untrained(small_run(tmp_path_factory.mktemp("run") / "r", game)) for game in games}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return small_run(tmp_path / "r", "tic-tac-toe")
+
+
+@pytest.fixture
+def watch(run: Run) -> Iterator[ModelWatch]:
+    with ModelWatch(run.models, run.game, poll_seconds=0, threads=1) as watch:
+        yield watch
+
+
+def test_names_order_by_fence_and_then_by_step():
+    names = [ModelName(1, 5, "ffffffff"), ModelName(1, 40, "00000000"), ModelName(2, 3, "00000000")]
+    assert sorted(names) == names == sorted(names, key=str)
+    assert [ModelName.parse(str(name)) for name in names] == names
+    assert ModelName.parse("latest.onnx") is None
+
+
+def test_the_newest_is_the_highest_name_whose_content_matches_its_digest(run: Run, content):
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=9)
+    newest = publish_model(run.models, content["tic-tac-toe"], fence=2, step=3)
+    network = load_newest(run.models, run.game)
+    assert (network.label, network.fence, network.step) == (str(newest), 2, 3)
+    (run.models / str(newest)).write_bytes(content["tic-tac-toe"][:-1])
+    assert load_newest(run.models, run.game).step == 9
+
+
+def test_without_any_model_there_is_none(run: Run):
+    assert load_newest(run.models, run.game) is None
+
+
+def test_a_model_of_a_step_is_found_or_the_steps_are_named(run: Run, content):
+    for step in (3, 9):
+        publish_model(run.models, content["tic-tac-toe"], fence=1, step=step)
+    assert load_newest(run.models, run.game, step=3).step == 3
+    with pytest.raises(UserError, match=r"no model of step 4 in .*; there are 9 3"):
+        load_newest(run.models, run.game, step=4)
+
+
+def test_where_no_model_can_be_used_the_reason_is_given(run: Run, content):
+    publish_model(run.models, content["connect-four"], fence=1, step=9)
+    with pytest.raises(UserError, match="its game is 'connect-four v1', expected 'tic-tac-toe v1'"):
+        load_newest(run.models, run.game)
+
+
+def test_what_is_no_model_is_refused(run: Run):
+    with pytest.raises(ModelRefusedError, match="x is not a model that ONNX Runtime can read"):
+        Network(b"not a model", run.game, label="x")
+
+
+def test_a_watch_returns_every_newer_model_once_and_never_an_older_one(run: Run, content, watch: ModelWatch):
+    assert watch.newer() is None
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=9)
+    assert watch.newer().step == 9
+    assert watch.newer() is None
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=5)
+    assert watch.newer() is None
+    publish_model(run.models, content["tic-tac-toe"], fence=2, step=1)
+    assert (watch.newer().fence, watch.newer()) == (2, None)
+
+
+def test_a_bad_model_is_refused_once_and_stands_in_nobodys_way(run: Run, content, watch: ModelWatch, caplog):
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
+    assert watch.newer().step == 1
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=2)
+    publish_model(run.models, content["connect-four"], fence=1, step=3)
+    damaged = publish_model(run.models, b"x" + content["tic-tac-toe"], fence=1, step=4)
+    (run.models / str(damaged)).write_bytes(content["tic-tac-toe"])
+    assert watch.newer().step == 2
+    assert watch.newer() is None
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([message for message in messages if message.startswith("keeping the old model")]) == 2
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=5)
+    assert watch.newer().step == 5
+
+
+def test_a_file_event_wakes_a_watch_long_before_its_poll(run: Run, content):
+    with ModelWatch(run.models, run.game, poll_seconds=3600, threads=1) as watch:
+        assert watch.newer() is None
+        publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
+        deadline = time.monotonic() + 60
+        while (network := watch.newer()) is None:
+            assert time.monotonic() < deadline
+            watch.wait(0.1)
+        assert network.step == 1
+
+
+def test_a_watch_without_file_events_polls(run: Run, content, monkeypatch: pytest.MonkeyPatch, caplog):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("inotify watch limit reached")
+
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", fail)
+    with ModelWatch(run.models, run.game, poll_seconds=0, threads=1) as watch:
+        publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
+        assert watch.newer().step == 1
+    assert "no file events (inotify watch limit reached): polling" in caplog.text
+
+
+def test_names_in_the_directory_that_are_no_models_are_passed_over(run: Run, content):
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
+    for name in (".tmp-1", "000002-000000001-0123456.onnx", "best.onnx"):
+        (run.models / name).touch()
+    assert [name.step for name in list_models(run.models)] == [1]

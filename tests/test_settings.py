@@ -1,0 +1,136 @@
+"""Settings and run directories: the layers, and one clear sentence for everything that is wrong."""
+
+import threading
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from plyzero.catalog import load_game
+from plyzero.config import PRESETS, resolve
+from plyzero.errors import UserError
+from plyzero.run import create_run, open_or_create_run, open_run
+from plyzero.settings import Settings
+
+SECTIONS = {name: field.annotation for name, field in Settings.model_fields.items()}
+
+
+def test_layers_go_defaults_preset_run_environment_options():
+    def simulations(**layers) -> int:
+        return resolve(**{"environment": {}, **layers}).selfplay.slots
+
+    default, preset = Settings().selfplay.slots, PRESETS["gpu"]["selfplay"]["slots"]
+    run, environment = {"selfplay": {"slots": 3}}, {"PLYZERO_SELFPLAY__SLOTS": "4"}
+    assert simulations() == default
+    assert simulations(preset="gpu") == preset != default
+    assert simulations(preset="gpu", run=run) == 3
+    assert simulations(preset="gpu", run=run, environment=environment) == 4
+    assert simulations(preset="gpu", run=run, environment=environment, options=["selfplay.slots=5"]) == 5
+
+
+def test_lists_and_none_can_be_written_on_the_command_line():
+    settings = resolve(environment={}, options=["rating.opponents=random,mcts:7", "search.noise_alpha=none"])
+    assert settings.rating.opponents == ("random", "mcts:7")
+    assert settings.search.noise_alpha is None
+    assert resolve(environment={}, options=["rating.opponents=random"]).rating.opponents == ("random",)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        (
+            {"options": ["selfplay.simulation=4"]},
+            r"-o: no setting is called .*; .*selfplay.simulations",
+        ),
+        ({"options": ["selfply.simulations=4"]}, r"-o: no settings are called 'selfply'; the nearest is selfplay"),
+        ({"run": {"trainer": {"batch": 4}}}, r"run.toml: no setting is called trainer.batch; .* trainer.batch_size"),
+        ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),
+        ({"options": ["selfplay.slots=many"]}, r"setting selfplay.slots from -o: .*integer.*, got 'many'"),
+        ({"environment": {"PLYZERO_SELFPLAY__SLOTS": "0"}}, r"selfplay.slots from the environment: .* got '0'"),
+        ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
+        ({"preset": "fast"}, r"expected a preset out of quick, standard, gpu, got 'fast'"),
+    ],
+)
+def test_what_is_wrong_with_a_setting_is_said_in_one_sentence(layers, message: str):
+    with pytest.raises(UserError, match=message):
+        resolve(**{"environment": {}, **layers})
+
+
+def test_settings_are_frozen_and_every_one_says_what_it_means():
+    with pytest.raises(ValidationError):
+        Settings().selfplay.slots = 3
+    for section in SECTIONS.values():
+        for name, field in section.model_fields.items():
+            assert field.description, name
+            assert not field.is_required(), name
+
+
+def test_a_run_holds_the_settings_it_was_started_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PLYZERO_TRAINER__THREADS", "3")
+    made = create_run(tmp_path / "r", load_game("othello(size=6)"), seed=7, options=["selfplay.slots=5"])
+    monkeypatch.delenv("PLYZERO_TRAINER__THREADS")
+    table = tomllib.loads((tmp_path / "r" / "run.toml").read_text())
+    assert (table["game"], table["seed"], table["selfplay"]["slots"]) == ("othello(size=6)", 7, 5)
+    for name, section in SECTIONS.items():
+        values = getattr(made.settings, name).model_dump()
+        assert set(table[name]) == {key for key in section.model_fields if values[key] is not None}
+    opened = open_run(tmp_path / "r")
+    assert opened.settings == made.settings
+    assert opened.game.identity == "othello(size=6) v1"
+
+
+def test_a_run_opens_for_its_own_game_alone(tmp_path: Path):
+    create_run(tmp_path, load_game("tic-tac-toe"))
+    with pytest.raises(UserError, match="is a run of tic-tac-toe, not of connect-four; give another --run"):
+        open_run(tmp_path, game=load_game("connect-four"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "", "has format None; this version of plyzero reads format 1"),
+        (lambda text: "= =", "is not valid TOML"),
+        (lambda text: text.replace("format = 1", "format = 99"), "has format 99"),
+        (lambda text: text.replace("game_version = 1", "game_version = 2"), "the rules are now version 1; start a new"),
+        (lambda text: "slots = 4\n" + text, "slots stands outside of the sections"),
+        (lambda text: text.replace("seed = 0", 'seed = "x"'), "needs game"),
+        (lambda text: text.replace("\nslots = 64", "\nslot = 64"), "no setting is called selfplay.slot"),
+    ],
+)
+def test_a_damaged_run_file_is_one_sentence(tmp_path: Path, change, message: str):
+    create_run(tmp_path, load_game("tic-tac-toe"))
+    path = tmp_path / "run.toml"
+    path.write_text(change(path.read_text()))
+    with pytest.raises(UserError, match=message):
+        open_run(tmp_path)
+
+
+def test_a_directory_without_a_run_is_one_sentence(tmp_path: Path):
+    with pytest.raises(UserError, match=r"is not a run directory: it has no run.toml; make one with plyzero init"):
+        open_run(tmp_path / "nowhere")
+
+
+def test_a_run_is_not_taken_up_with_another_seed_or_preset(tmp_path: Path):
+    game = load_game("tic-tac-toe")
+    open_or_create_run(tmp_path, game, seed=3)
+    assert open_or_create_run(tmp_path, game).seed == 3
+    with pytest.raises(UserError, match="was made with seed 3, not 4"):
+        open_or_create_run(tmp_path, game, seed=4)
+    with pytest.raises(UserError, match="was made with preset quick, not gpu"):
+        open_or_create_run(tmp_path, game, preset="gpu")
+
+
+def test_many_processes_may_make_one_run_at_once(tmp_path: Path):
+    game, runs = load_game("tic-tac-toe"), []
+    threads = [
+        threading.Thread(target=lambda seed=seed: runs.append(open_or_create_run(tmp_path / "r", game, seed=None)))
+        for seed in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(runs) == 8
+    assert len({run.settings.model_dump_json() for run in runs}) == 1
+    assert not list((tmp_path / "r").glob(".tmp-*"))
