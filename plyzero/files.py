@@ -24,8 +24,10 @@ def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
         else:
             os.link(temporary, path)  # unlike a rename it fails when the name is taken
             temporary.unlink()
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            error.filename = str(path)  # the name a person knows
         raise
     _sync_directory(path.parent)
 

@@ -93,6 +93,7 @@ class Trainer:
         self.waited = 0.0
         self._sums = np.zeros(2)  # policy and value loss since the last published model
         self._summed = 0
+        self._is_first = not list_models(run.models)
         self._published_step = -1
         self._published_at = -np.inf
         self._began = time.monotonic()
@@ -155,7 +156,7 @@ class Trainer:
         """Tell whether a model should go out now; the first one as soon as the bootstrap's credit is used up."""
         if self.step == self._published_step:
             return False
-        if not list_models(self.run.models):
+        if self._is_first:
             return waiting and self.step > 0
         return time.monotonic() - self._published_at >= self.settings.publish_seconds
 
@@ -179,6 +180,7 @@ class Trainer:
         self.save()
         name = publish_model(self.run.models, content, fence=self.fence, step=self.step)
         policy_loss, value_loss = (self._sums / max(1, self._summed)).tolist()
+        self._is_first = False
         self._sums[:], self._summed = 0, 0
         line = {**self.describe("training"), "policy_loss": policy_loss, "value_loss": value_loss}
         append_line(self.run.metrics / f"trainer-{self.fence:06d}.jsonl", line | {"model": str(name)})
