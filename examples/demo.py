@@ -90,8 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"Trained for {time.monotonic() - began:.0f} s.\n")
     before = verdict("untrained network", Network(untrained(run), game, label="untrained"), game.start)
     after = bool(trained) and verdict("trained network", trained[0], game.start)
-    print(f"\nPlay it:          plyzero play tic-tac-toe --run {run.root}")
-    print("Train a bigger one: plyzero train connect-four --run runs/c4 --minutes 10")
+    command = Path(sys.executable).with_name("plyzero")
+    print(f"\nPlay it:            {command} play tic-tac-toe --run {run.root} --as second")
+    print(f"Train a bigger one: {command} train connect-four --run runs/c4 --minutes 10")
     return 0 if after and not before else 1
 
 
