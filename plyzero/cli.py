@@ -308,6 +308,7 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         heard = f"{process['seconds_since_beat']:.0f} s ago"
         table.add_row(process["name"], process["state"], heard, done)
     console.print(table)
+    console.print(found["waiting"])
 
 
 def _stop_event(until_end_of_input: bool) -> threading.Event:

@@ -36,5 +36,19 @@ def snapshot(run: Run) -> dict[str, Any]:
         },
         "models": {"count": len(models), "newest": str(models[0]) if models else None},
         "rating": ratings[-1] if ratings else None,
+        "waiting": who_waits(processes),
         "processes": processes,
     }
+
+
+def who_waits(processes: list[dict[str, Any]]) -> str:
+    """Return a sentence: who of the processes waits for whom."""
+    states = {role: [each["state"] for each in processes if each["role"] == role] for role in ("trainer", "selfplay")}
+    running = {role: [state for state in found if state != "stopped"] for role, found in states.items()}
+    if not running["trainer"] and not running["selfplay"]:
+        return "nothing is running"
+    if any(state.startswith("waiting") for state in running["trainer"]):
+        return f"the trainer waits for the workers: {running['trainer'][0]}"
+    if any(state.startswith("waiting") for state in running["selfplay"]):
+        return "the workers wait for the trainer's first model"
+    return "nobody waits"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plyzero.models import publish_model
+from plyzero.status import who_waits
 from tests.runs import small_run
 from trainer.export import untrained
 
@@ -106,3 +107,16 @@ def test_a_person_may_leave_at_any_time(text: str):
     assert done.returncode == 0
     assert "pure MCTS with 1000 rollouts" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("trainer", "worker", "sentence"),
+    [
+        ("stopped", "stopped", "nothing is running"),
+        ("waiting for 12 positions", "playing", "the trainer waits for the workers: waiting for 12 positions"),
+        ("training", "waiting for the first model", "the workers wait for the trainer's first model"),
+        ("training", "playing", "nobody waits"),
+    ],
+)
+def test_status_says_who_waits_for_whom(trainer: str, worker: str, sentence: str):
+    assert who_waits([{"role": "trainer", "state": trainer}, {"role": "selfplay", "state": worker}]) == sentence

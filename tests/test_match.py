@@ -7,10 +7,10 @@ from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
 from plyzero.evaluate import Uniform
-from plyzero.match import MatchResult, play_match
+from plyzero.match import MatchResult, play_match, random_opening
 from plyzero.players import RandomPlayer, SearchPlayer, fixed_player
 from plyzero.settings import SearchSettings
-from tests.toys import Exact
+from tests.toys import Exact, Relay, Written
 
 
 class Spy(RandomPlayer):
@@ -73,3 +73,61 @@ def test_fixed_players_choose_legal_moves():
         player = fixed_player(name, start, np.random.default_rng(0))
         assert player.name == name
         assert set(player.choose([start, start.play(3)])) <= set(range(7))
+
+
+def test_perfect_players_draw_every_game_of_tic_tac_toe():
+    settings = SearchSettings(kind="puct")
+    one, other = (SearchPlayer(name, Exact(9), simulations=50, settings=settings) for name in "ab")
+    result = play_match(one, other, TicTacToe(), games=2, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.wins, result.draws, result.losses) == (0, 2, 0)
+
+
+def test_whose_turn_it_is_is_asked_of_the_game():
+    start = Written("0011", "01" * 8)  # both players move twice in a row
+    first, second = Spy(1), Spy(2)
+    play_match(first, second, start, games=1, rng=np.random.default_rng(0), opening_plies=0)
+    assert [len(position.moves) for position in first.seen] == [0, 1]
+    assert [len(position.moves) for position in second.seen] == [2, 3]
+
+
+def test_the_result_is_the_first_players_in_both_colours():
+    for winner, expected in (("0", (2, 0, 2)), ("-", (0, 4, 0))):
+        result = play_match(
+            *(Spy(1), Spy(2), Written("01", winner * 4)), games=4, rng=np.random.default_rng(0), opening_plies=0
+        )
+        assert (result.wins, result.draws, result.losses) == expected
+    # player 0 loses whatever is played, so who has side 1 wins; an odd game is the first player's with side 0
+    result = play_match(Spy(1), Spy(2), Written("01", "1111"), games=3, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.wins, result.draws, result.losses) == (1, 0, 2)
+
+
+def test_a_game_longer_than_it_may_be_is_a_draw():
+    start = Relay(6)
+    start.max_plies = 4
+    start.outcome = lambda: None
+    result = play_match(Spy(1), Spy(2), start, games=4, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.wins, result.draws, result.losses) == (0, 4, 0)
+
+
+def test_an_opening_never_ends_a_game_and_is_as_long_as_asked_where_it_can_be():
+    rng = np.random.default_rng(0)
+    assert random_opening(Relay(3), 5, rng) == [0, 0]
+    for _ in range(50):
+        line = random_opening(TicTacToe(), 8, rng)
+        position = TicTacToe()
+        for action in line:
+            position = position.play(action)
+        assert position.outcome() is None
+    assert len(random_opening(ConnectFour(), 6, rng)) == 6
+
+
+def test_games_that_differ_in_any_move_are_counted_apart():
+    result = play_match(Spy(1), Spy(2), ConnectFour(), games=20, rng=np.random.default_rng(0), opening_plies=0)
+    assert result.distinct == 20
+
+
+def test_the_interval_allows_for_draws_and_for_a_single_game():
+    # n = 10, p = 0.5: (0.5 + 0.19208 ± 1.96 √(0.025 + 0.009604)) / 1.38416
+    assert MatchResult(0, 10, 0, distinct=1).interval() == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    # n = 1, p = 1: z²/(1 + z²) of the interval's other end: 1 / 4.8416
+    assert MatchResult(1, 0, 0, distinct=1).interval() == pytest.approx((0.2065, 1.0), abs=1e-4)

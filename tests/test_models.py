@@ -1,11 +1,14 @@
 """Models: the newest good one is found, whatever else lies there."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 
+from plyzero.catalog import GameSpec, load_game
 from plyzero.errors import UserError
 from plyzero.models import ModelName, ModelWatch, list_models, load_newest, publish_model
 from plyzero.network import ModelRefusedError, Network
@@ -124,3 +127,68 @@ def test_names_in_the_directory_that_are_no_models_are_passed_over(run: Run, con
     for name in (".tmp-1", "000002-000000001-0123456.onnx", "best.onnx"):
         (run.models / name).touch()
     assert [name.step for name in list_models(run.models)] == [1]
+
+
+def test_a_watch_polls_again_and_again(run: Run, content, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", lambda *_, **__: None)  # no event ever comes
+    with ModelWatch(run.models, run.game, poll_seconds=0.02, threads=1) as watch:
+        for step in (1, 2, 3):
+            publish_model(run.models, content["tic-tac-toe"], fence=1, step=step)
+            deadline = time.monotonic() + 60
+            while (network := watch.newer()) is None:
+                assert time.monotonic() < deadline
+                watch.wait(0.01)
+            assert network.step == step
+
+
+def test_a_watch_never_goes_back_when_its_model_is_retired(run: Run, content, watch: ModelWatch):
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
+    newest = publish_model(run.models, content["tic-tac-toe"], fence=1, step=2)
+    assert watch.newer().step == 2
+    (run.models / str(newest)).unlink()
+    assert watch.newer() is None
+
+
+def test_a_model_retired_while_a_watch_looks_is_passed_over(
+    run: Run, content, watch: ModelWatch, monkeypatch: pytest.MonkeyPatch, caplog
+):
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
+    found = [ModelName(1, 2, "00000000"), *list_models(run.models)]
+    monkeypatch.setattr("plyzero.models.list_models", lambda _: found)
+    assert watch.newer().step == 1
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("damage", ["cut short", "emptied", "gone"])
+def test_damage_to_the_newest_model_leaves_the_older_one_in_use(run: Run, content, watch: ModelWatch, damage: str):
+    publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
+    path = run.models / str(publish_model(run.models, content["tic-tac-toe"], fence=1, step=2))
+    if damage == "gone":
+        path.unlink()
+        path.symlink_to(run.models / "nowhere")
+    else:
+        path.write_bytes(content["tic-tac-toe"][:1000] if damage == "cut short" else b"")
+    assert load_newest(run.models, run.game).step == 1
+    assert watch.newer().step == 1
+
+
+def test_a_model_whose_outputs_mean_something_else_is_refused(run: Run, content):
+    model = onnx.load_from_string(content["tic-tac-toe"])
+    (encoding,) = [entry for entry in model.metadata_props if entry.key == "encoding"]
+    encoding.value = "plyzero.model/2"
+    with pytest.raises(ModelRefusedError, match=r"its encoding is 'plyzero.model/2', expected 'plyzero.model/1'"):
+        Network(model.SerializeToString(), run.game, label="x")
+
+
+def test_a_model_of_other_shapes_is_refused_whatever_it_says_of_itself(run: Run, content):
+    other = GameSpec("tic-tac-toe", load_game("connect-four").start)
+    assert other.identity == run.game.identity
+    with pytest.raises(ModelRefusedError, match=r"its shapes are .*\[2, 3, 3\].*, expected"):
+        Network(content["tic-tac-toe"], other, label="x")
+
+
+def test_a_model_may_be_played_from_a_copy_outside_of_its_run(run: Run, content, tmp_path: Path):
+    name = publish_model(run.models, content["tic-tac-toe"], fence=1, step=7)
+    copied = shutil.copy(run.models / str(name), tmp_path / "best.onnx")
+    network = Network(Path(copied).read_bytes(), run.game, label="best.onnx")
+    assert (network.label, network.fence, network.step) == ("best.onnx", 0, 0)

@@ -1,5 +1,6 @@
 """Segments: what goes in comes out, plain zarr reads it, and damage never passes for data."""
 
+import contextlib
 import warnings
 import zipfile
 from pathlib import Path
@@ -152,3 +153,88 @@ def test_a_reader_passes_over_arrays_that_it_does_not_know(tmp_path: Path):
             if file.is_file():
                 archive.write(file, file.relative_to(directory))
     assert same(read_segment(path, CONNECT_FOUR), games)
+
+
+def test_random_opening_moves_do_not_count_in_the_names_model_steps(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.positions["search"][:] = [0, 1, 1, 0, 1, 1, 1, 1]
+    games.positions["model_step"][:] = [0, 20, 20, 999, 30, 30, 30, 30]
+    write(tmp_path, games, CONNECT_FOUR)
+    (name,) = list_segments(tmp_path)
+    assert (name.low, name.high) == (20, 30)
+
+
+def test_a_segment_of_games_without_a_model_is_called_bootstrap(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.positions["model_step"][:] = 0
+    write(tmp_path, games, CONNECT_FOUR)
+    (name,) = list_segments(tmp_path)
+    assert name.bootstrap
+
+
+def test_a_segment_says_nothing_of_the_time_it_was_made(tmp_path: Path):
+    with zipfile.ZipFile(write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)) as archive:
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def rewritten(path: Path, change) -> None:
+    """Write a segment anew, every member's name and content passed through `change`; None drops it."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            changed = change(name, content)
+            if changed is not None:
+                archive.writestr(name, changed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"plyzero.replay/1", b"plyzero.replay/2", "schema is 'plyzero.replay/2', not 'plyzero.replay/1'"),
+        (b'"game": "connect-four v1"', b'"game": "connect-four v2"', "game is 'connect-four v2'"),
+        (b'"num_actions": 7', b'"num_actions": 8', "num_actions is 8, not 7"),
+    ],
+)
+def test_a_segment_of_another_schema_or_version_is_refused_with_the_reason(tmp_path: Path, old, new, message: str):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    rewritten(path, lambda name, content: content.replace(old, new) if name == "zarr.json" else content)
+    with pytest.raises(SegmentError, match=message):
+        read_segment(path, CONNECT_FOUR)
+
+
+def test_a_segment_that_has_lost_any_of_its_arrays_or_chunks_is_refused(tmp_path: Path):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        chunks = [name for name in archive.namelist() if not name.endswith("zarr.json")]
+    assert len(chunks) > 20
+    for chunk in chunks:
+        path.write_bytes(whole)
+        rewritten(path, lambda name, content, lost=chunk: None if name == lost else content)
+        with pytest.raises(SegmentError):
+            read_segment(path, CONNECT_FOUR)
+
+
+def test_a_flipped_bit_in_the_table_of_contents_never_gives_other_games(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    path = write(tmp_path, games, CONNECT_FOUR)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        contents = archive.start_dir
+    rng = np.random.default_rng(0)
+    for at, bit in zip(rng.integers(contents, len(whole), 200), rng.integers(8, size=200), strict=True):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+        with contextlib.suppress(SegmentError):
+            assert same(read_segment(path, CONNECT_FOUR), games)
+
+
+@given(
+    worker=st.from_regex(r"[a-z0-9_]{1,32}", fullmatch=True),
+    incarnation=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
+    sequence=st.integers(0, 10**8 - 1),
+    counts=st.tuples(*[st.integers(0, 2**40)] * 5),
+)
+def test_names_round_trip(worker: str, incarnation: str, sequence: int, counts: tuple[int, ...]):
+    name = SegmentName(worker, incarnation, sequence, *counts)
+    assert SegmentName.parse(str(name)) == name

@@ -134,3 +134,43 @@ def test_many_processes_may_make_one_run_at_once(tmp_path: Path):
     assert len(runs) == 8
     assert len({run.settings.model_dump_json() for run in runs}) == 1
     assert not list((tmp_path / "r").glob(".tmp-*"))
+
+
+def test_a_bad_value_is_blamed_on_the_layer_that_holds():
+    layers = {"run": {"selfplay": {"slots": 3}}, "environment": {"PLYZERO_SELFPLAY__SLOTS": "0"}}
+    with pytest.raises(UserError, match=r"selfplay.slots from the environment"):
+        resolve(**layers)
+    with pytest.raises(UserError, match=r"selfplay.slots from -o: .* got '-7'"):
+        resolve(**layers, options=["selfplay.slots=-7"])
+    with pytest.raises(UserError, match=r"selfplay.slots from run.toml: .* got 'x'"):
+        resolve(run={"selfplay": {"slots": "x"}}, environment={})
+
+
+def test_every_preset_makes_valid_settings():
+    for preset in PRESETS:
+        resolve(preset=preset, environment={})
+
+
+def test_the_environment_and_options_hold_for_an_open_run_and_do_not_change_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    create_run(tmp_path, load_game("tic-tac-toe"), options=["selfplay.slots=5"])
+    written = (tmp_path / "run.toml").read_bytes()
+    monkeypatch.setenv("PLYZERO_SELFPLAY__SLOTS", "6")
+    assert open_run(tmp_path).settings.selfplay.slots == 6
+    assert open_run(tmp_path, options=["selfplay.slots=7"]).settings.selfplay.slots == 7
+    assert (tmp_path / "run.toml").read_bytes() == written
+
+
+def test_a_bad_setting_makes_no_run(tmp_path: Path):
+    with pytest.raises(UserError):
+        create_run(tmp_path / "r", load_game("tic-tac-toe"), options=["selfplay.slots=0"])
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
+    create_run(tmp_path, load_game("tic-tac-toe"), seed=3)
+    written = (tmp_path / "run.toml").read_bytes()
+    with pytest.raises(FileExistsError):
+        create_run(tmp_path, load_game("connect-four"), seed=4)
+    assert (tmp_path / "run.toml").read_bytes() == written

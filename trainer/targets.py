@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.policy import policy_target
-from plyzero.records import Games
+from plyzero.records import DRAWN, UNKNOWN, Games
 from plyzero.settings import SearchSettings, TrainerSettings
-from plyzero.tree import DRAW, UNPROVEN
+from plyzero.tree import UNPROVEN
 
 
 class Samples(NamedTuple):
@@ -79,17 +79,15 @@ def value_targets(
                 draw = (1 - value_lambda) * draw + value_lambda * ahead_draw
             ahead_value, ahead_draw, ahead_mover = value, draw, mover
             share = search_share
-            if position["proven"] != UNPROVEN or games[g]["winner"] == -2:  # plyzero.records.UNKNOWN
+            if position["proven"] != UNPROVEN or games[g]["winner"] == UNKNOWN:
                 share = 1.0
             wdl[t, 0] = share * max(0.0, (1 - draw + value) / 2)
             wdl[t, 1] = share * draw
             wdl[t, 2] = share * max(0.0, (1 - draw - value) / 2)
-            if games[g]["winner"] < 0:
+            if games[g]["winner"] == DRAWN:
                 wdl[t, 1] += 1 - share
-            elif games[g]["winner"] == mover:
-                wdl[t, 0] += 1 - share
             else:
-                wdl[t, 2] += 1 - share
+                wdl[t, 0 if games[g]["winner"] == mover else 2] += 1 - share
     return wdl
 
 
@@ -117,6 +115,3 @@ def policy_targets(
             c_scale,
         )
     return probabilities
-
-
-assert DRAW == 0  # value_targets reads a proven draw off root_value and root_draw like any other value
