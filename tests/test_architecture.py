@@ -84,6 +84,7 @@ def test_a_module_is_one_idea_of_at_most_400_lines():
 def test_the_packages_that_are_installed_are_those_that_are_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert sorted(project["tool"]["setuptools"]["packages"]) == sorted(PACKAGES)
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"} == set(PACKAGES)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,26 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from plyzero.catalog import load_game
+from plyzero.cli import app, main
+from plyzero.evaluate import Uniform
+from plyzero.metrics import Heartbeat
 from plyzero.models import publish_model
+from plyzero.play import play_in_terminal
+from plyzero.records import Games
+from plyzero.search import search
+from plyzero.segments import write_segment
 from plyzero.status import who_waits
+from selfplay.game import GameInPlay
 from tests.runs import small_run
 from trainer.export import untrained
 
@@ -18,6 +30,13 @@ def plyzero(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]
     command = [sys.executable, "-m", "plyzero", *arguments]
     environment = os.environ | {"COLUMNS": "120"}
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment)
+
+
+def shown(*arguments: str) -> str:
+    """What a command that only looks prints; in this process, which is quicker."""
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "120"}, catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout
 
 
 def files_of(root: Path) -> dict[str, bytes]:
@@ -30,6 +49,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe")
     publish_model(run.models, untrained(run), fence=1, step=12)
     return run.root
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Puts back the signal handlers that a role installs."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(
@@ -52,15 +80,28 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["status", "--run", "R/models"], "is not a run directory"),
     ],
 )
-def test_bad_input_is_one_sentence_and_changes_nothing(root: Path, arguments: list[str], sentence: str):
+def test_bad_input_is_one_sentence_and_changes_nothing(
+    root: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys, handlers: None
+):
     before = files_of(root)
-    done = plyzero(*(argument.replace("R", str(root), 1) if argument[0] == "R" else argument for argument in arguments))
-    assert done.returncode == 2
-    assert done.stderr.startswith("plyzero: ")
-    assert sentence.replace("R/", f"{root}/") in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    given = [argument.replace("R", str(root), 1) if argument[0] == "R" else argument for argument in arguments]
+    monkeypatch.setattr("sys.argv", ["plyzero", *given])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith("plyzero: ")
+    assert sentence.replace("R/", f"{root}/") in said
+    assert len(said.strip().splitlines()) == 1
     assert files_of(root) == before
+
+
+def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
+    done = plyzero("train", "conect-four", "--run", str(tmp_path / "r"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("plyzero: no game is called 'conect-four'")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
@@ -82,11 +123,11 @@ def test_init_makes_a_run(tmp_path: Path):
 
 
 def test_status_and_replay_ls_speak_to_people_and_to_programs(root: Path):
-    assert "models: 1, newest 000001-000000012-" in plyzero("status", "--run", str(root)).stdout
-    found = json.loads(plyzero("status", "--run", str(root), "--json").stdout)
+    assert "models: 1, newest 000001-000000012-" in shown("status", "--run", str(root))
+    found = json.loads(shown("status", "--run", str(root), "--json"))
     assert (found["version"], found["game"], found["models"]["count"]) == (1, "tic-tac-toe v1", 1)
-    assert "total" in plyzero("replay", "ls", "--run", str(root)).stdout
-    listed = json.loads(plyzero("replay", "ls", "--run", str(root), "--json").stdout)
+    assert "total" in shown("replay", "ls", "--run", str(root))
+    listed = json.loads(shown("replay", "ls", "--run", str(root), "--json"))
     assert listed == {"version": 1, "segments": [], "totals": {"games": 0, "positions": 0, "full": 0}}
 
 
@@ -120,3 +161,99 @@ def test_a_person_may_leave_at_any_time(text: str):
 )
 def test_status_says_who_waits_for_whom(trainer: str, worker: str, sentence: str):
     assert who_waits([{"role": "trainer", "state": trainer}, {"role": "selfplay", "state": worker}]) == sentence
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
+    """A run of tic-tac-toe with three games in two segments, and a worker and a trainer that have beaten once."""
+    run = small_run(tmp_path_factory.mktemp("run") / "played", "tic-tac-toe")
+    finished = []
+    for seed in range(3):
+        game = GameInPlay(run.game.start, run.settings.selfplay, seed=seed)
+        while not game.is_over:
+            game.play_move(search([game._position], Uniform(9), simulations=4)[0], None)
+        finished.append(game.finish())
+    for game in finished:
+        game.positions["full"] = game.positions["search"] > 0
+    for sequence, part in enumerate((finished[:1], finished[1:])):
+        games = Games.concatenate(part)
+        if sequence:
+            games.positions["model_step"][games.positions["search"] > 0] = 40
+        write_segment(run.segments, games, run.game, worker="w0", incarnation="0123abcd", sequence=sequence)
+    worker = {"role": "selfplay", "state": "playing", "model": None, "games": 3}
+    Heartbeat(run.workers / "w0.0123abcd.json").beat(worker)
+    trainer = {"role": "trainer", "state": "waiting for positions", "step": 17, "window": 20}
+    ratios = {"replay_ratio": 3.5, "replay_ratio_wanted": 8.0}
+    Heartbeat(run.workers / "trainer.json").beat(trainer | ratios)
+    return run.root, Games.concatenate(finished)
+
+
+def test_replay_ls_lists_every_segment_and_the_sums(played: tuple[Path, Games]):
+    root, games = played
+    listed = json.loads(shown("replay", "ls", "--run", str(root), "--json"))
+    assert listed["totals"] == {"games": 3, "positions": len(games.positions), "full": games.num_full}
+    one, other = listed["segments"]
+    assert (one["worker"], one["incarnation"], one["sequence"], one["games"]) == ("w0", "0123abcd", 0, 1)
+    assert (one["high"], other["low"], other["high"]) == (0, 40, 40)
+    rows = [line.split() for line in shown("replay", "ls", "--run", str(root)).splitlines()[1:]]
+    assert [row[:3] for row in rows] == [["w0.0123abcd", "0", "1"], ["w0.0123abcd", "1", "2"], ["total", "2", "3"]]
+    assert [row[5:] for row in rows] == [["no", "model"], ["40", "to", "40"], []]
+
+
+def test_status_says_what_every_process_does(played: tuple[Path, Games]):
+    root, games = played
+    found = json.loads(shown("status", "--run", str(root), "--json"))
+    before_a_model = int(games.positions["full"][: games.games["positions"][0]].sum())
+    assert found["replay"] == {
+        "segments": 2,
+        "games": 3,
+        "positions": len(games.positions),
+        "full_positions": games.num_full,
+        "bootstrap_positions": before_a_model,
+    }
+    assert found["models"] == {"count": 0, "newest": None}
+    assert {process["name"]: process["state"] for process in found["processes"]} == {
+        "trainer": "waiting for positions",
+        "w0.0123abcd": "playing",
+    }
+    text = shown("status", "--run", str(root))
+    positions = f"{len(games.positions)} positions ({games.num_full} with a full search)"
+    assert f"replay: 3 games, {positions} in 2 segments" in text
+    assert "models: 0, newest none yet" in text
+    assert "step 17, replay ratio 3.50 of 8, window 20" in text
+    assert "3 games with no model" in text
+
+
+def test_looking_at_a_run_changes_nothing(played: tuple[Path, Games]):
+    before = files_of(played[0])
+    for command in (["status"], ["status", "--json"], ["replay", "ls"]):
+        shown(*command, "--run", str(played[0]))
+    assert files_of(played[0]) == before
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """Answer the questions of the terminal with `lines`, one by one, then with the end of input."""
+    answers = iter(lines)
+
+    def answer(_: str) -> str:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", answer)
+
+
+@pytest.mark.parametrize(
+    ("side", "lines", "verdict"),
+    [
+        ("first", ["1", "1", "1", "1"], "You win."),
+        ("second", ["2", "2", "2", "2"], "The bot wins."),
+    ],
+)
+def test_the_verdict_is_the_persons(monkeypatch: pytest.MonkeyPatch, capsys, side: str, lines: list[str], verdict: str):
+    """The bot is made to stack one column; who stacks another first wins."""
+    monkeypatch.setattr("plyzero.search.Root.best_action", lambda root: 6)
+    scripted(monkeypatch, *lines)
+    play_in_terminal(load_game("connect-four"), None, side=side, simulations=2)
+    assert capsys.readouterr().out.rstrip().splitlines()[-1] == verdict
