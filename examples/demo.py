@@ -17,6 +17,7 @@ from plyzero.game import Game
 from plyzero.local import Report, train
 from plyzero.network import Network
 from plyzero.players import SearchPlayer
+from plyzero.processes import interrupt_on_signals
 from plyzero.run import create_run
 from plyzero.settings import SearchSettings
 
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trained[:] = [network]
         return find_loss(network, game.start)[0] is None
 
-    train(run, workers=2, minutes=given.seconds / 60, report=show, until=proven)
+    train(run, workers=2, minutes=given.seconds / 60, stop=interrupt_on_signals(), report=show, until=proven)
     print(f"Trained for {time.monotonic() - began:.0f} s.\n")
     before = verdict("untrained network", Network(untrained(run), game, label="untrained"), game.start)
     after = bool(trained) and verdict("trained network", trained[0], game.start)

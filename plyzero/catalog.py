@@ -42,7 +42,7 @@ def load_game(text: str) -> GameSpec:
 
     Raises UserError with the nearest names, or with what is wrong with the class.
     """
-    match = re.fullmatch(r"\s*([\w.:-]+)\s*(?:\((.*)\))?\s*", text)
+    match = re.fullmatch(r"\s*([\w-]+|[\w.]*\w:\w+)\s*(?:\((.*)\))?\s*", text)
     if not match:
         raise UserError(f"expected a game such as connect-four, othello(size=6) or my_module:MyGame, got {text!r}")
     target, arguments = match.groups()

@@ -34,6 +34,12 @@ app = typer.Typer(
 replay_app = typer.Typer(help="Look into the replay store.", no_args_is_help=True)
 app.add_typer(replay_app, name="replay", rich_help_panel="Look")
 
+VOLUME_ERRORS = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
+    *(errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+}
+"""What a person can mend: shown as a sentence."""
+
 GameArgument = Annotated[str, typer.Argument(metavar="GAME", help="connect-four, othello(size=6), my_module:MyGame")]
 GameOption = Annotated[str | None, typer.Option("--game", metavar="GAME", help="Make the run if it is not there.")]
 RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The run directory.")]
@@ -60,7 +66,7 @@ def train(
 ) -> None:
     """Learn GAME on this machine. The same command goes on where the last one stopped."""
     from plyzero import local
-    from plyzero.processes import raise_on_termination
+    from plyzero.processes import interrupt_on_signals
     from plyzero.run import open_or_create_run
 
     console = Console(highlight=False, soft_wrap=True)
@@ -71,25 +77,25 @@ def train(
     )
     opponents = opened.settings.rating.opponents
     console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio", *opponents]))
-    raise_on_termination()
+    stop = interrupt_on_signals()
     try:
         with console.status("starting") as status:
             local.train(
                 opened,
                 workers=workers,
                 minutes=minutes,
+                stop=stop,
                 options=options or (),
                 device=device,
                 report=lambda report: console.print(_report_row(report, opponents)),
                 doing=status.update,
             )
     except KeyboardInterrupt:
-        console.print("stopped")
+        pass  # what there is to tell follows
     except local.ChildFailedError as error:
         raise _Failed(str(error)) from error
-    console.print(
-        f"saved. To go on, the same command. To play: plyzero play {_quoted(game)} --run {run}", soft_wrap=True
-    )
+    ended = "stopped and saved" if stop.is_set() else "saved"
+    console.print(f"{ended}. To go on, the same command. To play: plyzero play {_quoted(game)} --run {run}")
 
 
 @app.command(rich_help_panel="Train")
@@ -230,9 +236,9 @@ def main() -> None:
     except _Failed as error:
         _exit(error, 1)
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR):
+        if error.errno not in VOLUME_ERRORS:
             raise
-        _exit(f"cannot write {error.filename or 'to the volume'}: {error.strerror}", 2)
+        _exit(f"cannot use {error.filename or 'the volume'}: {error.strerror}", 2)
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -257,6 +263,10 @@ def _network(game: GameSpec, run: Path | None, net: Path | None, step: int | Non
     from plyzero.network import ModelRefusedError, Network
     from plyzero.run import open_run
 
+    if net is not None and run is not None:
+        raise UserError("expected --run or --net, got both")
+    if step is not None and run is None:
+        raise UserError(f"--model {step} needs the --run it belongs to")
     if net is not None:
         try:
             return Network(net.read_bytes(), game, label=net.name)

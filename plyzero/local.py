@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,13 +47,14 @@ def train(
     *,
     workers: int,
     minutes: float | None,
+    stop: threading.Event,
     options: Sequence[str] = (),
     device: str = "auto",
     report: Callable[[Report], None],
     doing: Callable[[str], None] = lambda _: None,
     until: Callable[[Network], bool] = lambda _: False,
 ) -> None:
-    """Run `workers` and a trainer for `minutes` (None = until interrupted), or until `until` holds of a new model.
+    """Run `workers` and a trainer until `stop` is set, for at most `minutes`, or until `until` holds of a new model.
 
     report: called for every model. doing: told once or twice a second what everybody does.
     Raises ChildFailedError. However this function ends, the processes are stopped in order first.
@@ -62,8 +64,7 @@ def train(
     rater = Rater(run)
     positions, at = 0, began
     with children(run, workers=workers, device=device, options=options) as running:
-        while minutes is None or time.monotonic() - began < 60 * minutes:
-            time.sleep(0.25)
+        while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
             for child in running:
                 if child.exit_code() is not None:
                     raise ChildFailedError(f"{child.name} stopped by itself: {child.last_words()} (see {child.log})")

@@ -65,7 +65,9 @@ def read_heartbeats(directory: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for path in sorted(directory.glob("*.json")):
         try:
-            found[path.stem] = json.loads(path.read_text())
+            beat = json.loads(path.read_text())
         except (FileNotFoundError, json.JSONDecodeError):
             continue
+        if isinstance(beat, dict) and {"role", "state"} <= beat.keys():
+            found[path.stem] = beat
     return found

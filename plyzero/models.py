@@ -60,7 +60,7 @@ def publish_model(directory: Path, content: bytes, *, fence: int, step: int) -> 
 
 def list_models(directory: Path) -> list[ModelName]:
     """Return the names of all models, newest first."""
-    names = (ModelName.parse(path.name) for path in directory.iterdir())
+    names = (ModelName.parse(path.name) for path in directory.glob("*.onnx"))
     return sorted((name for name in names if name), reverse=True)
 
 
@@ -81,7 +81,7 @@ def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, thr
     wanted = [name for name in names if step is None or name.step == step]
     if names and not wanted:
         steps = " ".join(str(name.step) for name in names[:8])
-        raise UserError(f"no model of step {step} in {directory}; there are {steps} ...")
+        raise UserError(f"no model of step {step} in {directory}; the newest are {steps}")
     refused = ""
     for name in wanted:
         try:

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import onnxruntime
+from pydantic import ValidationError
 
 from plyzero.catalog import GameSpec
 from plyzero.evaluate import Evaluation, Leaves
@@ -62,8 +63,10 @@ class Network:
     @property
     def search_settings(self) -> SearchSettings:
         """The settings that the model was trained with, as far as they concern the search."""
-        settings = self.metadata.get("settings")
-        return Settings.model_validate_json(settings).search if settings else SearchSettings()
+        try:
+            return Settings.model_validate_json(self.metadata.get("settings", "{}")).search
+        except ValidationError:  # of another version of plyzero
+            return SearchSettings()
 
     def __call__(self, leaves: Leaves) -> Evaluation:
         logits, wdl = self._session.run((LOGITS, WDL), {INPUT: np.ascontiguousarray(leaves.observations)})

@@ -19,6 +19,23 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
+def interrupt_on_signals() -> threading.Event:
+    """Like `stop_on_signals`, and the first signal also raises KeyboardInterrupt in the main thread.
+
+    The exception alone is not to be trusted: raised while Numba compiles, it gets lost in a callback.
+    """
+    stop = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        if not stop.is_set():
+            stop.set()
+            raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    return stop
+
+
 def stop_on_end_of_input(stop: threading.Event) -> None:
     """Set `stop` when standard input ends: a pipe that closes when its other end's process dies, however it dies."""
 
@@ -65,8 +82,3 @@ class Child:
         """Return the last line of its log."""
         lines = self.log.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "nothing"
-
-
-def raise_on_termination() -> None:
-    """Make SIGTERM end the main thread the way Ctrl-C does."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -12,7 +12,7 @@ from typing import Any
 import tomli_w
 
 from plyzero.catalog import GameSpec, load_game
-from plyzero.config import resolve
+from plyzero.config import PRESETS, resolve
 from plyzero.errors import UserError
 from plyzero.files import write_file
 from plyzero.settings import Settings
@@ -71,6 +71,8 @@ class Run:
 
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
     """Make `root` a run directory whose run.toml holds the resolved settings. FileExistsError if it is one already."""
+    if not 0 <= seed < 2**63:
+        raise UserError(f"expected a seed from 0 to 2^63 - 1, got {seed}")
     settings = resolve(preset=preset, environment=os.environ, options=options)
     table: dict[str, Any] = {
         "format": FORMAT,
@@ -98,8 +100,8 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
     header = {key: table.pop(key, None) for key in ("format", "game", "game_version", "seed", "preset")}
     if header["format"] != FORMAT:
         raise UserError(f"{path} has format {header['format']!r}; this version of plyzero reads format {FORMAT}")
-    if not isinstance(header["game"], str) or not isinstance(header["seed"], int):
-        raise UserError(f"{path} needs game (a string) and seed (a number)")
+    if not isinstance(header["game"], str) or not isinstance(header["seed"], int) or header["preset"] not in PRESETS:
+        raise UserError(f"{path} needs game (a string), seed (a number) and preset ({', '.join(PRESETS)})")
     if game is not None and game.name != header["game"]:
         raise UserError(f"{root} is a run of {header['game']}, not of {game.name}; give another --run directory")
     loaded = load_game(header["game"])

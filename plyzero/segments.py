@@ -121,7 +121,7 @@ def read_segment(path: Path, game: GameSpec) -> Games:
 
 def list_segments(directory: Path) -> Iterator[SegmentName]:
     """Yield the name of every sealed segment, in no particular order."""
-    for path in directory.iterdir():
+    for path in directory.glob("*.zarr.zip"):
         name = SegmentName.parse(path.name)
         if name:
             yield name

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 Kind = Literal["gumbel", "puct"]
 
-Names = Annotated[tuple[str, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)]
+Opponent = Annotated[str, StringConstraints(pattern=r"^(random|mcts:[1-9]\d*)$")]
+Opponents = Annotated[
+    tuple[Opponent, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)
+]
 """A list, which environment and command line write with commas."""
 
 
 class Concern(BaseModel):
     """Frozen; an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class SearchSettings(Concern):
@@ -155,7 +158,7 @@ class TrainerSettings(Concern):
 class RatingSettings(Concern):
     """How `train` shows strength as it goes."""
 
-    opponents: Names = ("random", "mcts:100")
+    opponents: Opponents = ("random", "mcts:100")
     """Whom the newest model meets: random, or mcts:N, pure MCTS with N rollouts a move."""
 
     games: int = Field(20, ge=2)

@@ -70,7 +70,7 @@ def handlers() -> Iterator[None]:
         (["selfplay", "--run", "R", "-o", "selfplay.slots=x"], "setting selfplay.slots from -o"),
         (["trainer", "--run", "R/none"], "is not a run directory"),
         (["init", "tic-tac-toe", "--run", "R"], "is a run directory already; it stays as it is"),
-        (["init", "tic-tac-toe", "--run", "R/run.toml/below"], "cannot write R/run.toml/below"),
+        (["init", "tic-tac-toe", "--run", "R/run.toml/below"], "cannot use R/run.toml/below"),
         (["play", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
         (["play", "tic-tac-toe", "--net", "R/none.onnx"], "cannot use R/none.onnx"),
         (["play", "tic-tac-toe", "--run", "R", "--model", "5"], "no model of step 5"),

@@ -59,7 +59,7 @@ def test_a_model_of_a_step_is_found_or_the_steps_are_named(run: Run, content):
     for step in (3, 9):
         publish_model(run.models, content["tic-tac-toe"], fence=1, step=step)
     assert load_newest(run.models, run.game, step=3).step == 3
-    with pytest.raises(UserError, match=r"no model of step 4 in .*; there are 9 3"):
+    with pytest.raises(UserError, match=r"no model of step 4 in .*; the newest are 9 3"):
         load_newest(run.models, run.game, step=4)
 
 
