@@ -65,19 +65,18 @@ def train(
     options: Options = None,
 ) -> None:
     """Learn GAME on this machine. The same command goes on where the last one stopped."""
-    from plyzero import local
     from plyzero.processes import interrupt_on_signals
+
+    stop = interrupt_on_signals()  # before the slow imports
+    from plyzero import local
     from plyzero.run import open_or_create_run
 
     console = Console(highlight=False, soft_wrap=True)
     opened = open_or_create_run(run, _game(game), preset=preset, seed=seed, options=options or ())
     workers = workers or len(os.sched_getaffinity(0))
-    console.print(
-        f"{opened.game.name} · preset {opened.preset} · {workers} workers + trainer · run {run}", soft_wrap=True
-    )
+    console.print(f"{opened.game.name} · preset {opened.preset} · {workers} workers + trainer · run {run}")
     opponents = opened.settings.rating.opponents
     console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio", *opponents]))
-    stop = interrupt_on_signals()
     try:
         with console.status("starting") as status:
             local.train(
