@@ -58,6 +58,7 @@ class TicTacToe(Game, version=1):
     def action_name(self, action: int) -> str:
         return NAMES[action]
 
+    # Only for a square board whose actions are its squares; without this method a game has no symmetries.
     def symmetries(self) -> tuple[Symmetry, ...]:
         return turns_and_mirrors(self.observation_shape)
 

@@ -6,11 +6,14 @@ import ast
 import difflib
 import importlib
 import inspect
+import math
 import re
 import sys
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
+
+import numpy as np
 
 from plyzero.errors import UserError
 from plyzero.game import Game
@@ -56,6 +59,7 @@ def load_game(text: str) -> GameSpec:
         start = cls(**parameters)
     except (TypeError, ValueError) as error:
         raise UserError(f"cannot make {text}: {error}") from error
+    _check(target, start)
     changed = {key: value for key, value in parameters.items() if value != known[key].default}
     suffix = f"({', '.join(f'{key}={value!r}' for key, value in sorted(changed.items()))})" if changed else ""
     return GameSpec(target + suffix, start)
@@ -97,6 +101,27 @@ def _import_class(target: str) -> type[Game]:
     if inspect.isabstract(cls):
         raise UserError(f"{target} does not define {', '.join(sorted(cls.__abstractmethods__))}")
     return cls
+
+
+def _check(target: str, start: Game) -> None:
+    """Raise UserError for what would otherwise surface as a riddle inside a worker or the trainer."""
+    for name in ("num_actions", "observation_shape", "max_plies"):
+        if not hasattr(start, name):
+            raise UserError(f"{target} does not say its {name}")
+    shape = start.observation_shape
+    if len(shape) != 3:
+        raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shape}")
+    if not hasattr(start, "State"):  # a compiled game writes into planes of the right shape
+        observed = np.shape(start.observe())
+        if observed != tuple(shape):
+            raise UserError(f"{target}.observe() returns shape {observed}, but observation_shape is {tuple(shape)}")
+    for planes, actions in start.symmetries():
+        found, expected = (np.size(planes), np.size(actions)), (math.prod(shape), start.num_actions)
+        if found != expected:
+            raise UserError(
+                f"{target}.symmetries() permutes {found[0]} numbers of the observation and {found[1]} actions; "
+                f"there are {expected[0]} and {expected[1]}. Without the method there are no symmetries, which is safe"
+            )
 
 
 def _parse_parameters(text: str, arguments: str) -> dict[str, Any]:

@@ -69,6 +69,7 @@ def train(
 
     stop = interrupt_on_signals()  # before the slow imports
     from plyzero import local
+    from plyzero.models import list_models
     from plyzero.run import open_or_create_run
 
     console = Console(highlight=False, soft_wrap=True)
@@ -94,7 +95,10 @@ def train(
     except local.ChildFailedError as error:
         raise _Failed(str(error)) from error
     ended = "stopped and saved" if stop.is_set() else "saved"
-    console.print(f"{ended}. To go on, the same command. To play: plyzero play {_quoted(game)} --run {run}")
+    if list_models(opened.models):
+        console.print(f"{ended}. To go on, the same command. To play: plyzero play {_quoted(game)} --run {run}")
+    else:
+        console.print(f"{ended}, but there is no model yet. To go on, the same command.")
 
 
 @app.command(rich_help_panel="Train")

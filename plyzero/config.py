@@ -12,6 +12,7 @@ from plyzero.errors import UserError
 from plyzero.settings import Settings
 
 PREFIX = "PLYZERO_"
+EXAMPLE = "PLYZERO_SELFPLAY__SIMULATIONS"
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "quick": {"selfplay": {"seal_seconds": 4.0}, "trainer": {"publish_seconds": 8.0}},
@@ -60,7 +61,9 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
     """Return what variables such as PLYZERO_SELFPLAY__SIMULATIONS=64 say, by section."""
     layer: dict[str, dict[str, Any]] = {}
     for name, value in environment.items():
-        if name.startswith(PREFIX) and "__" in name:
+        if name.startswith(PREFIX):
+            if "__" not in name:
+                raise UserError(f"{name}: expected {PREFIX}SECTION__KEY with two underscores, such as {EXAMPLE}")
             section, _, key = name.removeprefix(PREFIX).lower().partition("__")
             layer.setdefault(section, {})[key] = _parse_value(value)
     return layer

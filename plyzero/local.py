@@ -65,9 +65,7 @@ def train(
     positions, at = 0, began
     with children(run, workers=workers, device=device, options=options) as running:
         while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
-            for child in running:
-                if child.exit_code() is not None:
-                    raise ChildFailedError(f"{child.name} stopped by itself: {child.last_words()} (see {child.log})")
+            fail_if_any_ended(running)
             doing(_what_everybody_does(run))
             lines = _trainer_lines(run)
             for fields in lines[seen:]:
@@ -82,6 +80,14 @@ def train(
                 if until(network):
                     return
             seen = len(lines)
+        fail_if_any_ended(running)
+
+
+def fail_if_any_ended(running: Sequence[Child]) -> None:
+    """Raise ChildFailedError if one of the processes has ended before it was asked to."""
+    for child in running:
+        if child.exit_code() is not None:
+            raise ChildFailedError(f"{child.name} stopped by itself: {child.last_words()} (see {child.log})")
 
 
 @contextmanager

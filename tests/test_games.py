@@ -481,3 +481,31 @@ def test_a_persons_own_game_is_found_in_the_directory_they_stand_in(tmp_path, mo
     assert found.identity == "my_own_module:MyGame(n=7) v3"
     assert found.start.max_plies == 7
     assert load_game("my_own_module:MyGame(n=5)").name == "my_own_module:MyGame"
+
+
+class Misshapen(PlainTicTacToe):
+    def observe(self):
+        return np.zeros((2, 3, 4))
+
+
+class Lopsided(PlainTicTacToe):
+    num_actions = 12
+
+
+class Endless(PlainTicTacToe):
+    @property
+    def max_plies(self):
+        raise AttributeError
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Misshapen", r"observe\(\) returns shape \(2, 3, 4\), but observation_shape is \(2, 3, 3\)"),
+        ("Lopsided", r"symmetries\(\) permutes 18 numbers of the observation and 9 actions; there are 18 and 12"),
+        ("Endless", "does not say its max_plies"),
+    ],
+)
+def test_a_game_that_contradicts_itself_is_refused_when_it_is_loaded(name: str, message: str):
+    with pytest.raises(UserError, match=message):
+        load_game(f"tests.test_games:{name}")

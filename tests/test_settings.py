@@ -48,6 +48,7 @@ def test_lists_and_none_can_be_written_on_the_command_line():
         ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),
         ({"options": ["selfplay.slots=many"]}, r"setting selfplay.slots from -o: .*integer.*, got 'many'"),
         ({"environment": {"PLYZERO_SELFPLAY__SLOTS": "0"}}, r"selfplay.slots from the environment: .* got '0'"),
+        ({"environment": {"PLYZERO_SELFPLAY_SLOTS": "4"}}, r"PLYZERO_SELFPLAY_SLOTS: expected PLYZERO_SECTION__KEY"),
         ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
         ({"preset": "fast"}, r"expected a preset out of quick, standard, gpu, got 'fast'"),
     ],
