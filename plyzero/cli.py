@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plyzero.catalog import GameSpec
     from plyzero.local import Report
     from plyzero.network import Network
+    from plyzero.run import Run
 
 app = typer.Typer(
     help="Learn a two-player game from its rules alone, and play it.",
@@ -124,12 +125,9 @@ def selfplay(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Play games for a run until stopped."""
-    stop = _stop_event(until_end_of_input)
-    from plyzero.run import open_or_create_run
+    opened, stop = _begin_role(run, game, preset, seed, options, until_end_of_input)
     from selfplay.worker import run_worker
 
-    _log_lines()
-    opened = open_or_create_run(run, _game(game) if game else None, preset=preset, seed=seed, options=options or ())
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
     run_worker(opened, name=worker, stop=stop)
 
@@ -145,12 +143,9 @@ def trainer(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Train on a run's games and publish models until stopped."""
-    stop = _stop_event(until_end_of_input)
-    from plyzero.run import open_or_create_run
+    opened, stop = _begin_role(run, game, preset, seed, options, until_end_of_input)
     from trainer.loop import run_trainer
 
-    _log_lines()
-    opened = open_or_create_run(run, _game(game) if game else None, preset=preset, seed=seed, options=options or ())
     run_trainer(opened, device=device, stop=stop)
 
 
@@ -324,14 +319,20 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     console.print(found["waiting"])
 
 
-def _stop_event(until_end_of_input: bool) -> threading.Event:
-    """Return what ends a role; asked for before its slow imports, so that a signal is obeyed from the start."""
+def _begin_role(
+    run: Path, game: str | None, preset: str | None, seed: int | None, options: list[str] | None, until_end: bool
+) -> tuple[Run, threading.Event]:
+    """Return the run and what ends the role; signals are caught first, before the slow imports."""
     from plyzero.processes import stop_on_end_of_input, stop_on_signals
 
     stop = stop_on_signals()
-    if until_end_of_input:
+    if until_end:
         stop_on_end_of_input(stop)
-    return stop
+    from plyzero.run import open_or_create_run
+
+    _log_lines()
+    spec = _game(game) if game else None
+    return open_or_create_run(run, spec, preset=preset, seed=seed, options=options or ()), stop
 
 
 def _quoted(game: str) -> str:

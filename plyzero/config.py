@@ -94,14 +94,12 @@ def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
     assert issubclass(annotation, BaseModel)
     for key in values:
         if key not in annotation.model_fields:
-            near = _nearest(key, [f"{section}.{name}" for name in annotation.model_fields], section)
+            near = _nearest(f"{section}.{key}", [f"{section}.{name}" for name in annotation.model_fields])
             raise UserError(f"{source}: no setting is called {section}.{key}; {near}")
 
 
-def _nearest(word: str, known: Iterable[str], section: str = "") -> str:
-    names = list(known)
-    near = difflib.get_close_matches(f"{section}.{word}" if section else word, names, n=1, cutoff=0.0)
-    return f"the nearest is {near[0]}"
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return f"the nearest is {difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)[0]}"
 
 
 def _holds(layer: Layer, location: tuple[int | str, ...]) -> bool:

@@ -56,17 +56,20 @@ def train(
 ) -> None:
     """Run `workers` and a trainer until `stop` is set, for at most `minutes`, or until `until` holds of a new model.
 
-    report: called for every model. doing: told once or twice a second what everybody does.
+    report: called for every model. doing: told several times a second what everybody does.
     Raises ChildFailedError. However this function ends, the processes are stopped in order first.
     """
     began = time.monotonic()
-    seen = len(_trainer_lines(run))
+    size, seen = _metrics_size(run), len(_trainer_lines(run))
     rater = Rater(run)
     positions, at = 0, began
     with children(run, workers=workers, device=device, options=options) as running:
         while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
             fail_if_any_ended(running)
             doing(_what_everybody_does(run))
+            if (grown := _metrics_size(run)) == size:
+                continue  # reading everything again four times a second is too much in a run of days
+            size = grown
             lines = _trainer_lines(run)
             for fields in lines[seen:]:
                 name = ModelName.parse(fields["model"])
@@ -132,6 +135,10 @@ class Rater:
         rng = np.random.default_rng([self._run.seed, network.step])
         bot = SearchPlayer(network.label, network, simulations=settings.rating.simulations, settings=settings.search)
         return play_match(bot, fixed_player(opponent, start, rng), start, games=settings.rating.games, rng=rng)
+
+
+def _metrics_size(run: Run) -> int:
+    return sum(path.stat().st_size for path in run.metrics.glob("trainer-*.jsonl"))
 
 
 def _trainer_lines(run: Run) -> list[dict[str, Any]]:

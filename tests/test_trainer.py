@@ -184,10 +184,7 @@ def test_a_crash_rolls_ledger_and_weights_back_together(run: Run):
 
 
 def test_every_start_gets_a_higher_fence_and_its_models_come_after_all_others(run: Run):
-    stop = threading.Event()
-    run_trainer(run, device="cpu", stop=stop, steps=25)  # the bootstrap's credit, exactly
     first = Trainer(run, device="cpu")
-    first.publish_is_due(waiting=True)
     first.take_in_segments()
     first.step = 1000
     first.publish()

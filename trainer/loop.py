@@ -35,16 +35,15 @@ POLL_SECONDS = 1.0
 """How often the store is looked through for new segments."""
 
 
-def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event, steps: int | None = None) -> None:
-    """Train until `stop` is set, or until `steps` more were made; then save. Resumes from the newest state.
+def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> None:
+    """Train until `stop` is set, then save. Resumes from the newest state.
 
     device: cpu, cuda, or auto, which is cuda where there is one.
     """
     trainer = Trainer(run, device=device)
-    last = None if steps is None else trainer.step + steps
     heartbeat = Heartbeat(run.workers / "trainer.json")
     next_poll = 0.0
-    while not stop.is_set() and (last is None or trainer.step < last):
+    while not stop.is_set():
         if time.monotonic() >= next_poll:
             trainer.take_in_segments()
             next_poll = time.monotonic() + POLL_SECONDS
@@ -52,13 +51,11 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event, steps:
         heartbeat.beat(trainer.describe(f"waiting for {missing} positions" if missing else "training"))
         if not missing:
             trainer.train_step()
-        elif trainer.publish_is_due(waiting=True):
+        if trainer.publish_is_due(waiting=missing > 0):
             trainer.publish()
-        else:
+        elif missing:
             stop.wait(0.2)
             trainer.waited += 0.2
-        if trainer.publish_is_due(waiting=False):
-            trainer.publish()
     trainer.save()
     heartbeat.beat(trainer.describe("stopped"), force=True)
 
