@@ -21,6 +21,7 @@ import copy
 import functools
 import warnings
 from collections.abc import Callable
+from types import CellType, FunctionType
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numba
@@ -74,6 +75,9 @@ class Rules(NamedTuple):
 
 RULES: Final = ("start", "play", "outcome", "legal", "observe")
 
+Written = dict[str, Callable[..., Any]]
+"""Rules as their author wrote them: plain functions, by name."""
+
 
 class CompiledGame(Game):
     """A game whose rules are compiled; see the module for the form. `to_play` must be a field of `State`."""
@@ -82,8 +86,7 @@ class CompiledGame(Game):
     action_names: str | tuple[str, ...] = ()
     """A name per action; empty = the number."""
 
-    written: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """The rules as their author wrote them: plain functions, by name."""
+    written: ClassVar[Written] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         found = {name: vars(cls)[name] for name in RULES if name in vars(cls)}
@@ -106,6 +109,18 @@ class CompiledGame(Game):
     def rules(self) -> Rules:
         """The rules, compiled when they are first needed."""
         return compile_rules(type(self).__name__, self.written, self.State)
+
+    def with_bounds_checked(self) -> Self:
+        """Return the same position; rules compiled so that an index outside of its array raises IndexError."""
+        position = copy.copy(self)
+        position.rules = compile_rules(type(self).__name__, self.written, self.State, boundscheck=True)
+        return position
+
+    def as_plain_python(self) -> Self:
+        """Return the same position under the same rules, interpreted: slow, and an error names its line."""
+        position = copy.copy(self)
+        position.rules = interpret_rules(self.written, self.State)
+        return position
 
     @property
     def record(self) -> Record:
@@ -152,17 +167,21 @@ class CompiledGame(Game):
         return self.state.tobytes()
 
 
-def compile_rules(name: str, written: dict[str, Callable[..., Any]], state: np.dtype[Any]) -> Rules:
+def compile_rules(name: str, written: Written, state: np.dtype[Any], *, boundscheck: bool = False) -> Rules:
     """Return the `written` rules over the bytes of a state of dtype `state`, compiled.
 
+    With `boundscheck` an index outside of its array raises IndexError; without, as in self-play, nothing looks.
     Raises UserError, with Numba's own words, for a rule that Numba cannot compile.
     """
-    key = (state.descr.__repr__(), *(written[rule] for rule in RULES[1:]))
+    key = (repr(state.descr), boundscheck, *(written[rule] for rule in RULES[1:]))
     if key not in _compiled:
+        jit = functools.partial(kernel, boundscheck=True) if boundscheck else kernel
+        made: dict[Any, Any] = {}
         lifted = []
         for rule, signature in zip(RULES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE), strict=True):
+            function = rebuilt(written[rule], jit, made) if boundscheck else jit(written[rule])
             try:
-                lifted.append(_over_bytes(kernel(written[rule]), signature, state))
+                lifted.append(jit(signature)(_over_bytes(function, state)))
             except numba.core.errors.NumbaError as error:
                 raise UserError(
                     f"{name}.{rule} is outside the Python that Numba compiles; to debug it as plain Python set "
@@ -173,6 +192,29 @@ def compile_rules(name: str, written: dict[str, Callable[..., Any]], state: np.d
 
 
 _compiled: dict[tuple[Any, ...], Rules] = {}
+
+
+def interpret_rules(written: Written, state: np.dtype[Any]) -> Rules:
+    """Return the `written` rules over the bytes of a state, as plain Python; so are the kernels that they call."""
+    made: dict[Any, Any] = {}
+    return Rules(*(_over_bytes(rebuilt(written[rule], lambda function: function, made), state) for rule in RULES[1:]))
+
+
+def rebuilt(function: Any, decorate: Callable[[Any], Any], made: dict[Any, Any]) -> Any:
+    """Return `function`, and every kernel that it reaches by name, decorated anew; `made` holds those that are."""
+    plain = getattr(function, "py_func", function)
+    if plain not in made:
+        names = dict(plain.__globals__)
+        closure = tuple(CellType(cell.cell_contents) for cell in plain.__closure__ or ()) or None
+        copied = FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, closure)
+        made[plain] = decorate(copied)  # before the kernels it calls: they may call it
+        for name, value in names.items():
+            if isinstance(value, numba.core.dispatcher.Dispatcher):
+                names[name] = rebuilt(value, decorate, made)
+        for cell in closure or ():
+            if isinstance(cell.cell_contents, numba.core.dispatcher.Dispatcher):
+                cell.cell_contents = rebuilt(cell.cell_contents, decorate, made)
+    return made[plain]
 
 
 @functools.cache
@@ -190,17 +232,15 @@ def bind(function: Callable[..., Any], rules: Rules) -> Callable[..., Any]:
     return bound
 
 
-def _over_bytes(rule: Callable[..., Any], signature: Any, state: np.dtype[Any]) -> Callable[..., Any]:
-    if len(signature.args) == 1:
+def _over_bytes(rule: Callable[..., Any], state: np.dtype[Any]) -> Callable[..., Any]:
+    if getattr(rule, "py_func", rule).__code__.co_argcount == 1:
 
-        @numba.njit(signature)
         def over_bytes(bytes_: NDArray[np.uint8]) -> Any:
             return rule(bytes_.view(state)[0])
 
     else:
 
-        @numba.njit(signature)
-        def over_bytes(bytes_: NDArray[np.uint8], argument: Any) -> Any:
+        def over_bytes(bytes_: NDArray[np.uint8], argument: Any) -> Any:  # type: ignore[misc]
             return rule(bytes_.view(state)[0], argument)
 
     return over_bytes

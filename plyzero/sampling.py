@@ -1,0 +1,158 @@
+"""Many positions of a game together, and the laws that only such a sample can break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from plyzero.game import Game
+from plyzero.laws import Law, LawBrokenError, differences, law, observed
+
+NEAR: Final = 500
+"""Positions next to the start, by breadth, in a sample."""
+
+FEW_GAMES: Final = 20
+"""Decided games from which on it is no accident that the player who moved last never won."""
+
+
+def sample(start: Game, *, games: int, seed: int = 0) -> Sample:
+    """Return NEAR positions next to `start` and those of so many random games; each game ends within max_plies."""
+    played = [random_game(start, np.random.default_rng([seed, number])) for number in range(games)]
+    far = [
+        Sampled(tuple(game.moves[:ply]), position)
+        for game in played
+        for ply, position in enumerate(game.positions)
+        if position.outcome() is None
+    ]
+    return Sample([*near(start), *far], played)
+
+
+def near(start: Game) -> list[Sampled]:
+    """Return the unfinished positions next to `start`, by breadth; one that is reached twice is there twice."""
+    found = [Sampled((), start)]
+    for moves, position in found:
+        for action in position.legal_actions():
+            after = position.play_unchecked(action)
+            if after.outcome() is None:
+                found.append(Sampled((*moves, action), after))
+        if len(found) >= NEAR:
+            break
+    return found
+
+
+def random_game(start: Game, rng: np.random.Generator) -> Played:
+    """Return a game of random moves; one that goes on after max_plies is left there."""
+    game = Played([], [start])
+    while game.positions[-1].outcome() is None and len(game.moves) < start.max_plies:
+        legal = game.positions[-1].legal_actions()
+        game.moves.append(int(legal[int(rng.integers(len(legal)))]))
+        game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))
+    return game
+
+
+class Sampled(NamedTuple):
+    """A position and the line that leads to it."""
+
+    moves: tuple[int, ...]
+    position: Game
+
+
+class Played(NamedTuple):
+    """A whole game: `positions` from the initial one to the finished one, `moves` between them."""
+
+    moves: list[int]
+    positions: list[Game]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Unfinished positions, those of short lines first, and whole random games."""
+
+    positions: Sequence[Sampled]
+    games: Sequence[Played]
+
+
+SAMPLE_LAWS: list[Law] = []
+
+
+@law(SAMPLE_LAWS)
+def equal_observations_equal_futures(sample: Sample) -> None:
+    """The network can tell apart what differs: where observations are the same, so is what follows."""
+    text = "look the same to the network, which only has observe(), but differ"
+    for one, other in alike(sample.positions, observed):
+        expect_same_of(one, other, future_as_seen(one.position), future_as_seen(other.position), text)
+
+
+@law(SAMPLE_LAWS)
+def equal_keys_equal_futures(sample: Sample) -> None:
+    """Positions with the same key() have the same player to move and the same future."""
+    for one, other in alike(sample.positions, lambda position: position.key()):
+        expect_same_of(one, other, future(one.position), future(other.position), "have the same key(), but differ")
+
+
+@law(SAMPLE_LAWS)
+def last_mover_wins_some(sample: Sample) -> None:
+    """Of the games that somebody wins, some are won by the player who moved last."""
+    decided = [game for game in sample.games if winner(game.positions[-1]) is not None]
+    lost = [game for game in decided if winner(game.positions[-1]) != game.positions[-2].to_play]
+    if len(decided) >= FEW_GAMES and len(lost) == len(decided):
+        raise LawBrokenError(
+            f"in all of {len(decided)} random games that somebody won, the player who made the last move lost: is the "
+            "winner of outcome() the right one? If by the rules the last mover never wins, skip this law",
+            moves=min(lost, key=lambda game: len(game.moves)).moves,
+        )
+
+
+def alike(positions: Iterable[Sampled], look: Callable[[Game], Hashable]) -> Iterable[tuple[Sampled, Sampled]]:
+    """Yield pairs of positions that `look` the same: the first such, with each later one."""
+    first: dict[Hashable, Sampled] = {}
+    for each in positions:
+        before = first.setdefault(look(each.position), each)
+        if before is not each:
+            yield before, each
+
+
+def future(position: Game) -> dict[str, Any]:
+    """Return what the next ply can bring."""
+    after = {action: position.play_unchecked(action) for action in position.legal_actions()}
+    return {
+        "to_play": position.to_play,
+        "legal_actions()": tuple(after),
+        "outcomes of the moves": [each.outcome() for each in after.values()],
+        "key() after the moves": [each.key() if each.outcome() is None else None for each in after.values()],
+    }
+
+
+def future_as_seen(position: Game) -> dict[str, Any]:
+    """Return what the next ply can bring, as the player to move sees it."""
+    after = {action: position.play_unchecked(action) for action in position.legal_actions()}
+    mover, outcomes = position.to_play, [each.outcome() for each in after.values()]
+    going_on = [each for each, outcome in zip(after.values(), outcomes, strict=True) if outcome is None]
+    return {
+        "legal_actions()": tuple(after),
+        "outcomes of the moves": [outcome and outcome.value(mover) for outcome in outcomes],
+        "who moves next": [each.to_play == mover for each in going_on],
+        "observe() after the moves": [observed(each) for each in going_on],
+    }
+
+
+def expect_same_of(
+    one: Sampled, other: Sampled, of_one: dict[str, Any], of_other: dict[str, Any], message: str
+) -> None:
+    """Raise LawBrokenError, with both lines, where two positions are not the same."""
+    if found := differences(of_one, of_other):
+        names = [_names(each) or "no move" for each in (one, other)]
+        raise LawBrokenError(f"the positions after {names[0]} and after {names[1]} {message}: {found}", other.moves)
+
+
+def winner(position: Game) -> int | None:
+    """Return who won, None for a draw or a game that goes on."""
+    outcome = position.outcome()
+    return outcome.winner if outcome else None
+
+
+def _names(sampled: Sampled) -> str:
+    return " ".join(sampled.position.action_name(action) for action in sampled.moves)
