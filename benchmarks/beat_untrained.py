@@ -11,7 +11,7 @@ import numpy as np
 from plyzero.match import play_match
 from plyzero.models import load_newest
 from plyzero.network import Network
-from plyzero.players import SearchPlayer, fixed_player
+from plyzero.players import Bot
 from plyzero.run import open_run
 from trainer.export import untrained
 
@@ -32,10 +32,10 @@ def main() -> None:
     if trained is None:
         raise SystemExit(f"{given.run} has no model yet")
     players = [
-        SearchPlayer(network.label, network, simulations=given.simulations, settings=run.settings.search)
+        Bot.of(network, simulations=given.simulations)
         for network in (trained, Network(untrained(run), run.game, label="untrained"))
     ]
-    for opponent in (players[1], fixed_player(f"mcts:{given.rollouts}", start, rng)):
+    for opponent in (players[1], Bot.pure_mcts(run.game, rng, simulations=given.rollouts)):
         result = play_match(players[0], opponent, start, games=given.games, rng=rng)
         print(
             f"{run.game.name}, {trained.label} with {given.simulations} simulations against {opponent.name}: "

@@ -11,29 +11,29 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from plyzero.catalog import load_game
+from plyzero.catalog import GameSpec, load_game
 from plyzero.evaluate import Evaluate
 from plyzero.game import Game
 from plyzero.local import Report, train
 from plyzero.network import Network
-from plyzero.players import SearchPlayer
+from plyzero.players import Bot
 from plyzero.processes import interrupt_on_signals
 from plyzero.run import create_run
 from plyzero.settings import SearchSettings
 
 
-def find_loss(evaluate: Evaluate, start: Game) -> tuple[list[int] | None, int]:
+def find_loss(evaluate: Evaluate, game: GameSpec) -> tuple[list[int] | None, int]:
     """Play the raw network against every reply, as both players.
 
     Return the moves of a game that it loses, None if there is none, and how many games were played out.
     """
-    player = SearchPlayer("raw network", evaluate, simulations=0, settings=SearchSettings())
+    player = Bot("raw network", game, evaluate, simulations=0, settings=SearchSettings())
     finished = 0
     for side in (0, 1):
-        frontier: list[tuple[Game, list[int]]] = [(start, [])]
+        frontier: list[tuple[Game, list[int]]] = [(game.start, [])]
         while frontier:
             ours = [(position, line) for position, line in frontier if position.to_play == side]
-            replies = player.choose([position for position, _ in ours]) if ours else []
+            replies = player.choose_all([position for position, _ in ours]) if ours else []
             grown = [(position, line, [reply]) for (position, line), reply in zip(ours, replies, strict=True)]
             grown += [(p, line, list(p.legal_actions())) for p, line in frontier if p.to_play != side]
             frontier = []
@@ -50,13 +50,13 @@ def find_loss(evaluate: Evaluate, start: Game) -> tuple[list[int] | None, int]:
     return None, finished
 
 
-def verdict(name: str, evaluate: Evaluate, start: Game) -> bool:
+def verdict(name: str, evaluate: Evaluate, game: GameSpec) -> bool:
     """Print and return whether `evaluate` stands the proof."""
-    loss, finished = find_loss(evaluate, start)
+    loss, finished = find_loss(evaluate, game)
     if loss is None:
         print(f"{name}: cannot be beaten. It lost none of the {finished} games that its opponents can steer it into.")
     else:
-        print(f"{name}: loses, for example {' '.join(start.action_name(action) for action in loss)}")
+        print(f"{name}: loses, for example {' '.join(game.start.action_name(action) for action in loss)}")
     return loss is None
 
 
@@ -85,12 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def proven(network: Network) -> bool:
         trained[:] = [network]
-        return find_loss(network, game.start)[0] is None
+        return find_loss(network, game)[0] is None
 
     train(run, workers=2, minutes=given.seconds / 60, stop=interrupt_on_signals(), report=show, until=proven)
     print(f"Trained for {time.monotonic() - began:.0f} s.\n")
-    before = verdict("untrained network", Network(untrained(run), game, label="untrained"), game.start)
-    after = bool(trained) and verdict("trained network", trained[0], game.start)
+    before = verdict("untrained network", Network(untrained(run), game, label="untrained"), game)
+    after = bool(trained) and verdict("trained network", trained[0], game)
     command = Path(sys.executable).with_name("plyzero")
     print(f"\nPlay it:            {command} play tic-tac-toe --run {run.root} --as second")
     print(f"Train a bigger one: {command} train connect-four --run runs/c4 --minutes 10")

@@ -5,15 +5,23 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plyzero.check import GameLaws
     from plyzero.compiled import CompiledGame, kernel
     from plyzero.game import Game, IllegalActionError, Outcome
+    from plyzero.players import Bot
     from plyzero.symmetry import Symmetry
 
 __version__ = version("plyzero")
 
-__all__ = ["CompiledGame", "Game", "IllegalActionError", "Outcome", "Symmetry", "kernel"]
+__all__ = ["Bot", "CompiledGame", "Game", "GameLaws", "IllegalActionError", "Outcome", "Symmetry", "kernel"]
 
-_HOMES = {"CompiledGame": "compiled", "kernel": "compiled", "Symmetry": "symmetry"}
+_HOMES = {
+    "Bot": "players",
+    "CompiledGame": "compiled",
+    "GameLaws": "check",
+    "Symmetry": "symmetry",
+    "kernel": "compiled",
+}
 
 
 def __getattr__(name: str) -> Any:

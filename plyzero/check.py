@@ -57,7 +57,7 @@ def find_violation(
     make:  makes the initial position, anew each time.
     games: random games to try each law on. The same ones each time.
     """
-    compiled = [COMPILED] if isinstance(make(), CompiledGame) else []
+    compiled = [law for law in laws_of(make()) if law is COMPILED]
     for find, laws, count in (
         (break_laws, compiled, max(1, games // SLOW_SHARE)),
         (break_laws, [*LINE_LAWS, *more], games),
@@ -67,6 +67,11 @@ def find_violation(
         if wanted and (broken := find(make, wanted, games=count)):
             return broken
     return None
+
+
+def laws_of(start: Game) -> list[Law]:
+    """Return the laws that hold for a game: all, and one more if it is compiled."""
+    return [*([COMPILED] if isinstance(start, CompiledGame) else []), *LINE_LAWS, *SAMPLE_LAWS]
 
 
 def break_laws(make: MakeGame, laws: Sequence[Law], *, games: int) -> Violation | None:

@@ -97,6 +97,12 @@ class Game(ABC):
     def observe(self) -> NDArray[Any]:
         """Return what the network sees, seen by the player to move; shape `observation_shape`, finite numbers."""
 
+    def __str__(self) -> str:
+        """Return the position as people see it; by default the numbers of `observe`, plane beside plane."""
+        rows = np.asarray(self.observe(), np.float32).transpose(1, 0, 2)
+        board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]
+        return "\n".join([f"player {self.to_play} to move, who sees", *board])
+
     def symmetries(self) -> Sequence[Symmetry]:
         """Return the symmetries of the rules besides the identity; closed under composition."""
         return ()

@@ -15,7 +15,7 @@ from plyzero.match import MatchResult, play_match
 from plyzero.metrics import append_line, read_heartbeats, read_lines
 from plyzero.models import ModelName, load_model
 from plyzero.network import Network
-from plyzero.players import SearchPlayer, fixed_player
+from plyzero.players import Bot, find_player
 from plyzero.processes import Child
 from plyzero.run import Run
 
@@ -133,8 +133,8 @@ class Rater:
     def _meet(self, opponent: str, network: Network) -> MatchResult:
         settings, start = self._run.settings, self._run.game.start
         rng = np.random.default_rng([self._run.seed, network.step])
-        bot = SearchPlayer(network.label, network, simulations=settings.rating.simulations, settings=settings.search)
-        return play_match(bot, fixed_player(opponent, start, rng), start, games=settings.rating.games, rng=rng)
+        bot = Bot.of(network, simulations=settings.rating.simulations)
+        return play_match(bot, find_player(opponent, self._run.game, rng), start, games=settings.rating.games, rng=rng)
 
 
 def _metrics_size(run: Run) -> int:

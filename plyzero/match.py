@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,20 +39,67 @@ class MatchResult:
         half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
         return max(0.0, middle - half), min(1.0, middle + half)
 
+    def elo(self) -> tuple[float, float, float]:
+        """Return the Elo difference that the score means, and its interval; infinite at a score of 0 or 1."""
+        low, high = self.interval()
+        return elo_difference(self.score), elo_difference(low), elo_difference(high)
+
+    def report(self) -> str:
+        """Return all of it in three lines."""
+        low, high = self.interval()
+        elo, least, most = (f"{number:+.0f}" if math.isfinite(number) else "no bound" for number in self.elo())
+        return (
+            f"won {self.wins}, drawn {self.draws}, lost {self.losses}; {self.distinct} of {self.games} games differ\n"
+            f"score {100 * self.score:.1f} %, 95 % interval {100 * low:.1f} to {100 * high:.1f}\n"
+            f"Elo difference {elo}, 95 % interval {least} to {most}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it for programs; null for an infinite Elo."""
+        elo, *interval = (round(number, 1) if math.isfinite(number) else None for number in self.elo())
+        return {
+            "wins": self.wins,
+            "draws": self.draws,
+            "losses": self.losses,
+            "distinct": self.distinct,
+            "score": self.score,
+            "score_interval": self.interval(),
+            "elo": elo,
+            "elo_interval": interval,
+        }
+
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
 
 
+def elo_difference(score: float) -> float:
+    """Return the difference d in Elo at which the expected score 1 / (1 + 10^(-d/400)) is `score`."""
+    if score in (0, 1):
+        return math.inf if score else -math.inf
+    return -400 * math.log10(1 / score - 1)
+
+
 def play_match(
-    first: Player, second: Player, start: Game, *, games: int, rng: np.random.Generator, opening_plies: int = 2
+    first: Player,
+    second: Player,
+    start: Game,
+    *,
+    games: int,
+    rng: np.random.Generator,
+    opening_plies: int | None = None,
+    doing: Callable[[int, int], None] = lambda finished, plies: None,
 ) -> MatchResult:
     """Play `games` games, all side by side, and return the result.
 
     Two by two they start from the same opening of random moves with colours swapped, so that no opening favours
-    either side. A game longer than the rules' max_plies is a draw.
+    either side; openings differ as long as there are enough. A game longer than the rules' max_plies is a draw.
+    opening_plies: None = a fifth of max_plies, at most 4.
+    doing: told, after every move, how many games are finished and how long the longest is.
     """
-    openings = [random_opening(start, opening_plies, rng) for _ in range((games + 1) // 2)]
+    if opening_plies is None:
+        opening_plies = min(4, start.max_plies // 5)
+    openings = random_openings(start, opening_plies, rng, count=(games + 1) // 2)
     lines = [list(openings[i // 2]) for i in range(games)]
     positions = [_after(start, line) for line in lines]
     points = [0, 0, 0]
@@ -61,7 +110,7 @@ def play_match(
             moving = [i for i in playing if positions[i].to_play ^ (i % 2) == wanted]
             if not moving:
                 continue
-            for i, action in zip(moving, player.choose([positions[i] for i in moving]), strict=True):
+            for i, action in zip(moving, player.choose_all([positions[i] for i in moving]), strict=True):
                 positions[i] = positions[i].play(action)
                 lines[i].append(action)
             for i in moving:
@@ -72,8 +121,21 @@ def play_match(
                 elif len(lines[i]) >= start.max_plies:
                     points[1] += 1
                     playing.remove(i)
+            doing(games - len(playing), max(map(len, lines)))
     wins, draws, losses = points
     return MatchResult(wins, draws, losses, distinct=len({tuple(line) for line in lines}))
+
+
+def random_openings(start: Game, plies: int, rng: np.random.Generator, *, count: int) -> list[list[int]]:
+    """Return `count` openings, different ones where that can be."""
+    found: list[list[int]] = []
+    for _ in range(count):
+        for _ in range(20):
+            line = random_opening(start, plies, rng)
+            if line not in found:
+                break
+        found.append(line)
+    return found
 
 
 def random_opening(start: Game, plies: int, rng: np.random.Generator) -> list[int]:

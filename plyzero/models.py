@@ -21,6 +21,7 @@ from watchdog.observers import Observer
 from plyzero.catalog import GameSpec
 from plyzero.errors import UserError
 from plyzero.files import write_file
+from plyzero.metrics import read_lines
 from plyzero.network import ModelRefusedError, Network
 
 NAME = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
@@ -92,6 +93,21 @@ def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, thr
     if refused:
         raise UserError(f"no model in {directory} can be used: {refused}")
     return None
+
+
+def best_model(directory: Path, metrics: Path) -> ModelName:
+    """Return the model with the most points against the fixed opponents of `train`, the newest of equals.
+
+    Raises UserError where no model that is still there was measured.
+    """
+    points = {
+        line["model"]: sum(won + drawn / 2 for won, drawn, _ in line["scores"].values())
+        for line in read_lines(metrics / "rating.jsonl")
+    }
+    measured = [name for name in list_models(directory) if str(name) in points]
+    if not measured:
+        raise UserError(f"no model in {directory} has been measured, which `plyzero train` does; use the newest")
+    return max(measured, key=lambda name: (points[str(name)], name))
 
 
 class ModelWatch:

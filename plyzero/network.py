@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 from pydantic import ValidationError
 
-from plyzero.catalog import GameSpec
+from plyzero.catalog import GameSpec, load_game
 from plyzero.evaluate import Evaluation, Leaves
 from plyzero.settings import SearchSettings, Settings
 
@@ -29,10 +29,11 @@ class Network:
     """An ONNX model; call it with Leaves. Positions are evaluated independently of one another.
 
     label: what to call it. fence, step: of its name, 0 for a file outside a run.
+    game:  what it plays; found by the model's own metadata if none is given.
     """
 
     def __init__(
-        self, content: bytes, game: GameSpec, *, label: str, fence: int = 0, step: int = 0, threads: int = 1
+        self, content: bytes, game: GameSpec | None, *, label: str, fence: int = 0, step: int = 0, threads: int = 1
     ) -> None:
         self.label, self.fence, self.step = label, fence, step
         options = onnxruntime.SessionOptions()
@@ -44,7 +45,8 @@ class Network:
             self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
             raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {error}") from error
-        self._check(game)
+        self.game = game or load_game(self.metadata.get("game", "").rpartition(" v")[0])
+        self._check(self.game)
 
     def _check(self, game: GameSpec) -> None:
         expected = {"encoding": ENCODING, "game": game.identity}

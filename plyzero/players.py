@@ -1,20 +1,28 @@
-"""Players: anything that chooses moves, for many positions at once."""
+"""Players: anything that chooses moves, and how to find one by name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol, Self
 
 import numpy as np
 
+from plyzero.catalog import GameSpec, load_game
 from plyzero.errors import UserError
 from plyzero.evaluate import Evaluate, Rollouts
 from plyzero.game import Game
-from plyzero.search import search
+from plyzero.models import best_model, load_model, load_newest
+from plyzero.network import ModelRefusedError, Network
+from plyzero.run import open_run
+from plyzero.search import Root, SearchSlots, search
 from plyzero.settings import SearchSettings
 
 PURE_MCTS = SearchSettings(kind="puct", c_puct=1.25, fpu_reduction=0.0)
 """Of the opponent `mcts:N`: uniform priors, one random playout per leaf, proven values backed up."""
+
+SIMULATIONS: Final = 64
+"""Of a bot, where nobody says how many."""
 
 
 class Player(Protocol):
@@ -25,7 +33,7 @@ class Player(Protocol):
         """What to call it in a table."""
         ...
 
-    def choose(self, positions: Sequence[Game]) -> list[int]:
+    def choose_all(self, positions: Sequence[Game]) -> list[int]:
         """Return a legal action for each of `positions`, at least one, none finished."""
         ...
 
@@ -38,28 +46,89 @@ class RandomPlayer:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def choose(self, positions: Sequence[Game]) -> list[int]:
+    def choose_all(self, positions: Sequence[Game]) -> list[int]:
         return [int(self._rng.choice(np.asarray(position.legal_actions()))) for position in positions]
 
 
-class SearchPlayer:
-    """Searches without noise and plays the best; with 0 simulations it plays what the network likes most."""
+class Bot:
+    """Searches without noise and plays the best; with 0 simulations it plays what its network likes most.
 
-    def __init__(self, name: str, evaluate: Evaluate, *, simulations: int, settings: SearchSettings) -> None:
-        self.name = name
-        self._evaluate, self._simulations, self._settings = evaluate, simulations, settings
+    game: what it plays. simulations: a move, unless the caller says otherwise.
+    """
 
-    def choose(self, positions: Sequence[Game]) -> list[int]:
-        roots = search(positions, self._evaluate, simulations=self._simulations, settings=self._settings)
-        return [root.best_action() for root in roots]
+    def __init__(
+        self, name: str, game: GameSpec, evaluate: Evaluate, *, simulations: int, settings: SearchSettings
+    ) -> None:
+        self.name, self.game, self.simulations = name, game, simulations
+        self._evaluate, self._settings = evaluate, settings
+
+    @classmethod
+    def load(
+        cls, path: Path | str, *, game: str | None = None, model: str = "newest", simulations: int = SIMULATIONS
+    ) -> Self:
+        """Return the bot of a run directory or of an ONNX file.
+
+        game:  what it must play, such as "connect-four"; by default the one it was trained for.
+        model: of a run: "newest", "best" (by the scores that `train` measured) or the step in its name.
+        Raises UserError where there is no such model or it does not fit.
+        """
+        network = load_network(Path(path), (game and load_game(game)) or None, model=model)
+        return cls.of(network, simulations=simulations)
+
+    @classmethod
+    def of(cls, network: Network, *, simulations: int = SIMULATIONS) -> Self:
+        """Return the bot of a network, which searches as it was trained to."""
+        name = f"{network.label} with {simulations} simulations"
+        return cls(name, network.game, network, simulations=simulations, settings=network.search_settings)
+
+    @classmethod
+    def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:
+        """Return the opponent that needs no network: each simulation ends with one game of random moves."""
+        rollouts = Rollouts(game.start.num_actions, rng)
+        return cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=PURE_MCTS)
+
+    def choose(self, position: Game) -> int:
+        """Return the action to play in `position`, which is not finished."""
+        return self.think([position])[0].best_action()
+
+    def choose_all(self, positions: Sequence[Game]) -> list[int]:
+        return [root.best_action() for root in self.think(positions)]
+
+    def think(self, positions: Sequence[Game], *, watch: Callable[[SearchSlots], None] | None = None) -> list[Root]:
+        """Return what a search finds in each of `positions`, none of them finished; see plyzero.search."""
+        return search(positions, self._evaluate, simulations=self.simulations, settings=self._settings, watch=watch)
 
 
-def fixed_player(name: str, game: Game, rng: np.random.Generator) -> Player:
-    """Return the player that `name` describes: `random`, or `mcts:N`, pure MCTS with N rollouts a move."""
+def find_player(name: str, game: GameSpec, rng: np.random.Generator, *, simulations: int = SIMULATIONS) -> Player:
+    """Return the player that `name` describes.
+
+    `random`; `mcts:N`, pure MCTS with N rollouts a move; a run directory, for its newest model, with `@best` or
+    `@STEP` for another one; an ONNX file. Raises UserError for anything else.
+    """
     kind, _, number = name.partition(":")
     if name == "random":
         return RandomPlayer(rng)
     if kind == "mcts" and number.isdecimal() and int(number) > 0:
-        rollouts = Rollouts(game.num_actions, rng)
-        return SearchPlayer(name, rollouts, simulations=int(number), settings=PURE_MCTS)
-    raise UserError(f"expected a player such as random or mcts:1000, got {name!r}")
+        return Bot.pure_mcts(game, rng, simulations=int(number))
+    path, _, model = name.partition("@")
+    if not Path(path).exists():
+        raise UserError(f"expected a player: random, mcts:1000, a run directory or an ONNX file, got {name!r}")
+    return Bot.of(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
+
+
+def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newest") -> Network:
+    """Return the network in the ONNX file `path`, or the chosen model of the run directory `path`."""
+    if not path.is_dir():
+        try:
+            return Network(path.read_bytes(), game, label=path.name)
+        except (OSError, ModelRefusedError) as error:
+            raise UserError(f"cannot use {path}: {error}") from error
+    run = open_run(path, game=game)
+    if model == "best":
+        return load_model(run.models, best_model(run.models, run.metrics), run.game)
+    if model != "newest" and not model.isdecimal():
+        raise UserError(f"expected model newest, best or a step, got {model!r}")
+    network = load_newest(run.models, run.game, step=int(model) if model != "newest" else None)
+    if network is None:
+        raise UserError(f"{path} has no model yet; train it first, or meet pure MCTS, which needs none")
+    return network

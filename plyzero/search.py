@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from plyzero import tree
 from plyzero.compiled import DRAW as DRAWN
 from plyzero.compiled import ONGOING, CompiledGame, Rules, bind
-from plyzero.evaluate import Evaluate, Leaves
+from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
 from plyzero.settings import SearchSettings
-from plyzero.simulate import SETTINGS, advance_all, completed, receive_all
+from plyzero.simulate import SETTINGS, advance_all, completed, principal_line, receive_all
 from plyzero.tree import DONE, EDGE, EVALUATION, FULL, IDLE, NODE, NOTHING, PUCT, READ, RULES, SLOT, UNPROVEN
 
 KINDS = {"puct": tree.PUCT, "gumbel": tree.GUMBEL}
@@ -29,10 +29,12 @@ def search(
     simulations: int,
     settings: SearchSettings | None = None,
     rng: np.random.Generator | None = None,
+    watch: Callable[[SearchSlots], None] | None = None,
 ) -> list[Root]:
-    """Search every position, none of them finished, and return what was found, in the same order.
+    """Search every position, none of them finished, and return what was found, in the same order, lines included.
 
     With `rng` the roots are noisy, as in self-play; without it the result depends on nothing but the arguments.
+    watch: called before every batch of evaluations, to show how far it is.
     """
     settings = settings or SearchSettings()
     if simulations == 0:
@@ -40,10 +42,16 @@ def search(
     slots = SearchSlots(positions[0], settings, slots=len(positions), simulations=simulations)
     for slot, position in enumerate(positions):
         slots.begin(slot, position, simulations=simulations, rng=rng)
+
+    def watched(leaves: Leaves) -> Evaluation:
+        if watch:
+            watch(slots)
+        return evaluate(leaves)
+
     found: dict[int, Root] = {}
     while len(found) < len(positions):
-        for slot in slots.run(evaluate):
-            found[slot] = slots.root(slot)
+        for slot in slots.run(watched):
+            found[slot] = replace(slots.root(slot), lines=slots.lines(slot))
             slots.idle(slot)
     return [found[slot] for slot in range(len(positions))]
 
@@ -61,6 +69,7 @@ class Root:
     proven:        WIN, DRAW, LOSS or UNPROVEN of plyzero.tree.
     kind:          PUCT or GUMBEL.
     simulations:   made; fewer than asked for once the root is proven.
+    lines:         for each action, what the search expects to follow: actions, itself first. Only `search` fills it in.
     """
 
     actions: NDArray[np.int32]
@@ -75,6 +84,7 @@ class Root:
     kind: int
     simulations: int
     settings: SearchSettings
+    lines: tuple[tuple[int, ...], ...] = ()
 
     @property
     def policy(self) -> NDArray[np.float64]:
@@ -195,6 +205,18 @@ class SearchSlots:
             simulations=int(record["simulations"]),
             settings=self._settings,
         )
+
+    def lines(self, slot: int) -> tuple[tuple[int, ...], ...]:
+        """Return, for each legal action at the root, what the search expects to follow, itself first."""
+        nodes, edges = self._nodes[slot], self._edges[slot]
+        first = nodes[0]["first_edge"]
+        return tuple(
+            tuple(principal_line(nodes, edges, e).tolist()) for e in range(first, first + nodes[0]["num_edges"])
+        )
+
+    def simulations(self) -> int:
+        """Return how many simulations the searches have made so far, all together."""
+        return int(self._slots["simulations"].sum())
 
     def _advance(self) -> None:
         while True:

@@ -308,6 +308,24 @@ def completed(row: Records) -> NDArray[np.float64]:
 
 
 @numba.njit(cache=True)
+def principal_line(nodes: Records, edges: Records, e: int) -> NDArray[np.int32]:
+    """Return the actions from edge `e` on, `[plies]`, each the most visited of its node."""
+    line = np.empty(len(nodes), np.int32)
+    plies = 0
+    while e != NOTHING:
+        line[plies] = edges[e]["action"]
+        plies += 1
+        n = edges[e]["child"]
+        e = NOTHING
+        if n != NOTHING:
+            most = 0
+            for i in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
+                if edges[i]["visits"] > most:
+                    e, most = i, edges[i]["visits"]
+    return line[:plies].copy()
+
+
+@numba.njit(cache=True)
 def backup(nodes: Records, edges: Records, n: int, e: int, value: float, draw: float) -> None:
     """Add one visit to edge `e` of node `n` and to all above it; `value` is seen by the player who moves at `n`.
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.tictactoe import TicTacToe as PlainTicTacToe
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe
@@ -20,6 +19,7 @@ from plyzero.catalog import installed_games, load_game
 from plyzero.compiled import DRAW, ONGOING, CompiledGame
 from plyzero.errors import UserError
 from plyzero.game import Game, IllegalActionError, Outcome
+from plyzero.template.game import TicTacToe as PlainTicTacToe
 from tests import toys
 
 STARTS = {
@@ -425,7 +425,7 @@ def test_the_shipped_games_are_installed_with_a_line_about_each():
         ("othello()", "othello"),
         ("othello(size=8)", "othello"),
         ("othello( size = 6 )", "othello(size=6)"),
-        ("examples.tictactoe:TicTacToe", "examples.tictactoe:TicTacToe"),
+        ("plyzero.template.game:TicTacToe", "plyzero.template.game:TicTacToe"),
     ],
 )
 def test_a_game_has_one_canonical_name(text, name):
@@ -453,8 +453,8 @@ def test_parameters_reach_the_game():
         ("othello(size=x)", "expected parameters as in"),
         ("", "expected a game such as connect-four"),
         ("no_such_module:Game", "cannot find module 'no_such_module' from this directory"),
-        ("examples.tictactoe:Tictactoe", "module 'examples.tictactoe' has no class 'Tictactoe'"),
-        ("examples.tictactoe:square_names", "examples.tictactoe:square_names is not a subclass of plyzero.Game"),
+        ("plyzero.template.game:Tictactoe", "module 'plyzero.template.game' has no class 'Tictactoe'"),
+        ("plyzero.template.game:square_names", "plyzero.template.game:square_names is not a subclass of plyzero.Game"),
         ("plyzero.game:Game", "plyzero.game:Game does not define legal_actions, observe, outcome, play, to_play"),
     ],
 )

@@ -5,12 +5,15 @@ import pytest
 
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
+from plyzero.catalog import load_game
 from plyzero.errors import UserError
 from plyzero.evaluate import Uniform
 from plyzero.match import MatchResult, play_match, random_opening
-from plyzero.players import RandomPlayer, SearchPlayer, fixed_player
+from plyzero.players import Bot, RandomPlayer, find_player
 from plyzero.settings import SearchSettings
 from tests.toys import Exact, Relay, Written
+
+TIC_TAC_TOE = load_game("tic-tac-toe")
 
 
 class Spy(RandomPlayer):
@@ -20,9 +23,9 @@ class Spy(RandomPlayer):
         super().__init__(np.random.default_rng(seed))
         self.seen = []
 
-    def choose(self, positions):
+    def choose_all(self, positions):
         self.seen += positions
-        return super().choose(positions)
+        return super().choose_all(positions)
 
 
 def test_the_score_counts_a_draw_as_half_a_point():
@@ -47,7 +50,7 @@ def test_openings_come_in_pairs_with_colours_swapped():
 
 
 def test_a_player_that_sees_everything_never_loses_tic_tac_toe():
-    perfect = SearchPlayer("perfect", Exact(9), simulations=50, settings=SearchSettings(kind="puct"))
+    perfect = Bot("perfect", TIC_TAC_TOE, Exact(9), simulations=50, settings=SearchSettings(kind="puct"))
     result = play_match(perfect, Spy(3), TicTacToe(), games=30, rng=np.random.default_rng(1), opening_plies=0)
     assert result.losses == 0
     assert result.wins > 20
@@ -56,28 +59,28 @@ def test_a_player_that_sees_everything_never_loses_tic_tac_toe():
 
 
 def test_games_that_are_the_same_are_counted_once():
-    player = SearchPlayer("p", Uniform(9), simulations=50, settings=SearchSettings())
+    player = Bot("p", TIC_TAC_TOE, Uniform(9), simulations=50, settings=SearchSettings())
     result = play_match(player, player, TicTacToe(), games=8, rng=np.random.default_rng(0), opening_plies=0)
     assert (result.games, result.distinct) == (8, 1)
 
 
 @pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x", "perfect"])
 def test_an_unknown_player_is_one_sentence(name: str):
-    with pytest.raises(UserError, match=f"expected a player such as random or mcts:1000, got '{name}'"):
-        fixed_player(name, TicTacToe(), np.random.default_rng())
+    with pytest.raises(UserError, match=f"expected a player: random, mcts:1000, .*, got '{name}'"):
+        find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 
 def test_fixed_players_choose_legal_moves():
     start = ConnectFour()
     for name in ("random", "mcts:20"):
-        player = fixed_player(name, start, np.random.default_rng(0))
+        player = find_player(name, load_game("connect-four"), np.random.default_rng(0))
         assert player.name == name
-        assert set(player.choose([start, start.play(3)])) <= set(range(7))
+        assert set(player.choose_all([start, start.play(3)])) <= set(range(7))
 
 
 def test_perfect_players_draw_every_game_of_tic_tac_toe():
     settings = SearchSettings(kind="puct")
-    one, other = (SearchPlayer(name, Exact(9), simulations=50, settings=settings) for name in "ab")
+    one, other = (Bot(name, TIC_TAC_TOE, Exact(9), simulations=50, settings=settings) for name in "ab")
     result = play_match(one, other, TicTacToe(), games=2, rng=np.random.default_rng(0), opening_plies=0)
     assert (result.wins, result.draws, result.losses) == (0, 2, 0)
 

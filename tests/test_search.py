@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.tictactoe import TicTacToe as PlainTicTacToe
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe
@@ -21,6 +20,7 @@ from plyzero.policy import policy_target
 from plyzero.search import SearchSlots, search
 from plyzero.settings import SearchSettings
 from plyzero.simulate import SETTINGS, select_gumbel, select_gumbel_root, select_puct
+from plyzero.template.game import TicTacToe as PlainTicTacToe
 from plyzero.tree import DRAW, EDGE, GUMBEL, LOSS, NODE, PUCT, SLOT, UNPROVEN, WIN
 from tests import toys
 from tests.toys import Chain, Constant, Exact, FirstMoveWins, Hashed, Plain, Relay, Wide, Written, tree_of

@@ -1,27 +1,25 @@
-"""Tic-tac-toe in plain Python: copy this file and change the rules.
-
-From its directory, `plyzero train tictactoe:TicTacToe --run runs/mine` trains it.
-"""
+"""game_name: the rules, so far those of tic-tac-toe on a 3x3 board. Change them."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero import Game, Outcome, Symmetry
 from plyzero.drawing import draw_grid, square_names
-from plyzero.game import Game, Outcome
-from plyzero.symmetry import Symmetry, turns_and_mirrors
+from plyzero.symmetry import turns_and_mirrors
 
 EMPTY = 0
-NAMES = square_names(3, 3)
+NAMES = square_names(3, 3)  # a1, b1, c1, a2, ...
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 
 
 class TicTacToe(Game, version=1):
-    """Three in a row on a 3x3 board, in plain Python."""
+    """Three in a row on a 3x3 board."""
 
     num_actions = 9  # action = square = row * 3 + column
     observation_shape = (2, 3, 3)  # own squares, the opponent's squares
@@ -35,7 +33,7 @@ class TicTacToe(Game, version=1):
     def to_play(self) -> int:
         return (9 - self.board.count(EMPTY)) % 2
 
-    def legal_actions(self) -> list[int]:
+    def legal_actions(self) -> Sequence[int]:
         if self.outcome() is not None:
             return []
         return [square for square in range(9) if self.board[square] == EMPTY]
@@ -55,11 +53,13 @@ class TicTacToe(Game, version=1):
         board = np.reshape(self.board, (3, 3))
         return np.array([board == self.to_play + 1, board == 2 - self.to_play])
 
+    # What follows may be left out.
+
     def action_name(self, action: int) -> str:
         return NAMES[action]
 
-    # Only for a square board whose actions are its squares; without this method a game has no symmetries.
-    def symmetries(self) -> tuple[Symmetry, ...]:
+    def symmetries(self) -> Sequence[Symmetry]:
+        # Right for a square board whose actions are its squares, and for nothing else; if in doubt, delete the method.
         return turns_and_mirrors(self.observation_shape)
 
     def __str__(self) -> str:

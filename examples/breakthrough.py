@@ -1,0 +1,92 @@
+"""Breakthrough in plain Python, a game whose players move in opposite directions: copy this file and change the rules.
+
+From its directory, `plyzero train breakthrough:Breakthrough --run runs/mine` trains it.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.drawing import draw_grid, square_names
+from plyzero.game import Game, Outcome
+from plyzero.symmetry import Symmetry, mirror_columns
+
+EMPTY, OWN, OTHER = 0, 1, 2
+SWAPPED = np.array([EMPTY, OTHER, OWN], np.int8)
+
+
+class Breakthrough(Game, version=1):
+    """Pawns step forward, capture diagonally, and win on the far row. `Breakthrough(size=8)` is the big board."""
+
+    observation_dtype = bool
+    to_play = 0
+
+    def __init__(self, size: int = 6) -> None:
+        if not 4 <= size <= 26:
+            raise ValueError(f"expected a size from 4 to 26, got {size!r}")
+        # Board and steps are as the player to move sees them, who walks from row 0 upwards. Since the network is not
+        # told whose move it is, equal planes must call for equal actions: whatever turns the board turns them too.
+        self.board = np.full((size, size), EMPTY, np.int8)
+        self.board[:2], self.board[-2:] = OWN, OTHER
+        self.steps = [
+            (row, column, to)  # action = index of the step from (row, column) to (row + 1, to)
+            for row in range(size - 1)
+            for column in range(size)
+            for to in range(max(column - 1, 0), min(column + 2, size))
+        ]
+        self.names: NDArray[np.str_] = np.reshape(square_names(size, size), (size, size))
+        self.num_actions = len(self.steps)
+        self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns
+        # Every ply takes a pawn one row forward. Before the last ply none has come further than to the row before
+        # the far one, which is size - 2 rows from the first row and size - 3 from the second, `size` pawns on each.
+        self.max_plies = 2 * size * (2 * size - 5) + 1
+
+    # Never empty before the end: nothing own stands ahead of the foremost pawn, so a diagonal is free to it.
+    def legal_actions(self) -> list[int]:
+        if self.outcome() is not None:
+            return []
+        return [action for action, step in enumerate(self.steps) if self.allows(*step)]
+
+    def allows(self, row: int, column: int, to: int) -> bool:
+        """Tell whether the player to move has a pawn for this step and may enter the square ahead."""
+        ahead = self.board[row + 1, to]
+        return bool(self.board[row, column] == OWN and (ahead == EMPTY or (ahead == OTHER and to != column)))
+
+    def play(self, action: int) -> Self:
+        row, column, to = self.steps[action]
+        board = self.board.copy()
+        board[row, column], board[row + 1, to] = EMPTY, OWN
+        after = copy.copy(self)  # a position never changes: play on a copy
+        after.board = turned(board)
+        after.to_play = 1 - self.to_play
+        return after
+
+    def outcome(self) -> Outcome | None:
+        if OTHER in self.board[0] or OWN not in self.board:
+            return Outcome(winner=1 - self.to_play)  # only the player who has just moved can have won
+        return None
+
+    def observe(self) -> NDArray[np.bool_]:
+        return np.array([self.board == OWN, self.board == OTHER])
+
+    def action_name(self, action: int) -> str:
+        row, column, to = self.steps[action]
+        names = self.names if self.to_play == 0 else self.names[::-1]
+        return f"{names[row, column]}-{names[row + 1, to]}"
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        last = len(self.board) - 1
+        mirrored = [self.steps.index((row, last - column, last - to)) for row, column, to in self.steps]
+        return (mirror_columns(self.observation_shape, mirrored),)
+
+    def __str__(self) -> str:
+        return draw_grid(self.board if self.to_play == 0 else turned(self.board), rows_up=True)
+
+
+def turned(board: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the board as the other player sees it: from the far side, columns in the same order."""
+    return SWAPPED[board[::-1]]

@@ -1,0 +1,1 @@
+"""The commands, by panel of the help; what they need beyond the kernel they import inside their bodies."""

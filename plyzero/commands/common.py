@@ -1,0 +1,39 @@
+"""What several commands share: the forms of arguments, and how a command ends badly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from plyzero.catalog import GameSpec
+
+GameArgument = Annotated[str, typer.Argument(metavar="GAME", help="connect-four, othello(size=6), my_module:MyGame")]
+GameOption = Annotated[str | None, typer.Option("--game", metavar="GAME", help="Make the run if it is not there.")]
+RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The run directory.")]
+Options = Annotated[
+    list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="A setting, such as selfplay.simulations=64.")
+]
+Preset = Annotated[str | None, typer.Option(help="quick (default), standard or gpu; only for a new run.")]
+Seed = Annotated[int | None, typer.Option(help="Of all randomness; only for a new run (default 0).")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]
+
+
+class FailedError(Exception):
+    """A command that could not be finished, through no fault of its input."""
+
+
+def find_game(text: str) -> GameSpec:
+    """Return the game that `text` names."""
+    from plyzero.catalog import load_game
+
+    return load_game(text)
+
+
+def quoted(game: str) -> str:
+    """Return the name of a game as a shell takes it."""
+    return f"'{game}'" if "(" in game else game

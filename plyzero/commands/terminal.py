@@ -1,0 +1,228 @@
+"""A game against the bot in a terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from plyzero.analysis import move_infos, root_info
+from plyzero.files import write_file
+from plyzero.session import SIDES, Session
+
+if TYPE_CHECKING:
+    from plyzero.game import Game
+    from plyzero.players import Bot
+    from plyzero.search import Root, SearchSlots
+
+HELP = """A move is its name, as `legal` lists them. Besides:
+  legal      all legal moves
+  hint       what the bot would play in your place, and why
+  undo       take back your last move and the bot's answer
+  thoughts   show, or stop showing, what the bot sees: visits, win rate, prior, expected line
+  resign     give the game up
+  new        a new game with sides swapped
+  save FILE  write the game down; load FILE goes on with it
+  quit       leave (so do Ctrl-C and Ctrl-D)"""
+
+SHOWN_MOVES = 5
+"""Of the bot's thoughts, the best."""
+
+
+class Terminal:
+    """Asks the person, shows the board, and lets the bot think."""
+
+    def __init__(self, session: Session, bot: Bot) -> None:
+        self.session, self.bot = session, bot
+        self.thoughts: tuple[Game, Root] | None = None
+        self.shows_thoughts = False
+        self.console = Console(highlight=False, soft_wrap=True)
+        self.commands: dict[str, Callable[[str], None]] = {
+            "": lambda _: self.say(HELP),
+            "help": lambda _: self.say(HELP),
+            "legal": lambda _: self.say(f"Legal: {self.session.position.legal_names() or 'nothing, the game is over'}"),
+            "hint": self.hint,
+            "undo": self.undo,
+            "thoughts": self.toggle_thoughts,
+            "resign": self.resign,
+            "new": self.rematch,
+            "save": self.save,
+            "load": self.load,
+        }
+
+    def run(self) -> None:
+        """Play until the person leaves."""
+        self.begin()
+        shown = None
+        try:
+            while True:
+                if shown is not self.session.position:
+                    shown = self.session.position
+                    self.say(f"\n{shown}")
+                    if self.session.outcome:
+                        self.say_result()
+                if self.session.outcome is None and not self.session.persons_turn:
+                    self.answer()
+                elif not self.ask():
+                    return
+        except (EOFError, KeyboardInterrupt):
+            self.say("")
+
+    def begin(self) -> None:
+        """Say who plays whom."""
+        self.say(f"{self.session.game.name}: you move {SIDES[self.session.person]}; the bot is {self.bot.name}.")
+        self.say("Type a move, or help for what else there is.")
+
+    def ask(self) -> bool:
+        """Carry out what the person types; False to leave."""
+        over = self.session.outcome is not None
+        text = input("new, undo, save FILE or quit: " if over else "Your move: ").strip()
+        if not over:
+            try:
+                self.session.play(self.session.position.parse_action(text))
+                return True
+            except ValueError as error:
+                refusal = error
+        word, _, rest = text.partition(" ")
+        if word.lower() in ("quit", "exit", "q"):
+            return False
+        if command := self.commands.get(word.lower()):
+            command(rest.strip())
+        elif over:
+            self.say(f"The game is over: expected new, undo, save FILE or quit, got {text!r}.")
+        else:
+            self.say(f"That is neither a move here nor a command: {refusal}; `help` lists the commands.")
+        return True
+
+    def answer(self) -> None:
+        """Let the bot move."""
+        position = self.session.position
+        root = self.think(position)
+        self.thoughts = (position, root)
+        action = root.best_action()
+        found = root_info(position, root)
+        self.session.play(action)
+        self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(found)}.")
+        if self.shows_thoughts:
+            self.show(position, root)
+
+    def think(self, position: Game) -> Root:
+        """Search, and show how far the search is."""
+        with self.console.status("the bot starts to think") as status:
+            due = time.monotonic()
+
+            def watch(slots: SearchSlots) -> None:
+                nonlocal due
+                done = slots.simulations()
+                if done and time.monotonic() >= due:
+                    favourite = position.action_name(slots.root(0).best_action())
+                    status.update(f"the bot thinks: {done} of {self.bot.simulations} simulations, likes {favourite}")
+                    due = time.monotonic() + 0.1
+
+            return self.bot.think([position], watch=watch)[0]
+
+    def show(self, position: Game, root: Root) -> None:
+        """Print a table of the best moves."""
+        table = Table("move", "visits", "win rate", "prior", "expected line", box=None)
+        for info in move_infos(position, root)[:SHOWN_MOVES]:
+            winrate = "" if info["winrate"] is None else f"{info['winrate']:.0%}"
+            table.add_row(info["move"], str(info["visits"]), winrate, f"{info['prior']:.0%}", " ".join(info["pv"][:8]))
+        self.console.print(table)
+
+    def hint(self, _: str) -> None:
+        """Show what the bot would do."""
+        position = self.session.position
+        if self.session.outcome:
+            self.say("The game is over; there is nothing to play.")
+            return
+        root = self.think(position)
+        expectation = _expectation(root_info(position, root))
+        self.say(
+            f"In your place the bot would play {position.action_name(root.best_action())}, expecting {expectation}."
+        )
+        self.show(position, root)
+
+    def undo(self, _: str) -> None:
+        """Go back to the person's last turn, or from a resignation into the game."""
+        if self.session.resigned:
+            self.session.resigned = False
+            self.say("You have not resigned; the game goes on.")
+        elif not self.session.undo():
+            self.say("You have not moved yet; there is nothing to take back.")
+
+    def toggle_thoughts(self, _: str) -> None:
+        """Show the bot's thoughts from now on, or no more."""
+        self.shows_thoughts = not self.shows_thoughts
+        if not self.shows_thoughts:
+            self.say("The bot keeps its thoughts to itself again.")
+        elif self.thoughts:
+            self.say("Before its last move the bot saw (and it will show this from now on):")
+            self.show(*self.thoughts)
+        else:
+            self.say("From now on the bot shows what it sees.")
+
+    def resign(self, _: str) -> None:
+        """Give up."""
+        if self.session.outcome is None:
+            self.session.resigned = True
+            self.say_result()
+
+    def rematch(self, _: str) -> None:
+        """Start again with the sides swapped."""
+        self.start(self.session.rematch())
+
+    def save(self, file: str) -> None:
+        """Write the game down."""
+        if not file:
+            self.say("Expected save FILE, such as save game.json.")
+            return
+        content = json.dumps(self.session.record(self.bot.name), indent=1).encode()
+        try:
+            write_file(Path(file), content + b"\n")
+            self.say(f"Saved to {file}.")
+        except FileExistsError:
+            self.say(f"{file} exists already and stays as it is; give another name.")
+        except OSError as error:
+            self.say(f"Cannot write {file}: {error.strerror}.")
+
+    def load(self, file: str) -> None:
+        """Go on with a game that was saved."""
+        if not file:
+            self.say("Expected load FILE, such as load game.json.")
+            return
+        try:
+            self.start(Session.from_record(self.session.game, json.loads(Path(file).read_text())))
+        except OSError as error:
+            self.say(f"Cannot read {file}: {error.strerror}. The game goes on.")
+        except ValueError as error:  # so is what is no JSON
+            self.say(f"Cannot load {file}: {error}. The game goes on.")
+
+    def start(self, session: Session) -> None:
+        """Turn to another game."""
+        self.session, self.thoughts = session, None
+        self.say(f"You move {SIDES[session.person]}.")
+
+    def say_result(self) -> None:
+        """Tell how the game ended."""
+        outcome = self.session.outcome
+        assert outcome is not None
+        how = " by resignation" if self.session.resigned else ""
+        self.say({1: "You win", 0: "A draw", -1: "The bot wins"}[outcome.value(self.session.person)] + how + ".")
+
+    def say(self, text: str) -> None:
+        """Print plain text."""
+        self.console.print(text, markup=False)
+
+
+def _expectation(found: dict[str, float | str | None]) -> str:
+    if found["proven"]:
+        return {"win": "to win for certain", "draw": "a draw for certain", "loss": "to lose against best play"}[
+            str(found["proven"])
+        ]
+    win, draw = float(found["winrate"] or 0) - float(found["drawrate"] or 0) / 2, float(found["drawrate"] or 0)
+    return f"to win {win:.0%}, to draw {draw:.0%}"

@@ -1,0 +1,166 @@
+"""train, init, selfplay, trainer: make a run, and the roles that work on it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from plyzero.commands.common import (
+    Device,
+    EndOfInput,
+    FailedError,
+    GameArgument,
+    GameOption,
+    Options,
+    Preset,
+    RunOption,
+    Seed,
+    find_game,
+    quoted,
+)
+from plyzero.errors import UserError
+
+if TYPE_CHECKING:
+    from plyzero.local import Report
+    from plyzero.run import Run
+
+
+def train(
+    game: GameArgument,
+    run: RunOption,
+    workers: Annotated[int | None, typer.Option(min=1, help="Self-play processes; default: one a core.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0, help="Stop after so many; default: on Ctrl-C.")] = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    device: Device = "auto",
+    options: Options = None,
+) -> None:
+    """Learn GAME on this machine. The same command goes on where the last one stopped."""
+    from plyzero.processes import interrupt_on_signals
+
+    stop = interrupt_on_signals()  # before the slow imports
+    from plyzero import local
+    from plyzero.models import list_models
+    from plyzero.run import open_or_create_run
+
+    console = Console(highlight=False, soft_wrap=True)
+    opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
+    workers = workers or len(os.sched_getaffinity(0))
+    console.print(f"{opened.game.name} · preset {opened.preset} · {workers} workers + trainer · run {run}")
+    opponents = opened.settings.rating.opponents
+    console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio", *opponents]))
+    try:
+        with console.status("starting") as status:
+            local.train(
+                opened,
+                workers=workers,
+                minutes=minutes,
+                stop=stop,
+                options=options or (),
+                device=device,
+                report=lambda report: console.print(_report_row(report, opponents)),
+                doing=status.update,
+            )
+    except KeyboardInterrupt:
+        pass  # what there is to tell follows
+    except local.ChildFailedError as error:
+        raise FailedError(str(error)) from error
+    ended = "stopped and saved" if stop.is_set() else "saved"
+    if list_models(opened.models):
+        console.print(f"{ended}. To go on, the same command. To play: plyzero play {quoted(game)} --run {run}")
+    else:
+        console.print(f"{ended}, but there is no model yet. To go on, the same command.")
+
+
+def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
+    """Make a run directory with its resolved settings in run.toml."""
+    from plyzero.run import create_run
+
+    try:
+        made = create_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
+    except FileExistsError as error:
+        raise UserError(f"{run} is a run directory already; it stays as it is") from error
+    print(f"made {run} for {made.game.name}; its settings are in {run / 'run.toml'}")
+
+
+def selfplay(
+    run: RunOption,
+    game: GameOption = None,
+    name: Annotated[str | None, typer.Option(help="Of this worker; default: the host's name.")] = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Play games for a run until stopped."""
+    opened, stop = _begin_role(run, game, preset, seed, options, until_end_of_input)
+    from selfplay.worker import run_worker
+
+    worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
+    run_worker(opened, name=worker, stop=stop)
+
+
+def trainer(
+    run: RunOption,
+    game: GameOption = None,
+    device: Device = "auto",
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Train on a run's games and publish models until stopped."""
+    opened, stop = _begin_role(run, game, preset, seed, options, until_end_of_input)
+    from trainer.loop import run_trainer
+
+    run_trainer(opened, device=device, stop=stop)
+
+
+def _row(cells: list[str]) -> str:
+    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 8, 6, 7, 6, 5, 5, *[12] * 9), strict=False))
+
+
+def _report_row(report: Report, opponents: tuple[str, ...]) -> str:
+    fields, minutes = report.fields, int(report.seconds) // 60
+    return _row(
+        [
+            f"{minutes}:{int(report.seconds) % 60:02d}",
+            str(fields["games"]),
+            f"{report.positions_per_second:.0f}" if report.positions_per_second else "",
+            str(fields["step"]),
+            f"{fields['policy_loss']:.3f}",
+            f"{fields['value_loss']:.3f}",
+            f"{fields['replay_ratio']:.2f}",
+            *(str(report.scores.get(name, "")) for name in opponents),
+        ]
+    ).rstrip()
+
+
+def _begin_role(
+    run: Path, game: str | None, preset: str | None, seed: int | None, options: list[str] | None, until_end: bool
+) -> tuple[Run, threading.Event]:
+    """Return the run and what ends the role; signals are caught first, before the slow imports."""
+    from plyzero.processes import stop_on_end_of_input, stop_on_signals
+
+    stop = stop_on_signals()
+    if until_end:
+        stop_on_end_of_input(stop)
+    from plyzero.run import open_or_create_run
+
+    _log_lines()
+    spec = find_game(game) if game else None
+    return open_or_create_run(run, spec, preset=preset, seed=seed, options=options or ()), stop
+
+
+def _log_lines() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stdout)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]

@@ -1,0 +1,109 @@
+"""What random games of a game look like, what its rules cost, and what that suggests for training."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from plyzero.compiled import CompiledGame
+from plyzero.game import Game
+from plyzero.laws import kept_by_the_start
+from plyzero.sampling import Played, random_game, winner
+
+SLOW_RULES: Final = 20.0
+"""Microseconds of rules per simulation, from which on compiled rules are worth a thought."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Figures of random games.
+
+    games:       how many were played.
+    branching:   legal actions of a position: mean and most.
+    plies:       shortest, mean and longest game, and the max_plies that the game declares.
+    shares:      of games that the first player won, that were drawn, that the second player won.
+    microseconds: per call of a rule, by its name, in this process.
+    symmetries:  declared, and those that could be tried by playing because the initial position keeps them.
+    advice:      sentences.
+    """
+
+    games: int
+    branching: tuple[float, int]
+    plies: tuple[int, float, int, int]
+    shares: tuple[float, float, float]
+    microseconds: dict[str, float]
+    symmetries: tuple[int, int]
+    advice: tuple[str, ...]
+
+
+def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
+    """Play `games` random games and return what they look like."""
+    played = [random_game(start, np.random.default_rng([seed, number])) for number in range(games)]
+    unfinished = [position for game in played for position in game.positions if position.outcome() is None]
+    legal = [len(position.legal_actions()) for position in unfinished]
+    plies = [len(game.moves) for game in played]
+    won = Counter(winner(game.positions[-1]) for game in played)
+    microseconds = costs(played)
+    symmetries = (len(start.symmetries()), len(kept_by_the_start(start)))
+    return Survey(
+        games=games,
+        branching=(float(np.mean(legal)), max(legal)),
+        plies=(min(plies), float(np.mean(plies)), max(plies), start.max_plies),
+        shares=(won[0] / games, won[None] / games, won[1] / games),
+        microseconds=microseconds,
+        symmetries=symmetries,
+        advice=tuple(advice(start, unfinished, max(legal), sum(microseconds.values()), symmetries)),
+    )
+
+
+def costs(played: Sequence[Played]) -> dict[str, float]:
+    """Return microseconds per call of each rule from Python, over the positions of `played`."""
+    steps = [(at, move) for game in played for at, move in zip(game.positions, game.moves, strict=False)][:2000]
+    found = {}
+    rules: dict[str, Callable[[Game, int], Any]] = {
+        "play": lambda position, move: position.play_unchecked(move),
+        "outcome": lambda position, move: position.outcome(),
+        "legal_actions": lambda position, move: position.legal_actions(),
+        "observe": lambda position, move: position.observe(),
+    }
+    for name, rule in rules.items():
+        began = time.perf_counter()
+        for position, move in steps:
+            rule(position, move)
+        found[name] = 1e6 * (time.perf_counter() - began) / len(steps)
+    return found
+
+
+def advice(
+    start: Game, positions: Sequence[Game], most_legal: int, rules_cost: float, symmetries: tuple[int, int]
+) -> list[str]:
+    """Return what a person may want to change, one sentence each."""
+    found = []
+    if most_legal > 64:
+        simulations = 128 if most_legal <= 200 else 256
+        found.append(f"many legal moves: start with -o selfplay.simulations={simulations} instead of 64")
+    if max(start.observation_shape[1:]) > 10:
+        found.append("a large board: start with --preset standard, whose network is larger")
+    binary = all(np.isin(position.observe(), (0, 1)).all() for position in positions[:500])
+    if binary and np.dtype(start.observation_dtype) != np.bool_:
+        found.append("observations hold only 0 and 1: with observation_dtype = bool they take 32 times less room")
+    if type(start).__str__ is Game.__str__:
+        found.append("write __str__ so that people see the board")
+    if not symmetries[0]:
+        found.append("no symmetries are declared: with them the network learns from each game several times")
+    elif symmetries[1] < symmetries[0]:
+        found.append(
+            f"{symmetries[0] - symmetries[1]} of {symmetries[0]} symmetries change the initial position, so playing "
+            "could not try them: make sure that they move actions and planes alike"
+        )
+    if rules_cost > SLOW_RULES and not isinstance(start, CompiledGame):
+        found.append(
+            f"a simulation spends {rules_cost:.0f} µs in these rules; compiled rules take about 1 µs "
+            "(docs/writing-a-game.md)"
+        )
+    return found
