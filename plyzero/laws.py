@@ -118,7 +118,7 @@ def law(into: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any], No
 
 @law(LINE_LAWS)
 def answers_in_form(line: Line) -> None:
-    """To_play is 0 or 1; outcome() is None or an Outcome whose winner is 0, 1 or None."""
+    """The player to move is 0 or 1; outcome() is None or an Outcome whose winner is 0, 1 or None."""
     outcome = line.position.outcome()
     if outcome is None:
         expect(line.position.to_play in (0, 1), f"to_play is {line.position.to_play!r}, expected 0 or 1")
