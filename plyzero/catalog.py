@@ -9,8 +9,10 @@ import inspect
 import math
 import re
 import sys
+import traceback
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,9 +59,11 @@ def load_game(text: str) -> GameSpec:
             raise UserError(f"{target} has no parameter {key!r}; it has: {', '.join(known) or 'none'}")
     try:
         start = cls(**parameters)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"cannot make {text}: {error}") from error
-    _check(target, start)
+        _check(target, start)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"cannot make {text}: {_in_words(error)}") from error
     changed = {key: value for key, value in parameters.items() if value != known[key].default}
     suffix = f"({', '.join(f'{key}={value!r}' for key, value in sorted(changed.items()))})" if changed else ""
     return GameSpec(target + suffix, start)
@@ -79,15 +83,16 @@ def _import_class(target: str) -> type[Game]:
         if "" not in sys.path:
             sys.path.insert(0, "")  # a person's own module is found first from where they stand
         try:
-            cls: Any = getattr(importlib.import_module(module_name), class_name)
-        except ModuleNotFoundError as error:
-            if error.name != module_name.partition(".")[0]:
-                raise
-            raise UserError(
-                f"cannot find module {module_name!r} from this directory; {target} is MODULE:CLASS"
-            ) from error
-        except AttributeError as error:
-            raise UserError(f"module {module_name!r} has no class {class_name!r}") from error
+            module = importlib.import_module(module_name)
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
+                raise UserError(
+                    f"cannot find module {module_name!r} from this directory; {target} is MODULE:CLASS"
+                ) from error
+            raise UserError(f"cannot import {module_name}: {_in_words(error)}") from error
+        if not hasattr(module, class_name):
+            raise UserError(f"module {module_name!r} has no class {class_name!r}")
+        cls: Any = getattr(module, class_name)
     else:
         entries = {entry.name: entry for entry in entry_points(group=GROUP)}
         if target not in entries:
@@ -122,6 +127,13 @@ def _check(target: str, start: Game) -> None:
                 f"{target}.symmetries() permutes {found[0]} numbers of the observation and {found[1]} actions; "
                 f"there are {expected[0]} and {expected[1]}. Without the method there are no symmetries, which is safe"
             )
+
+
+def _in_words(error: Exception) -> str:
+    """Return what went wrong in a person's own code, and where."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    where = "" if isinstance(error, SyntaxError) else f" ({Path(at.filename).name}, line {at.lineno})"
+    return f"{type(error).__name__}: {error}{where}"
 
 
 def _parse_parameters(text: str, arguments: str) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from plyzero.compiled import CompiledGame
+from plyzero.errors import UserError
 from plyzero.game import Game
 from plyzero.laws import COMPILED, LINE_LAWS, Law, LawBrokenError, Line
-from plyzero.sampling import SAMPLE_LAWS, sample
+from plyzero.sampling import NEAR, SAMPLE_LAWS, sample
 
 SLOW_SHARE: Final = 4
 """Rules in plain Python are slow: COMPILED is tried on one of so many games."""
@@ -76,7 +77,8 @@ def laws_of(start: Game) -> list[Law]:
 
 def break_laws(make: MakeGame, laws: Sequence[Law], *, games: int) -> Violation | None:
     """Return the shortest line found that breaks one of the laws of lines, or None."""
-    shortest: tuple[int, list[int], Violation] | None = None
+    make = functools.partial(_in_form, make, plain=COMPILED in laws)
+    shortest: Violation | None = None
 
     @settings(
         max_examples=games,
@@ -89,28 +91,42 @@ def break_laws(make: MakeGame, laws: Sequence[Law], *, games: int) -> Violation 
     @given(st.data())
     def play_a_game(data: st.DataObject) -> None:
         nonlocal shortest
-        found, moves = play_until_broken(make, laws, lambda count: data.draw(st.integers(0, count - 1)))
+        found = play_until_broken(make, laws, lambda legal: data.draw(st.sampled_from(legal)))
         if found:
-            if shortest is None or (len(moves), moves) < shortest[:2]:
-                shortest = (len(moves), moves, found)
+            shortest = min(shortest or found, found, key=lambda each: len(each.moves))
             raise _BrokenError
 
     with suppress(_BrokenError, Flaky):  # flaky is a game with a will of its own
         play_a_game()
-    return shortest and shortest[2]
+    return shortest and shorten(make, laws, shortest)
 
 
-def play_until_broken(
-    make: MakeGame, laws: Sequence[Law], choose: Callable[[int], int]
-) -> tuple[Violation | None, list[int]]:
-    """Play one game, its moves by `choose`, until a law breaks or the game ends; return what broke, and the moves."""
-    line = Line(lambda: _bounds_checked(make()))
-    action = None
+def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
+    """Return what the shortest of the lines next to the start breaks, or `found` if none does in fewer moves.
+
+    Hypothesis leaves moves out; where that hands the other moves to the wrong player it is stuck.
+    """
+    lines: list[tuple[int, ...]] = [()]
+    for moves in itertools.islice(lines, NEAR):
+        if len(moves) >= len(found.moves):
+            break
+        line, broken, legal = Line(make), None, list[int]()
+        for action in (None, *moves):
+            broken, legal = go_on(line, laws, action)
+        if broken:
+            return broken
+        lines += [(*moves, action) for action in legal]
+    return found
+
+
+def play_until_broken(make: MakeGame, laws: Sequence[Law], choose: Callable[[list[int]], int]) -> Violation | None:
+    """Play one game, its moves by `choose`, until a law breaks or the game ends; return what broke."""
+    line, action = Line(make), None
     while True:
         broken, legal = go_on(line, laws, action)
         if broken or not legal:
-            return broken, line.moves
-        action = legal[choose(len(legal))]
+            return broken
+        action = choose(legal)
 
 
 def go_on(line: Line, laws: Sequence[Law], action: int | None) -> tuple[Violation | None, list[int]]:
@@ -124,6 +140,8 @@ def go_on(line: Line, laws: Sequence[Law], action: int | None) -> tuple[Violatio
             law.check(line)
         over = position.outcome() is not None or len(line.moves) >= position.max_plies
         return None, [] if over else [int(each) for each in position.legal_actions()]
+    except UserError:  # rules that cannot be compiled
+        raise
     except Exception as error:
         return violation(law, error, line.positions, line.moves), []
 
@@ -185,8 +203,11 @@ class _BrokenError(Exception):
     pass
 
 
-def _bounds_checked(start: Game) -> Game:
-    return start.with_bounds_checked() if isinstance(start, CompiledGame) else start
+def _in_form(make: MakeGame, *, plain: bool) -> Game:
+    start = make()
+    if not isinstance(start, CompiledGame):
+        return start
+    return start.as_plain_python() if plain else start.with_bounds_checked()
 
 
 def _is_ours(filename: str) -> bool:

@@ -21,7 +21,7 @@ def make_project(parent: Path, name: str) -> Path:
         raise UserError(f"expected a name such as my-game, of letters, digits and hyphens, got {name!r}")
     module = re.sub(r"\W", "_", name).lower()
     if keyword.iskeyword(module) or importlib.util.find_spec(module):
-        raise UserError(f"{name!r} would be the module {module}, which Python already has; choose another name")
+        raise UserError(f"{name!r} would be the module {module}, which Python finds already; choose another name")
     root = parent / name
     words = {"TicTacToe": _class_name(module), "my_module": module, "game_name": name}
     try:

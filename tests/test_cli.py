@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from plyzero.catalog import load_game
 from plyzero.cli import app, main
 from plyzero.evaluate import Uniform
 from plyzero.metrics import Heartbeat
 from plyzero.models import publish_model
-from plyzero.play import play_in_terminal
 from plyzero.records import Games
 from plyzero.search import search
 from plyzero.segments import write_segment
@@ -26,10 +24,10 @@ from tests.runs import small_run
 from trainer.export import untrained
 
 
-def plyzero(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "plyzero", *arguments]
     environment = os.environ | {"COLUMNS": "120"}
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment, cwd=cwd)
 
 
 def shown(*arguments: str) -> str:
@@ -75,16 +73,34 @@ def handlers() -> Iterator[None]:
         (["play", "tic-tac-toe", "--net", "R/none.onnx"], "cannot use R/none.onnx"),
         (["play", "tic-tac-toe", "--run", "R", "--model", "5"], "no model of step 5"),
         (["play", "tic-tac-toe", "--as", "third"], "expected --as first, second or random, got 'third'"),
+        (["play", "tic-tac-toe", "--run", "R", "--net", "x"], "expected --run or --net, got both"),
+        (["play", "tic-tac-toe", "--model", "best"], "--model best needs the --run it belongs to"),
+        (["play", "tic-tac-toe", "--run", "R", "--model", "last"], "expected model newest, best or a step, got 'last'"),
+        (["play", "tic-tac-toe", "--run", "R", "--model", "best"], "no model in R/models has been measured"),
+        (["play", "tic-tac-toe", "--net", "R/models"], "R/models is a directory; expected --net FILE, or --run"),
+        (["analyze", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
+        (["match", "nobody", "random", "--game", "tic-tac-toe"], "expected a player: random, mcts:1000, "),
+        (["match", "R", "random", "--game", "connect-four"], "is a run of tic-tac-toe, not of connect-four"),
+        (["match", "R@7", "random", "--game", "tic-tac-toe"], "no model of step 7 in R/models; the newest are 12"),
+        (
+            ["check", "tic-tac-toe", "--skip", "gravity"],
+            "no law is called 'gravity'; the laws are compiled_as",
+        ),
+        (["check", "tic-tac-toe", "--against", "xyz"], "no game is called 'xyz'"),
+        (["new", "two words"], "expected a name such as my-game, of letters, digits and hyphens, got 'two words'"),
+        (["new", "numpy"], "'numpy' would be the module numpy, which Python finds already; choose another name"),
+        (["new", "class"], "'class' would be the module class, which"),
         (["trainer", "--run", "R", "--device", "gpu"], "expected --device auto, cpu or cuda, got 'gpu'"),
         (["train", "othello(size=7)", "--run", "R"], "expected size 6 or 8, got 7"),
         (["status", "--run", "R/models"], "is not a run directory"),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(
-    root: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys, handlers: None
+    root: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys, handlers
 ):
     before = files_of(root)
     given = [argument.replace("R", str(root), 1) if argument[0] == "R" else argument for argument in arguments]
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["plyzero", *given])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -94,6 +110,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
     assert sentence.replace("R/", f"{root}/") in said
     assert len(said.strip().splitlines()) == 1
     assert files_of(root) == before
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
@@ -117,9 +134,57 @@ def test_games_lists_what_can_be_trained():
     assert done.returncode == 0
 
 
+def test_check_reports_what_a_game_looks_like():
+    text = shown("check", "tic-tac-toe", "--games", "8")
+    assert text.startswith("tic-tac-toe v1: 15 laws hold on 8 random games\n")
+    assert "at most 9" in text
+    assert "max_plies is 9" in text
+    assert "7 declared, 7 of them tried by playing" in text
+    assert text.endswith("Next: plyzero train tic-tac-toe --run runs/first --minutes 2\n")
+
+
+def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
+    (tmp_path / "bad_rules.py").write_text(
+        "from plyzero.template.game import TicTacToe\n\n\nclass Bad(TicTacToe):\n    max_plies = 8\n"
+    )
+    done = plyzero("check", "bad_rules:Bad", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("broken law games_end: No game is longer than max_plies.\n")
+    assert "the game goes on after 8 plies, max_plies is 8\nmoves: " in done.stdout
+    assert done.stderr.startswith("plyzero: bad_rules:Bad breaks a law; above are the shortest moves")
+
+
+def test_check_may_leave_a_law_out_and_compare_two_forms():
+    text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
+    assert text.startswith("tic-tac-toe v1: 14 laws hold on 4 random games, skipped: games_end\n")
+    text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.template.game:TicTacToe")
+    assert text.startswith("tic-tac-toe v1: 16 laws hold on 4 random games\n")
+
+
+def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path):
+    (tmp_path / "typo.py").write_text("class Game(:\n")
+    done = plyzero("check", "typo:Game", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "plyzero: cannot import typo: SyntaxError: invalid syntax (typo.py, line 1)\n"
+
+
 def test_init_makes_a_run(tmp_path: Path):
     assert plyzero("init", "othello(size=6)", "--run", str(tmp_path / "r"), "--seed", "3").returncode == 0
     assert 'game = "othello(size=6)"\n' in (tmp_path / "r" / "run.toml").read_text()
+
+
+def test_match_tells_the_score_to_people_and_to_programs(root: Path):
+    arguments = ("match", str(root), "random", "--game", "tic-tac-toe", "--games", "4", "--simulations", "8")
+    name, verdict, score, elo = shown(*arguments).splitlines()
+    assert name.startswith("tic-tac-toe: 000001-000000012-")
+    assert name.endswith("with 8 simulations against random")
+    assert verdict.startswith("won ")
+    found = json.loads(shown(*arguments, "--json"))
+    assert (found["version"], found["game"], found["b"]) == (1, "tic-tac-toe v1", "random")
+    assert found["wins"] + found["draws"] + found["losses"] == 4
+    assert f"won {found['wins']}, drawn {found['draws']}, lost {found['losses']}; {found['distinct']} of 4" in verdict
+    assert f"score {100 * found['score']:.1f} %" in score
+    assert elo.startswith("Elo difference")
 
 
 def test_status_and_replay_ls_speak_to_people_and_to_programs(root: Path):
@@ -129,25 +194,6 @@ def test_status_and_replay_ls_speak_to_people_and_to_programs(root: Path):
     assert "total" in shown("replay", "ls", "--run", str(root))
     listed = json.loads(shown("replay", "ls", "--run", str(root), "--json"))
     assert listed == {"version": 1, "segments": [], "totals": {"games": 0, "positions": 0, "full": 0}}
-
-
-def test_a_game_is_played_to_its_end_and_bad_input_is_asked_again(root: Path):
-    moves = "z9\nlegal\n" + "".join(f"{column}{row}\n" for row in (1, 2, 3) for column in "abc")
-    done = plyzero("play", "tic-tac-toe", "--run", str(root), "--as", "second", text=moves)
-    assert done.returncode == 0
-    assert "you move second; the bot is 000001-000000012-" in done.stdout
-    assert "That is not a move here: expected one of" in done.stdout
-    assert "got 'z9'" in done.stdout
-    assert "Legal: " in done.stdout
-    assert done.stdout.rstrip().splitlines()[-1] in ("You win.", "The bot wins.", "A draw.")
-
-
-@pytest.mark.parametrize("text", ["quit\n", ""])
-def test_a_person_may_leave_at_any_time(text: str):
-    done = plyzero("play", "tic-tac-toe", text=text)
-    assert done.returncode == 0
-    assert "pure MCTS with 1000 rollouts" in done.stdout
-    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -229,31 +275,3 @@ def test_looking_at_a_run_changes_nothing(played: tuple[Path, Games]):
     for command in (["status"], ["status", "--json"], ["replay", "ls"]):
         shown(*command, "--run", str(played[0]))
     assert files_of(played[0]) == before
-
-
-def scripted(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
-    """Answer the questions of the terminal with `lines`, one by one, then with the end of input."""
-    answers = iter(lines)
-
-    def answer(_: str) -> str:
-        try:
-            return next(answers)
-        except StopIteration:
-            raise EOFError from None
-
-    monkeypatch.setattr("builtins.input", answer)
-
-
-@pytest.mark.parametrize(
-    ("side", "lines", "verdict"),
-    [
-        ("first", ["1", "1", "1", "1"], "You win."),
-        ("second", ["2", "2", "2", "2"], "The bot wins."),
-    ],
-)
-def test_the_verdict_is_the_persons(monkeypatch: pytest.MonkeyPatch, capsys, side: str, lines: list[str], verdict: str):
-    """The bot is made to stack one column; who stacks another first wins."""
-    monkeypatch.setattr("plyzero.search.Root.best_action", lambda root: 6)
-    scripted(monkeypatch, *lines)
-    play_in_terminal(load_game("connect-four"), None, side=side, simulations=2)
-    assert capsys.readouterr().out.rstrip().splitlines()[-1] == verdict

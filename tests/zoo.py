@@ -194,7 +194,7 @@ class Chomp(CompiledGame):
         return draw_grid(self.record["eaten"], glyphs="o.")
 
 
-STRIP = 4
+STRIP = 5
 STRIDES = (-1, 1, 2)
 
 

@@ -31,7 +31,8 @@ def check(
     from plyzero.survey import survey
 
     spec = find_game(game)
-    more = [agreement_with(lambda: find_game(against).start)] if against else []
+    other = find_game(against) if against else None
+    more = [agreement_with(lambda: other.start)] if other else []
     laws = [law.name for law in (*laws_of(spec.start), *more)]
     for name in skip or ():
         if name not in laws:

@@ -1,0 +1,138 @@
+"""The documentation: its code runs, its tables are those of the code, its commands exist."""
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from docs.make_settings import PAGE, page
+from plyzero.catalog import load_game
+from plyzero.check import find_violation
+from plyzero.cli import app
+from plyzero.laws import COMPILED, LINE_LAWS
+from plyzero.models import publish_model
+from plyzero.run import create_run
+from plyzero.sampling import SAMPLE_LAWS
+from plyzero.template import game as template
+from tests import toys
+from trainer.export import untrained
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "plyzero" / "template" / "README.md"]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    fences = re.split(r"^```(.*)\n", path.read_text(), flags=re.MULTILINE)  # text, language, block, "", text, ...
+    return [block for found, block in zip(fences[1::4], fences[2::4], strict=True) if found == language]
+
+
+def run(*command: str, cwd: Path) -> str:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(cwd), *filter(None, sys.path)]), "COLUMNS": "120"}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that docs/writing-a-game.md tells to write."""
+    folder = tmp_path_factory.mktemp("written")
+    for block in blocks(ROOT / "docs" / "writing-a-game.md", "python"):
+        (folder / block.partition("\n")[0].removeprefix("# ")).write_text(block)
+    return folder
+
+
+def test_the_first_game_has_20_lines(written: Path):
+    (game,) = (node for node in ast.parse((written / "nim.py").read_text()).body if isinstance(node, ast.ClassDef))
+    lines = (written / "nim.py").read_text().splitlines()[1:]
+    assert len([line for line in lines if line.strip()]) == 20
+    assert game.name == "Nim"
+
+
+def test_the_games_of_the_guide_keep_the_laws_and_agree(written: Path):
+    assert "nim:Nim v1: 14 laws hold" in run("-m", "plyzero", "check", "nim:Nim", "--games", "20", cwd=written)
+    command = ("-m", "plyzero", "check", "fast_nim:FastNim", "--against", "nim:Nim", "--games", "20")
+    assert "fast_nim:FastNim v1: 16 laws hold" in run(*command, cwd=written)
+
+
+def test_the_tests_of_the_guide_pass(written: Path):
+    assert "16 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_nim.py", cwd=written)
+
+
+def test_the_guide_lists_every_law_in_its_own_words():
+    text = (ROOT / "docs" / "writing-a-game.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text[text.index("## The laws") :], re.MULTILINE)
+    assert rows == [(law.name, law.text) for law in (COMPILED, *LINE_LAWS, *SAMPLE_LAWS)]
+
+
+def test_the_broken_law_of_the_guide_is_what_check_says():
+    class TicTacToe(template.TicTacToe):
+        def legal_actions(self):
+            return [square for square in range(9) if self.board[square] == 0]
+
+    (shown,) = (block for block in blocks(ROOT / "docs" / "writing-a-game.md", "") if block.startswith("broken law"))
+    found = str(find_violation(TicTacToe, games=100))
+    law, legal, moves, board = shown.split("\n", 3)
+    position = toys.after(TicTacToe(), moves.removeprefix("moves: "))
+    assert law == found.splitlines()[0]
+    assert legal == f"legal_actions() is {position.legal_actions()}, but the game is over: {position.outcome()}"
+    assert len(moves) == len(found.splitlines()[2])  # which of the shortest it is may change with Hypothesis
+    assert board == f"{position}\n"
+
+
+def test_the_page_of_settings_is_made_from_the_settings(update_golden: bool):
+    if update_golden:
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page(), "run python docs/make_settings.py"
+
+
+def test_the_python_api_of_the_guide_runs(tmp_path: Path):
+    made = create_run(tmp_path / "runs" / "c4", load_game("connect-four"), options=["network.channels=8"])
+    publish_model(made.models, untrained(made), fence=1, step=1096)
+    (code,) = blocks(ROOT / "docs" / "playing.md", "python")
+    (tmp_path / "script.py").write_text(code)
+    assert re.match(r"-?0\.\d+ \{0: \d+, 1: \d+,", run("script.py", cwd=tmp_path))
+
+
+def test_the_zarr_of_the_formats_page_is_python():
+    for block in blocks(ROOT / "docs" / "formats.md", "python"):
+        ast.parse(block)
+
+
+def commands() -> list[tuple[str, str]]:
+    found = []
+    for path in PAGES:
+        for block in blocks(path, "sh"):
+            for line in block.splitlines():
+                for part in re.split(r"&&|\|", line.partition("#")[0]):
+                    words = part.strip().removesuffix("&").strip()
+                    words = re.sub(r"^(\w+=\S+ )+", "", words)
+                    if words.startswith("plyzero "):
+                        found.append((path.name, words))
+    return found
+
+
+@pytest.mark.parametrize(("path", "words"), commands())
+def test_every_command_in_the_documentation_can_be_parsed(path: str, words: str):
+    group = typer.main.get_command(app)
+    arguments = shlex.split(words)[1:]
+    name, command, rest = group.resolve_command(
+        group.make_context("plyzero", list(arguments), resilient_parsing=True), arguments
+    )
+    if name == "replay":
+        name, command, rest = command.resolve_command(command.make_context(name, rest, resilient_parsing=True), rest)
+    command.make_context(name, rest)
+
+
+def test_every_page_that_is_linked_is_there():
+    for path in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), (path, target)
