@@ -59,6 +59,11 @@ def load_game(text: str) -> GameSpec:
             raise UserError(f"{target} has no parameter {key!r}; it has: {', '.join(known) or 'none'}")
     try:
         start = cls(**parameters)
+    except ValueError as error:  # the game's own refusal of a parameter
+        raise UserError(f"cannot make {text}: {error}") from error
+    except Exception as error:
+        raise UserError(f"cannot make {text}: {_in_words(error)}") from error
+    try:
         _check(target, start)
     except UserError:
         raise
