@@ -68,6 +68,22 @@ def test_the_first_move_is_the_one_that_the_bot_plays():
         assert answer["moveInfos"][0]["move"] == position.action_name(bot.choose(position))
 
 
+def test_moves_come_in_the_order_of_their_visits_and_with_their_own_win_rates():
+    position = toys.after(CONNECT_FOUR.start, "4 4")
+    bot = bot_of(toys.Hashed(7), simulations=100, kind="puct")
+    root = bot.think([position])[0]
+    infos = move_infos(position, root)
+    assert sorted({(-info["visits"], -info["prior"]) for info in infos[1:]}) == [
+        (-info["visits"], -info["prior"]) for info in infos[1:]
+    ]
+    by_name = {position.action_name(int(action)): i for i, action in enumerate(root.actions)}
+    assert len({info["winrate"] for info in infos}) > 3
+    for info in infos:
+        i = by_name[info["move"]]
+        assert (info["visits"], info["prior"]) == (root.visits[i], pytest.approx(root.prior[i], abs=1e-4))
+        assert info["winrate"] == pytest.approx((1 + root.q[i]) / 2, abs=1e-4)
+
+
 def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
     lines = [
         '{"id": "a", "moves": ["4"]}',

@@ -8,7 +8,7 @@ from games.tic_tac_toe import TicTacToe
 from plyzero.catalog import load_game
 from plyzero.errors import UserError
 from plyzero.evaluate import Uniform
-from plyzero.match import MatchResult, play_match, random_opening
+from plyzero.match import MatchResult, elo_difference, play_match, random_opening, random_openings
 from plyzero.players import Bot, RandomPlayer, find_player
 from plyzero.settings import SearchSettings
 from tests.toys import Exact, Relay, Written
@@ -37,6 +37,44 @@ def test_the_interval_is_wilsons():
     assert MatchResult(80, 0, 20, distinct=100).interval() == pytest.approx((0.7112, 0.8666), abs=1e-4)
     assert MatchResult(10, 0, 0, distinct=10).interval()[1] == 1
     assert str(MatchResult(80, 0, 20, distinct=100)) == "80% (71-87)"
+
+
+@pytest.mark.parametrize(("score", "elo"), [(0.5, 0), (0.75, 190.85), (0.25, -190.85), (10 / 11, 400)])
+def test_an_elo_difference_is_the_score_that_is_expected_of_it(score: float, elo: float):
+    assert elo_difference(score) == pytest.approx(elo, abs=0.01)
+    assert 1 / (1 + 10 ** (-elo / 400)) == pytest.approx(score, abs=1e-4)
+
+
+def test_the_report_gives_every_number_with_its_interval():
+    assert MatchResult(80, 0, 20, distinct=98).report().splitlines() == [
+        "won 80, drawn 0, lost 20; 98 of 100 games differ",
+        "score 80.0 %, 95 % interval 71.1 to 86.7",
+        "Elo difference +241, 95 % interval +157 to +325",
+    ]
+    assert (
+        MatchResult(10, 0, 0, distinct=10).report().endswith("Elo difference no bound, 95 % interval +166 to no bound")
+    )
+    found = MatchResult(10, 0, 0, distinct=10).as_json()
+    assert (found["elo"], found["elo_interval"][1]) == (None, None)
+
+
+def test_openings_differ_where_they_can():
+    rng = np.random.default_rng(0)
+    lines = random_openings(ConnectFour(), 2, rng, count=40)
+    assert len({tuple(line) for line in lines}) == 40
+    assert len(random_openings(TicTacToe(), 1, rng, count=30)) == 30
+    first, second = Spy(1), Spy(2)
+    play_match(first, second, ConnectFour(), games=2, rng=rng)
+    assert min(position.record["plies"] for position in first.seen + second.seen) == 4
+
+
+def test_somebody_is_told_how_far_the_match_is():
+    told = []
+    play_match(
+        *(Spy(1), Spy(2), TicTacToe()), games=4, rng=np.random.default_rng(0), doing=lambda *done: told.append(done)
+    )
+    assert told[-1][0] == 4
+    assert [finished for finished, _ in told] == sorted(finished for finished, _ in told)
 
 
 def test_openings_come_in_pairs_with_colours_swapped():

@@ -79,4 +79,5 @@ def untrained(run: Run) -> bytes:
     torch.manual_seed(run.seed)
     start, size = run.game.start, run.settings.network
     network = ResidualNetwork(start.observation_shape, start.num_actions, blocks=size.blocks, channels=size.channels)
-    return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata={"step": "0"})
+    metadata = {"step": "0", "settings": run.settings.model_dump_json()}
+    return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata=metadata)

@@ -1,0 +1,79 @@
+"""What check reports of a game, and what it advises."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from games.connect_four import ConnectFour
+from games.othello import Othello
+from plyzero.sampling import random_game
+from plyzero.survey import advice, survey
+from plyzero.template.game import TicTacToe
+from tests import toys, zoo
+
+
+def test_the_figures_of_a_game_whose_every_game_is_known():
+    found = survey(toys.Chain("0010"), games=5)
+    assert (found.games, found.branching, found.plies) == (5, (1.0, 1), (4, 4.0, 4, 4))
+    assert found.shares == (0.0, 0.0, 1.0)  # who makes the last move loses: player 0
+    assert found.symmetries == (0, 0)
+    assert found.microseconds.keys() == {"play", "outcome", "legal_actions", "observe"}
+    assert all(cost > 0 for cost in found.microseconds.values())
+
+
+def test_the_figures_are_those_of_the_random_games():
+    found = survey(TicTacToe(), games=40)
+    games = [random_game(TicTacToe(), np.random.default_rng([0, number])) for number in range(40)]
+    winners = [game.positions[-1].outcome().winner for game in games]
+    assert found.shares == tuple(winners.count(winner) / 40 for winner in (0, None, 1))
+    assert found.branching[1] == 9
+    assert found.plies[0] == min(len(game.moves) for game in games)
+    assert found.plies[1] == np.mean([len(game.moves) for game in games])
+
+
+def test_symmetries_that_change_the_start_are_said_to_be_untried():
+    found = survey(Othello(size=6), games=2)
+    assert found.symmetries == (7, 3)
+    assert "4 of 7 symmetries change the initial position" in " ".join(found.advice)
+
+
+def advised(start, most_legal: int = 10, cost: float = 1.0, symmetries: tuple[int, int] = (1, 1)) -> str:
+    return " ".join(advice(start, [start], most_legal, cost, symmetries))
+
+
+def test_advice_is_given_where_it_is_due_and_not_elsewhere():
+    assert advised(TicTacToe()) == ""
+    assert "selfplay.simulations=128" in advised(TicTacToe(), most_legal=65)
+    assert "selfplay.simulations=256" in advised(TicTacToe(), most_legal=300)
+    assert "compiled rules" in advised(TicTacToe(), cost=30)
+    assert "compiled rules" not in advised(ConnectFour(), cost=30)
+    assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
+    assert "write __str__" in advised(toys.Relay())
+    assert "observation_dtype = bool" in advised(zoo.Hex()) or zoo.Hex.observation_dtype is bool
+
+    class Floats(TicTacToe):
+        observation_dtype = np.float32
+
+    assert "observation_dtype = bool" in advised(Floats())
+    assert "observation_dtype = bool" not in advised(zoo.Nim())
+    assert "--preset standard" in advised(toys.Plain(BigBoard()))
+
+
+class BigBoard(toys.Relay):
+    observation_shape = (1, 11, 11)
+
+    def observe(self):
+        return np.full((1, 11, 11), self.ply)
+
+
+def test_a_position_without_a_drawing_shows_what_the_network_sees():
+    class Undrawn(TicTacToe):
+        __str__ = toys.Relay.__str__
+
+    assert str(Undrawn().play(4)) == "player 1 to move, who sees\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
+
+
+@pytest.mark.parametrize("make", [functools.partial(toys.Relay, 3), zoo.Kalah])
+def test_a_game_without_a_drawing_can_be_surveyed(make):
+    assert survey(make(), games=2).games == 2
