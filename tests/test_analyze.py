@@ -160,10 +160,11 @@ def test_values_are_for_the_player_to_move_and_proofs_are_said():
 
 def test_a_line_that_is_expected_can_be_played_and_follows_the_visits():
     position = toys.after(CONNECT_FOUR.start, "4 4")
-    root = search([position], toys.Hashed(7), simulations=200)[0]
-    for info in move_infos(position, root):
-        assert toys.after(position, " ".join(info["pv"]))
-        assert len(info["pv"]) <= max(1, info["visits"])
+    for simulations in (3, 10, 50, 200):
+        root = search([position], toys.Hashed(7), simulations=simulations)[0]
+        for info in move_infos(position, root):
+            assert toys.after(position, " ".join(info["pv"]))
+            assert len(info["pv"]) <= max(1, info["visits"])
     assert len(move_infos(position, root)[0]["pv"]) > 3
     assert root_info(position, root)["visits"] == 200
 
