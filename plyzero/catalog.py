@@ -115,7 +115,7 @@ def _import_class(target: str) -> type[Game]:
 
 def _check(target: str, start: Game) -> None:
     """Raise UserError for what would otherwise surface as a riddle inside a worker or the trainer."""
-    for name in ("num_actions", "observation_shape", "max_plies"):
+    for name in ("num_actions", "observation_shape", "max_plies", "to_play"):
         if not hasattr(start, name):
             raise UserError(f"{target} does not say its {name}")
     shape = start.observation_shape

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import re
 import warnings
 from collections.abc import Callable
 from types import CellType, FunctionType
@@ -75,6 +76,9 @@ class Rules(NamedTuple):
 
 RULES: Final = ("start", "play", "outcome", "legal", "observe")
 
+_SECOND: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",)}
+_OUTSIDE: Final = re.compile("Untyped global name|reflected list")
+
 Written = dict[str, Callable[..., Any]]
 """Rules as their author wrote them: plain functions, by name."""
 
@@ -90,6 +94,10 @@ class CompiledGame(Game):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         found = {name: vars(cls)[name] for name in RULES if name in vars(cls)}
+        for name, rule in found.items():
+            expected = ("s", *_SECOND.get(name, ()))
+            if rule.__code__.co_argcount != len(expected):
+                raise TypeError(f"{cls.__name__}.{name}: a rule takes {', '.join(expected)}, and no self")
         for name in found:
             delattr(cls, name)  # from here on the name means the Game's method, derived below
         cls.written = {**cls.written, **found}
@@ -101,6 +109,11 @@ class CompiledGame(Game):
     def __init__(self) -> None:
         if "to_play" not in (self.State.names or ()):
             raise TypeError(f"{type(self).__name__}.State needs a field to_play, it has {self.State.names}")
+        for name, (field, *_) in (self.State.fields or {}).items():
+            if field.shape and field.base == np.bool_:
+                raise TypeError(
+                    f"{type(self).__name__}.State: Numba knows no array of bool in a record; make {name} i1"
+                )
         self.state = np.zeros(self.State.itemsize, np.uint8)
         if "start" in self.written:
             self.written["start"](self.record)
@@ -183,8 +196,13 @@ def compile_rules(name: str, written: Written, state: np.dtype[Any], *, boundsch
             try:
                 lifted.append(jit(signature)(_over_bytes(function, state)))
             except numba.core.errors.NumbaError as error:
+                hint = (
+                    "; a helper needs @kernel, a table must be an array or a tuple"
+                    if _OUTSIDE.search(str(error))
+                    else ""
+                )
                 raise UserError(
-                    f"{name}.{rule} is outside the Python that Numba compiles; to debug it as plain Python set "
+                    f"{name}.{rule} is outside the Python that Numba compiles{hint}. To debug it as plain Python set "
                     f"NUMBA_DISABLE_JIT=1, or subclass Game instead of CompiledGame. Numba says:\n{error}"
                 ) from error
         _compiled[key] = Rules(*lifted)

@@ -6,7 +6,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -68,10 +68,12 @@ class Game(ABC):
             cls.play_unchecked = vars(cls)["play"]  # type: ignore[method-assign]
             cls.play = _checked(cls.play_unchecked)  # type: ignore[method-assign, assignment]
 
-    @property
-    @abstractmethod
-    def to_play(self) -> int:
-        """The player to move, 0 or 1; either when the game is over."""
+    if TYPE_CHECKING:  # at run time an attribute, set in the class or in __init__, will do as well as a property
+
+        @property
+        @abstractmethod
+        def to_play(self) -> int:
+            """The player to move, 0 or 1; either when the game is over."""
 
     @abstractmethod
     def legal_actions(self) -> Sequence[int]:
@@ -108,7 +110,7 @@ class Game(ABC):
         return ()
 
     def action_name(self, action: int) -> str:
-        """Return the name a person uses for `action`; no two legal actions of a position share one."""
+        """Return the name a person uses for a legal action, one word; no two legal ones of a position share one."""
         return str(action)
 
     def parse_action(self, text: str) -> int:
@@ -136,10 +138,19 @@ def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     def play_if_legal(self: Game, action: int) -> Game:
         legal = self.legal_actions()
         if action not in legal:
-            name = self.action_name(action) if 0 <= action < self.num_actions else "no action of this game"
+            name = _name(self, action)
             allowed = self.legal_names() if len(legal) else "none, the game is over"
             raise IllegalActionError(f"illegal action {action} ({name}) in\n{self}\nlegal: {allowed}")
         after: Game = play(self, action)
         return after
 
     return play_if_legal
+
+
+def _name(position: Game, action: int) -> str:
+    try:
+        if 0 <= action < position.num_actions:
+            return position.action_name(action)
+    except Exception:  # a game need not have a name for what cannot be played, such as a step off the board
+        pass
+    return "no action of this game"

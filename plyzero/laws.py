@@ -133,7 +133,12 @@ def answers_in_form(line: Line) -> None:
 @law(LINE_LAWS)
 def legal_actions_in_order(line: Line) -> None:
     """Legal actions ascend, lie in [0, num_actions), and are empty if and only if the game is over."""
-    legal, outcome = list(line.position.legal_actions()), line.position.outcome()
+    legal, outcome = line.position.legal_actions(), line.position.outcome()
+    expect(
+        isinstance(legal, Sequence | np.ndarray),
+        f"legal_actions() is a {type(legal).__name__}, expected a list or tuple",
+    )
+    legal = list(legal)
     if outcome is None:
         expect(bool(legal), "legal_actions() is empty, but outcome() is None: the game goes on")
     else:
@@ -175,15 +180,10 @@ def play_makes_a_new_position(line: Line) -> None:
     """Every legal action can be played; that makes a new position and leaves the old one as it was."""
     position = line.position
     for action in some(position.legal_actions()):
-        try:
-            after = position.play_unchecked(action)
-            after.outcome()
-        except Exception as error:
-            error.add_note(f"while playing the legal action {action}")
-            raise
+        after = played(position, action)
         expect(type(after) is type(position), f"play({action}) returns {type(after).__name__}, expected a new position")
         expect(after is not position, f"play({action}) returns the position it was called on, expected a new one")
-        expect_same(line.answers[-1], answers(position), f"play({action}) changed the position it was called on")
+    expect_same(line.answers[-1], answers(position), "play changed the position it was called on")
 
 
 @law(LINE_LAWS)
@@ -205,10 +205,12 @@ def same_moves_same_position(line: Line) -> None:
 def games_end(line: Line) -> None:
     """No game is longer than max_plies."""
     most = line.position.max_plies
-    expect(
-        len(line.moves) < most or line.position.outcome() is not None,
-        f"the game goes on after {len(line.moves)} plies, max_plies is {most}",
-    )
+    if len(line.moves) >= most and line.position.outcome() is None:
+        message = f"the game goes on after {len(line.moves)} plies, max_plies is {most}"
+        names = [at.action_name(move) for at, move in zip(line.positions, line.moves, strict=False)]
+        favourite = max(names, key=names.count)
+        expect(names.count(favourite) == 1, f"{message}; {favourite} was played {names.count(favourite)} times")
+        raise LawBrokenError(message)
 
 
 @law(LINE_LAWS)
@@ -247,20 +249,22 @@ def symmetries_agree_with_the_rules(line: Line) -> None:
     """The mirrored moves lead to the mirrored position, with the same legal moves and outcome, mirrored."""
     start, position = line.positions[0], line.position
     for number, symmetry in enumerate(kept_by_the_start(start)):
-        moves = [int(symmetry.actions[move]) for move in line.moves]
-        image = line.follow(number, lambda: start, moves)
-        expect_same(
-            {
-                "outcome()": position.outcome(),
-                "legal_actions()": tuple(sorted(int(symmetry.actions[a]) for a in position.legal_actions())),
-            },
-            {"outcome()": image.outcome(), "legal_actions()": tuple(image.legal_actions())},
-            f"mirrored by symmetries()[{number}], the moves lead to a position that is not the mirrored one",
-        )
+        image = line.follow(number, lambda: start, [int(symmetry.actions[move]) for move in line.moves])
+        mirrored: dict[str, Any] = {
+            "outcome()": position.outcome(),
+            "legal_actions()": tuple(sorted(int(symmetry.actions[a]) for a in position.legal_actions())),
+        }
+        found: dict[str, Any] = {"outcome()": image.outcome(), "legal_actions()": tuple(image.legal_actions())}
         if position.outcome() is None:
-            mirrored = np.ravel(position.observe())[symmetry.planes]
-            same = position.to_play == image.to_play and np.array_equal(mirrored, np.ravel(image.observe()))
-            expect(same, f"mirrored by symmetries()[{number}], the moves do not lead to the mirrored observation")
+            observation = np.ravel(np.asarray(position.observe(), np.float32))[symmetry.planes]
+            mirrored |= {"to_play": position.to_play, "observe()": observation.tobytes()}
+            found |= {"to_play": image.to_play, "observe()": observed(image)}
+        expect_same(
+            mirrored,
+            found,
+            f"the position, mirrored by symmetries()[{number}], is not the one after the mirrored moves (second): the "
+            "symmetry, a rule or observe() is wrong",
+        )
 
 
 def kept_by_the_start(start: Game) -> list[Symmetry]:
@@ -277,7 +281,7 @@ def compiled_as_written(line: Line) -> None:
     compiled = line.follow("compiled", start.with_bounds_checked)
     expect_same(line.answers[-1], answers(compiled), "as plain Python (first) and compiled (second) the rules disagree")
     for action in some(plain.legal_actions()):
-        states = [each.play_unchecked(action).state for each in (plain, compiled)]  # type: ignore[attr-defined]
+        states = [played(each, action).state for each in (plain, compiled)]  # type: ignore[attr-defined]
         expect(
             np.array_equal(*states),
             f"as plain Python and compiled, play({action}) makes different states: {states[0]} and {states[1]}",
@@ -322,10 +326,30 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
     for question in one.keys() | other.keys():
         said = [answers.get(question) for answers in (one, other)]
         if said[0] != said[1]:
-            shown = [repr(each) for each in said]
-            readable = question not in ("str()", "observe()", "key()") and sum(map(len, shown)) < 160
-            found.append(f"{question} is {shown[0]} and {shown[1]}" if readable else f"{question} differs")
+            found.append(f"{question}: {_contrast(*said)}" if _can_be_read(question) else f"{question} differs")
     return "; ".join(sorted(found))
+
+
+def _can_be_read(question: str) -> bool:
+    return question != "str()" and not question.startswith(("observe()", "key()"))
+
+
+def _contrast(one: Any, other: Any) -> str:
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
+        only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
+        return f"only the first has {only[0]}, only the second {only[1]}"
+    return f"{one} and {other}"
+
+
+def played(position: Game, action: int) -> Game:
+    """Return the position after a legal action; what that raises is told which action it was."""
+    try:
+        after = position.play_unchecked(action)
+        after.outcome()
+    except Exception as error:
+        error.add_note(f"while playing the legal action {action}, {position.action_name(action)}")
+        raise
+    return after
 
 
 def some(actions: Sequence[int]) -> Sequence[int]:

@@ -62,7 +62,7 @@ def train(
     began = time.monotonic()
     size, seen = _metrics_size(run), len(_trainer_lines(run))
     rater = Rater(run)
-    positions, at = 0, began
+    positions, at = 0, 0.0
     with children(run, workers=workers, device=device, options=options) as running:
         while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
             fail_if_any_ended(running)
@@ -76,10 +76,9 @@ def train(
                 assert name is not None
                 network = load_model(run.models, name, run.game)
                 scores = rater.rate(network) if fields is lines[-1] else {}
-                now = time.monotonic()
-                speed = (fields["positions"] - positions) / (now - at) if positions else 0.0
-                positions, at = fields["positions"], now
-                report(Report(now - began, speed, scores, fields))
+                speed = (fields["positions"] - positions) / (fields["time"] - at) if positions else 0.0
+                positions, at = fields["positions"], fields["time"]
+                report(Report(time.monotonic() - began, speed, scores, fields))
                 if until(network):
                     return
             seen = len(lines)

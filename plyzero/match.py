@@ -47,11 +47,15 @@ class MatchResult:
     def report(self) -> str:
         """Return all of it in three lines."""
         low, high = self.interval()
-        elo, least, most = (f"{number:+.0f}" if math.isfinite(number) else "no bound" for number in self.elo())
+        elo, least, most = self.elo()
+        difference = f"Elo difference {elo:+.0f}, 95 % interval {least:+.0f} to {most:+.0f}"
+        if math.isinf(elo):
+            bound = f"at least {least:+.0f}" if elo > 0 else f"at most {most:+.0f}"
+            difference = f"Elo difference {bound} (95 %), no more is known"
         return (
             f"won {self.wins}, drawn {self.draws}, lost {self.losses}; {self.distinct} of {self.games} games differ\n"
             f"score {100 * self.score:.1f} %, 95 % interval {100 * low:.1f} to {100 * high:.1f}\n"
-            f"Elo difference {elo}, 95 % interval {least} to {most}"
+            f"{difference}"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def find_player(name: str, game: GameSpec, rng: np.random.Generator, *, simulati
         return Bot.pure_mcts(game, rng, simulations=int(number))
     path, _, model = name.partition("@")
     if not Path(path).exists():
-        raise UserError(f"expected a player: random, mcts:1000, a run directory or an ONNX file, got {name!r}")
+        raise UserError(f"{path!r} is not there; a player is random, mcts:1000, a run directory or an ONNX file")
     return Bot.of(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
 
 

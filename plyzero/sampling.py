@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from plyzero.analysis import line_names
 from plyzero.game import Game
 from plyzero.laws import Law, LawBrokenError, differences, law, observed
 
@@ -81,16 +82,18 @@ SAMPLE_LAWS: list[Law] = []
 @law(SAMPLE_LAWS)
 def equal_observations_equal_futures(sample: Sample) -> None:
     """The network can tell apart what differs: where observations are the same, so is what follows."""
-    text = "look the same to the network, which only has observe(), but differ"
+    text = "look the same to the network, but differ: observe() leaves something out, or outcome() is wrong"
     for one, other in alike(sample.positions, observed):
-        expect_same_of(one, other, future_as_seen(one.position), future_as_seen(other.position), text)
+        expect_same_of(sample, one, other, future_as_seen(one.position), future_as_seen(other.position), text)
 
 
 @law(SAMPLE_LAWS)
 def equal_keys_equal_futures(sample: Sample) -> None:
     """Positions with the same key() have the same player to move and the same future."""
     for one, other in alike(sample.positions, lambda position: position.key()):
-        expect_same_of(one, other, future(one.position), future(other.position), "have the same key(), but differ")
+        expect_same_of(
+            sample, one, other, future(one.position), future(other.position), "have the same key(), but differ"
+        )
 
 
 @law(SAMPLE_LAWS)
@@ -133,26 +136,26 @@ def future_as_seen(position: Game) -> dict[str, Any]:
     going_on = [each for each, outcome in zip(after.values(), outcomes, strict=True) if outcome is None]
     return {
         "legal_actions()": tuple(after),
-        "outcomes of the moves": [outcome and outcome.value(mover) for outcome in outcomes],
+        "outcomes of the moves (+1 = for the player to move)": [
+            outcome and outcome.value(mover) for outcome in outcomes
+        ],
         "who moves next": [each.to_play == mover for each in going_on],
         "observe() after the moves": [observed(each) for each in going_on],
     }
 
 
 def expect_same_of(
-    one: Sampled, other: Sampled, of_one: dict[str, Any], of_other: dict[str, Any], message: str
+    sample: Sample, one: Sampled, other: Sampled, of_one: dict[str, Any], of_other: dict[str, Any], message: str
 ) -> None:
     """Raise LawBrokenError, with both lines, where two positions are not the same."""
     if found := differences(of_one, of_other):
-        names = [_names(each) or "no move" for each in (one, other)]
-        raise LawBrokenError(f"the positions after {names[0]} and after {names[1]} {message}: {found}", other.moves)
+        start = sample.positions[0].position
+        lines = [" ".join(line_names(start, each.moves)) or "no move" for each in (one, other)]
+        message = f"the positions after\n  {lines[0]}\nand after\n  {lines[1]}\n{message}\n{found}"
+        raise LawBrokenError(message, other.moves)
 
 
 def winner(position: Game) -> int | None:
     """Return who won, None for a draw or a game that goes on."""
     outcome = position.outcome()
     return outcome.winner if outcome else None
-
-
-def _names(sampled: Sampled) -> str:
-    return " ".join(sampled.position.action_name(action) for action in sampled.moves)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import numpy as np
 from plyzero.compiled import CompiledGame
 from plyzero.game import Game
 from plyzero.laws import kept_by_the_start
-from plyzero.sampling import Played, random_game, winner
+from plyzero.sampling import FEW_GAMES, Played, random_game, winner
 
 SLOW_RULES: Final = 20.0
 """Microseconds of rules per simulation, from which on compiled rules are worth a thought."""
@@ -49,6 +49,7 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
     plies = [len(game.moves) for game in played]
     won = Counter(winner(game.positions[-1]) for game in played)
     microseconds = costs(played)
+    movers = {position.to_play for position in unfinished}
     symmetries = (len(start.symmetries()), len(kept_by_the_start(start)))
     return Survey(
         games=games,
@@ -57,8 +58,21 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         shares=(won[0] / games, won[None] / games, won[1] / games),
         microseconds=microseconds,
         symmetries=symmetries,
-        advice=tuple(advice(start, unfinished, max(legal), sum(microseconds.values()), symmetries)),
+        advice=(
+            *suspicions(movers, won, games),
+            *advice(start, unfinished, max(legal), sum(microseconds.values()), symmetries),
+        ),
     )
+
+
+def suspicions(movers: set[int], won: Counter[int | None], games: int) -> Iterator[str]:
+    """Yield what no law forbids, but hardly anybody means; `won` counts the winners of `games` games."""
+    if len(movers) == 1:
+        yield f"player {1 - movers.pop()} never moved in {games} random games: is to_play right?"
+    if len(won) == 1 and games >= FEW_GAMES:
+        (winner_of_all,) = won
+        what = "drawn" if winner_of_all is None else f"won by player {winner_of_all}"
+        yield f"all of {games} random games were {what}: is outcome() right?"
 
 
 def costs(played: Sequence[Played]) -> dict[str, float]:

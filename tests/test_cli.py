@@ -79,7 +79,7 @@ def handlers() -> Iterator[None]:
         (["play", "tic-tac-toe", "--run", "R", "--model", "best"], "no model in R/models has been measured"),
         (["play", "tic-tac-toe", "--net", "R/models"], "R/models is a directory; expected --net FILE, or --run"),
         (["analyze", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
-        (["match", "nobody", "random", "--game", "tic-tac-toe"], "expected a player: random, mcts:1000, "),
+        (["match", "nobody", "random", "--game", "tic-tac-toe"], "'nobody' is not there; a player is random"),
         (["match", "R", "random", "--game", "connect-four"], "is a run of tic-tac-toe, not of connect-four"),
         (["match", "R@7", "random", "--game", "tic-tac-toe"], "no model of step 7 in R/models; the newest are 12"),
         (

@@ -63,6 +63,11 @@ def test_the_games_of_the_guide_keep_the_laws_and_agree(written: Path):
     assert "fast_nim:FastNim v1: 16 laws hold" in run(*command, cwd=written)
 
 
+def test_the_symmetries_of_the_guide_are_permutations(written: Path):
+    code = "import moved; print([sorted(s.actions) == list(range(48)) for s in moved.symmetries()])"
+    assert run("-c", code, cwd=written) == f"{[True] * 7}\n"
+
+
 def test_the_tests_of_the_guide_pass(written: Path):
     assert "16 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_nim.py", cwd=written)
 

@@ -305,6 +305,47 @@ def test_a_compiled_game_without_to_play_in_its_state_is_refused():
         whole_game("Nobody", [("stones", "i1")])()
 
 
+def test_an_array_of_bool_in_a_state_is_refused_because_numba_knows_none():
+    state = [("lines", "?", (3, 3)), ("over", "?"), ("to_play", "i1")]
+    with pytest.raises(TypeError, match=r"Board.State: Numba knows no array of bool in a record; make lines i1"):
+        whole_game("Board", state)()
+
+
+def test_a_rule_written_like_a_method_is_refused():
+    def play(self, s, action):
+        pass
+
+    with pytest.raises(TypeError, match=r"Method.play: a rule takes s, action, and no self"):
+        whole_game("Method", [("to_play", "i1")], play=play)
+
+
+def test_a_helper_that_is_no_kernel_is_refused_with_what_to_do():
+    def helper(s):
+        return 1
+
+    def observe(s, planes):
+        planes[0, 0, 0] = helper(s)
+
+    with pytest.raises(UserError, match=r"Helped.observe is outside .* a helper needs @kernel"):
+        whole_game("Helped", [("to_play", "i1")], observe=observe)().legal_actions()
+
+
+def test_to_play_may_be_an_attribute_that_init_sets():
+    class Mine(PlainTicTacToe):
+        to_play = None
+
+        def __init__(self):
+            super().__init__()
+            self.to_play = 0
+
+    assert Mine().to_play == 0
+
+
+def test_a_game_without_to_play_is_refused_by_name():
+    with pytest.raises(UserError, match="does not say its to_play"):
+        load_game("tests.test_games:Nobody")
+
+
 def test_a_rule_that_numba_cannot_compile_is_refused_with_its_name_and_the_way_out():
     def play(s, action):
         open("moves.txt")  # noqa: SIM115
@@ -391,7 +432,7 @@ def test_parameters_reach_the_game():
         ("no_such_module:Game", "cannot find module 'no_such_module' from this directory"),
         ("plyzero.template.game:Tictactoe", "module 'plyzero.template.game' has no class 'Tictactoe'"),
         ("plyzero.template.game:square_names", "plyzero.template.game:square_names is not a subclass of plyzero.Game"),
-        ("plyzero.game:Game", "plyzero.game:Game does not define legal_actions, observe, outcome, play, to_play"),
+        ("plyzero.game:Game", "plyzero.game:Game does not define legal_actions, observe, outcome, play"),
     ],
 )
 def test_a_game_that_cannot_be_found_is_refused_with_what_to_do(text, message):
@@ -417,6 +458,10 @@ def test_a_persons_own_game_is_found_in_the_directory_they_stand_in(tmp_path, mo
     assert found.identity == "my_own_module:MyGame(n=7) v3"
     assert found.start.max_plies == 7
     assert load_game("my_own_module:MyGame(n=5)").name == "my_own_module:MyGame"
+
+
+class Nobody(toys.Plain):
+    to_play = property()
 
 
 class Misshapen(PlainTicTacToe):

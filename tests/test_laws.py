@@ -111,6 +111,16 @@ class TooFewActions(TicTacToe):
         return ()
 
 
+class LegalAsSet(TicTacToe):
+    def legal_actions(self):
+        return set(super().legal_actions())
+
+
+class LegalAsGenerator(TicTacToe):
+    def legal_actions(self):
+        yield from super().legal_actions()
+
+
 class Mutating(TicTacToe):
     """play changes the board it shares with the position before."""
 
@@ -345,17 +355,19 @@ FAULTS = [
     (GivesUpEarly, "legal_actions_in_order", 8, "is empty, but outcome"),
     (GoesOnAfterTheEnd, "legal_actions_in_order", 5, "the game is over"),
     (Unsorted, "legal_actions_in_order", 0, "expected ascending numbers"),
+    (LegalAsSet, "legal_actions_in_order", 0, "is a set, expected a list or tuple"),
+    (LegalAsGenerator, "legal_actions_in_order", 0, "is a generator, expected a list or tuple"),
     (TooFewActions, "legal_actions_in_order", 0, "expected numbers from 0 to 7"),
-    (Mutating, "play_makes_a_new_position", 0, r"play\(0\) changed the position it was called on"),
+    (Mutating, "play_makes_a_new_position", 0, r"play changed the position it was called on"),
     (ReturnsItself, "play_makes_a_new_position", 0, "returns the position it was called on"),
     (ChangesTheGrandparent, "earlier_positions_stay", None, "an earlier position of the game has changed"),
     (WinnerIsTheLoser, "last_mover_wins_some", None, "the player who made the last move lost"),
     (WinnerAsSign, "answers_in_form", 6, "names winner -1"),
     (OutcomeAsNumber, "answers_in_form", 5, r"outcome\(\) is 1, expected None or an Outcome"),
-    (ActionsStay, "symmetries_agree_with_the_rules", 1, "do not lead to the mirrored observation"),
+    (ActionsStay, "symmetries_agree_with_the_rules", 1, "the symmetry, a rule or observe"),
     (HalfAGroup, "symmetries_are_a_group", 0, "one after the other, are not in"),
     (NoPermutation, "symmetries_are_a_group", 0, "planes of a symmetry are no permutation"),
-    (NeverEnds, "games_end", 9, "the game goes on after 9 plies, max_plies is 9"),
+    (NeverEnds, "games_end", 9, "the game goes on after 9 plies, max_plies is 9; pass was played [2-9] times"),
     (HidesWhoMoves, "equal_observations_equal_futures", None, "look the same to the network"),
     (HidesOwners, "equal_observations_equal_futures", None, "outcomes of the moves"),
     (KeyIsCoarse, "equal_keys_equal_futures", 1, "have the same key"),

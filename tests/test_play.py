@@ -66,7 +66,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, capsys) -> Screen:
     ],
 )
 def test_the_verdict_is_the_persons(screen: Screen, lines: list[str], bot: str, verdict: str):
-    assert screen.types(*lines, bot=bot).splitlines()[-3:] == [verdict, "new, undo, save FILE or quit: ", ""]
+    assert screen.types(*lines, bot=bot).splitlines()[-3:] == [verdict, "new, undo, save FILE, load FILE or quit: ", ""]
 
 
 def test_the_person_may_move_second(monkeypatch: pytest.MonkeyPatch, capsys):
@@ -90,10 +90,30 @@ def test_a_player_who_moves_twice_is_asked_twice(monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_neither_move_nor_command_says_what_was_expected(screen: Screen):
     shown = screen.types("a4", "fly home", "A1")
-    sentence = "That is neither a move here nor a command: expected one of a1 b1 c1 a2 b2 c2 a3 b3 c3, got"
-    assert f"{sentence} 'a4'; `help` lists the commands.\n" in shown
+    sentence = "That is neither a legal move nor a command: expected one of a1 b1 c1 a2 b2 c2 a3 b3 c3, got"
+    assert f"{sentence} 'a4'; help lists the commands.\n" in shown
     assert f"{sentence} 'fly home'" in shown
     assert "The bot plays" in shown
+
+
+def test_a_command_takes_nothing_after_it_unless_it_wants_a_file(screen: Screen):
+    shown = screen.types("undo 2", "legal now", "save", "load")
+    assert "Expected undo alone.\nYour move: \nExpected legal alone." in shown
+    assert "Expected save FILE, such as save game.json.\n" in shown
+
+
+def test_who_moves_again_is_told(monkeypatch: pytest.MonkeyPatch, capsys):
+    screen = Screen(monkeypatch, capsys, person=1)
+    screen.terminal.session = Session(type(TIC_TAC_TOE)("twice", toys.Written("01100", "01" * 16)), 1)
+    shown = screen.types("1", "0", bot="0 1 0")
+    assert shown.count("You move again.\n") == 1
+    assert shown.count("The bot moves again.\n") == 1
+
+
+def test_a_folder_that_is_not_there_is_not_made(screen: Screen, tmp_path: Path):
+    shown = screen.types(f"save {tmp_path}/none/game.json")
+    assert f"Cannot write {tmp_path}/none/game.json: there is no such folder.\n" in shown
+    assert not list(tmp_path.iterdir())
 
 
 def test_legal_lists_the_moves_and_help_the_commands(screen: Screen):
@@ -113,7 +133,7 @@ def test_a_hint_searches_in_the_persons_place_and_changes_nothing(screen: Screen
 
 def test_a_proven_win_is_certain_in_the_hint(screen: Screen):
     shown = screen.types("a1", "b1", "hint", bot="a2 b2 c1")
-    assert "In your place the bot would play c1, expecting to win for certain." in shown
+    assert "In your place the bot would play c1; it expects to win for certain." in shown
 
 
 def test_undo_takes_back_the_move_and_its_answer(screen: Screen):
@@ -141,10 +161,10 @@ def test_thoughts_show_the_bots_last_search_and_every_one_after(screen: Screen):
 
 
 def test_a_resignation_ends_the_game_and_can_be_taken_back(screen: Screen):
-    shown = screen.types("a1", "resign", "b1", "undo", "quit", bot="c3")
+    shown = screen.types("a1", "resign", "b1", "resign", "undo", "quit", bot="c3")
+    assert "The game is over already.\n" in shown
     assert "The bot wins by resignation.\n" in shown
-    assert "The game is over: expected new, undo, save FILE or quit, got 'b1'." in shown
-    assert "the game goes on" in shown
+    assert "The game is over: expected new, undo, save FILE, load FILE or quit, got 'b1'." in shown
     assert screen.terminal.session.outcome is None
 
 
@@ -174,7 +194,7 @@ def test_a_game_that_was_saved_can_be_gone_on_with(screen: Screen, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("{", "Expecting property name"),
+        ("{", "it is not a game that was saved. The game goes on."),
         ("[]", "expected the record of a game, version 1"),
         ('{"version": 1, "game": "connect-four v1"}', "it is a game of connect-four v1, not of tic-tac-toe v1"),
         ('{"version": 1, "game": "tic-tac-toe v1", "moves": "a1"}', "expected moves, a list of names"),

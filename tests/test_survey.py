@@ -1,6 +1,7 @@
 """What check reports of a game, and what it advises."""
 
 import functools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from plyzero.sampling import random_game
-from plyzero.survey import advice, survey
+from plyzero.survey import advice, survey, suspicions
 from plyzero.template.game import TicTacToe
 from tests import toys, zoo
 
@@ -58,6 +59,22 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert "observation_dtype = bool" in advised(Floats())
     assert "observation_dtype = bool" not in advised(zoo.Nim())
     assert "--preset standard" in advised(toys.Plain(BigBoard()))
+
+
+def test_what_hardly_anybody_means_is_said_although_no_law_forbids_it():
+    class OneSided(TicTacToe):
+        to_play = 0
+
+    found = " ".join(survey(OneSided(), games=30).advice)
+    assert "player 1 never moved in 30 random games: is to_play right?" in found
+    assert list(suspicions({0, 1}, Counter({0: 30}), 30)) == [
+        "all of 30 random games were won by player 0: is outcome() right?"
+    ]
+    assert list(suspicions({0, 1}, Counter({None: 30}), 30)) == [
+        "all of 30 random games were drawn: is outcome() right?"
+    ]
+    assert list(suspicions({0, 1}, Counter({0: 3}), 3)) == []
+    assert list(suspicions({0, 1}, Counter({0: 29, 1: 1}), 30)) == []
 
 
 class BigBoard(toys.Relay):

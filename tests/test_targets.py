@@ -21,7 +21,7 @@ def one_game(winner: int, plies: list[tuple[int, float, float, int]]) -> tuple[n
     games = np.zeros(1, GAME)
     games["positions"], games["winner"] = len(plies), winner
     positions = np.zeros(len(plies), POSITION)
-    positions["search"] = positions["full"] = 1
+    positions["search"] = positions["full"] = positions["model_fence"] = 1
     for i, (mover, value, draw, proven) in enumerate(plies):
         record = positions[i]
         record["to_play"], record["root_value"], record["root_draw"], record["proven"] = mover, value, draw, proven
@@ -52,6 +52,22 @@ def test_a_proven_value_is_the_target_whatever_the_game_made_of_it():
     wdl = value_targets(games, positions, 0.5, 1.0)
     assert wdl[1].tolist() == [1, 0, 0]
     assert wdl[0].tolist() == [0.5, 0, 0.5]  # half the outcome, a loss; half the proven win ahead
+
+
+def test_a_search_without_a_model_teaches_only_what_it_has_proven_and_how_the_game_ended():
+    line = [(0, 0.0, 1.0, UNPROVEN), (1, -1.0, 0, LOSS), (0, 0.0, 1.0, UNPROVEN), (1, 0.0, 1.0, UNPROVEN)]
+    games, positions = one_game(1, line)
+    positions["model_fence"] = 0
+    wdl = value_targets(games, positions, 0.5, 0.9)
+    assert wdl[3].tolist() == [1, 0, 0]  # the outcome, although the search saw a draw
+    assert wdl[2].tolist() == [0, 0, 1]
+    assert wdl[1].tolist() == [0, 0, 1]  # proven
+    assert wdl[0].tolist() == [0.5, 0, 0.5]  # half the outcome, half the proof ahead
+    positions["model_fence"][2:] = 1  # a model came in mid-game: from there on its values count
+    assert value_targets(games, positions, 0.5, 0.0)[2:, 1].tolist() == [0.5, 0.5]
+    games["winner"] = DRAWN
+    positions["model_fence"] = 0
+    assert value_targets(games, positions, 0.5, 0.9)[3].tolist() == [0, 1, 0]
 
 
 def test_a_game_given_up_teaches_only_what_its_searches_saw():

@@ -36,7 +36,7 @@ POLL_SECONDS = 1.0
 
 
 def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> None:
-    """Train until `stop` is set, then save. Resumes from the newest state.
+    """Train until `stop` is set, then save, and publish what has been learned since. Resumes from the newest state.
 
     device: cpu, cuda, or auto, which is cuda where there is one.
     """
@@ -56,7 +56,7 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
         elif missing:
             stop.wait(0.2)
             trainer.waited += 0.2
-    trainer.save()
+    trainer.finish()
     heartbeat.beat(trainer.describe("stopped"), force=True)
 
 
@@ -156,6 +156,13 @@ class Trainer:
         if self._is_first:
             return waiting and self.step > 0
         return time.monotonic() - self._published_at >= self.settings.publish_seconds
+
+    def finish(self) -> None:
+        """Keep everything: whoever plays next should meet all that was learned."""
+        if self._is_first or self.step == self._published_step:
+            self.save()
+        else:
+            self.publish()
 
     def publish(self) -> None:
         """Export the averaged weights, check them, save the state, and only then let the model out."""

@@ -60,7 +60,8 @@ def value_targets(
     """Return `[N, 3]` win, draw, loss: the outcome, mixed with the search's values ahead, exact where proven.
 
     The searches' part is G_t = (1 - λ) v_t + λ G_{t+1} (Sutton and Barto, equation 12.2, over root values), turned
-    where the player to move turns, and cut where a value is proven. A game given up has no outcome: G alone counts.
+    where the player to move turns, and cut where a value is proven. A search that had no model knows only what it has
+    proven, so G passes it by. A game given up has no outcome: G alone counts.
     """
     wdl = np.zeros((len(positions), 3), np.float32)
     end = 0
@@ -73,10 +74,17 @@ def value_targets(
             value, draw = position["root_value"], position["root_draw"]
             if position["search"] == 0:
                 continue
-            if ahead_mover >= 0 and position["proven"] == UNPROVEN:
-                turned = ahead_value if mover == ahead_mover else -ahead_value
-                value = (1 - value_lambda) * value + value_lambda * turned
-                draw = (1 - value_lambda) * draw + value_lambda * ahead_draw
+            drawn = games[g]["winner"] == DRAWN
+            result = 0.0 if drawn else (1.0 if games[g]["winner"] == mover else -1.0)
+            if position["proven"] == UNPROVEN:
+                blind = position["model_fence"] == 0
+                kept = 0.0 if blind else 1 - value_lambda
+                if ahead_mover >= 0:
+                    turned = ahead_value if mover == ahead_mover else -ahead_value
+                    value = kept * value + (1 - kept) * turned
+                    draw = kept * draw + (1 - kept) * ahead_draw
+                elif blind and games[g]["winner"] != UNKNOWN:
+                    value, draw = result, 1.0 if drawn else 0.0
             ahead_value, ahead_draw, ahead_mover = value, draw, mover
             share = search_share
             if position["proven"] != UNPROVEN or games[g]["winner"] == UNKNOWN:
@@ -84,10 +92,7 @@ def value_targets(
             wdl[t, 0] = share * max(0.0, (1 - draw + value) / 2)
             wdl[t, 1] = share * draw
             wdl[t, 2] = share * max(0.0, (1 - draw - value) / 2)
-            if games[g]["winner"] == DRAWN:
-                wdl[t, 1] += 1 - share
-            else:
-                wdl[t, 0 if games[g]["winner"] == mover else 2] += 1 - share
+            wdl[t, 1 if drawn else (0 if result > 0 else 2)] += 1 - share
     return wdl
 
 

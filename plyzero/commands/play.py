@@ -77,6 +77,8 @@ def match(
     from plyzero.match import play_match
     from plyzero.players import find_player
 
+    if games % 2:
+        raise UserError(f"expected an even number of --games, two from each opening, got {games}")
     spec, rng = find_game(game), np.random.default_rng(seed)
     one, other = (find_player(name, spec, rng, simulations=simulations) for name in (first, second))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,9 @@ from rich.table import Table
 from plyzero.analysis import move_infos, root_info
 from plyzero.files import write_file
 from plyzero.session import SIDES, Session
+
+with suppress(ImportError):  # input() then has arrow keys and a history; not on every system
+    import readline  # noqa: F401
 
 if TYPE_CHECKING:
     from plyzero.game import Game
@@ -27,8 +32,11 @@ HELP = """A move is its name, as `legal` lists them. Besides:
   thoughts   show, or stop showing, what the bot sees: visits, win rate, prior, expected line
   resign     give the game up
   new        a new game with sides swapped
-  save FILE  write the game down; load FILE goes on with it
+  save FILE  write the game down
+  load FILE  go on with a game that was saved
   quit       leave (so do Ctrl-C and Ctrl-D)"""
+
+WITH_FILE = ("save", "load")
 
 SHOWN_MOVES = 5
 """Of the bot's thoughts, the best."""
@@ -40,8 +48,9 @@ class Terminal:
     def __init__(self, session: Session, bot: Bot) -> None:
         self.session, self.bot = session, bot
         self.thoughts: tuple[Game, Root] | None = None
+        self.changed = True
         self.shows_thoughts = False
-        self.console = Console(highlight=False, soft_wrap=True)
+        self.console = Console(highlight=False)
         self.commands: dict[str, Callable[[str], None]] = {
             "": lambda _: self.say(HELP),
             "help": lambda _: self.say(HELP),
@@ -58,20 +67,27 @@ class Terminal:
     def run(self) -> None:
         """Play until the person leaves."""
         self.begin()
-        shown = None
         try:
             while True:
-                if shown is not self.session.position:
-                    shown = self.session.position
-                    self.say(f"\n{shown}")
-                    if self.session.outcome:
-                        self.say_result()
+                if self.changed:
+                    self.draw()
                 if self.session.outcome is None and not self.session.persons_turn:
                     self.answer()
                 elif not self.ask():
                     return
         except (EOFError, KeyboardInterrupt):
             self.say("")
+
+    def draw(self) -> None:
+        """Show the board, and what a person may miss in it."""
+        session, self.changed = self.session, False
+        self.say(f"\n{session.position}")
+        if session.outcome:
+            how = " by resignation" if session.resigned else ""
+            verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
+            self.say(f"{verdict}{how}.")
+        elif session.moves and session.positions[-2].to_play == session.position.to_play:
+            self.say("You move again." if session.persons_turn else "The bot moves again.")
 
     def begin(self) -> None:
         """Say who plays whom."""
@@ -81,23 +97,32 @@ class Terminal:
     def ask(self) -> bool:
         """Carry out what the person types; False to leave."""
         over = self.session.outcome is not None
-        text = input("new, undo, save FILE or quit: " if over else "Your move: ").strip()
+        choices = "new, undo, save FILE, load FILE or quit"
+        text = input(f"{choices}: " if over else "Your move: ").strip()
         if not over:
             try:
-                self.session.play(self.session.position.parse_action(text))
+                self.play(self.session.position.parse_action(text))
                 return True
             except ValueError as error:
                 refusal = error
         word, _, rest = text.partition(" ")
-        if word.lower() in ("quit", "exit", "q"):
+        if text.lower() in ("quit", "exit", "q"):
             return False
-        if command := self.commands.get(word.lower()):
+        command = self.commands.get(word.lower())
+        if command and bool(rest) == (word.lower() in WITH_FILE):
             command(rest.strip())
+        elif command:
+            self.say(f"Expected {word} alone." if rest else f"Expected {word} FILE, such as {word} game.json.")
         elif over:
-            self.say(f"The game is over: expected new, undo, save FILE or quit, got {text!r}.")
+            self.say(f"The game is over: expected {choices}, got {text!r}.")
         else:
-            self.say(f"That is neither a move here nor a command: {refusal}; `help` lists the commands.")
+            self.say(f"That is neither a legal move nor a command: {refusal}; help lists the commands.")
         return True
+
+    def play(self, action: int) -> None:
+        """Play for whoever is to move."""
+        self.session.play(action)
+        self.changed = True
 
     def answer(self) -> None:
         """Let the bot move."""
@@ -106,7 +131,7 @@ class Terminal:
         self.thoughts = (position, root)
         action = root.best_action()
         found = root_info(position, root)
-        self.session.play(action)
+        self.play(action)
         self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(found)}.")
         if self.shows_thoughts:
             self.show(position, root)
@@ -141,18 +166,18 @@ class Terminal:
             self.say("The game is over; there is nothing to play.")
             return
         root = self.think(position)
-        expectation = _expectation(root_info(position, root))
-        self.say(
-            f"In your place the bot would play {position.action_name(root.best_action())}, expecting {expectation}."
-        )
+        move, expectation = position.action_name(root.best_action()), _expectation(root_info(position, root))
+        self.say(f"In your place the bot would play {move}; it expects {expectation}.")
         self.show(position, root)
 
     def undo(self, _: str) -> None:
         """Go back to the person's last turn, or from a resignation into the game."""
         if self.session.resigned:
             self.session.resigned = False
-            self.say("You have not resigned; the game goes on.")
-        elif not self.session.undo():
+            self.changed = True
+        elif self.session.undo():
+            self.changed = True
+        else:
             self.say("You have not moved yet; there is nothing to take back.")
 
     def toggle_thoughts(self, _: str) -> None:
@@ -168,9 +193,10 @@ class Terminal:
 
     def resign(self, _: str) -> None:
         """Give up."""
-        if self.session.outcome is None:
-            self.session.resigned = True
-            self.say_result()
+        if self.session.outcome:
+            self.say("The game is over already.")
+        else:
+            self.session.resigned = self.changed = True
 
     def rematch(self, _: str) -> None:
         """Start again with the sides swapped."""
@@ -178,11 +204,10 @@ class Terminal:
 
     def save(self, file: str) -> None:
         """Write the game down."""
-        if not file:
-            self.say("Expected save FILE, such as save game.json.")
-            return
         content = json.dumps(self.session.record(self.bot.name), indent=1).encode()
         try:
+            if not Path(file).parent.is_dir():
+                raise FileNotFoundError(errno.ENOENT, "there is no such folder")
             write_file(Path(file), content + b"\n")
             self.say(f"Saved to {file}.")
         except FileExistsError:
@@ -192,31 +217,23 @@ class Terminal:
 
     def load(self, file: str) -> None:
         """Go on with a game that was saved."""
-        if not file:
-            self.say("Expected load FILE, such as load game.json.")
-            return
         try:
             self.start(Session.from_record(self.session.game, json.loads(Path(file).read_text())))
         except OSError as error:
             self.say(f"Cannot read {file}: {error.strerror}. The game goes on.")
-        except ValueError as error:  # so is what is no JSON
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            self.say(f"Cannot load {file}: it is not a game that was saved. The game goes on.")
+        except ValueError as error:
             self.say(f"Cannot load {file}: {error}. The game goes on.")
 
     def start(self, session: Session) -> None:
         """Turn to another game."""
-        self.session, self.thoughts = session, None
+        self.session, self.thoughts, self.changed = session, None, True
         self.say(f"You move {SIDES[session.person]}.")
 
-    def say_result(self) -> None:
-        """Tell how the game ended."""
-        outcome = self.session.outcome
-        assert outcome is not None
-        how = " by resignation" if self.session.resigned else ""
-        self.say({1: "You win", 0: "A draw", -1: "The bot wins"}[outcome.value(self.session.person)] + how + ".")
-
     def say(self, text: str) -> None:
-        """Print plain text."""
-        self.console.print(text, markup=False)
+        """Print plain text, in lines that break between words where a person reads them."""
+        self.console.print(text, markup=False, soft_wrap=not self.console.is_terminal)
 
 
 def _expectation(found: dict[str, float | str | None]) -> str:

@@ -59,7 +59,7 @@ class TicTacToe(Game, version=1):
         return NAMES[action]
 
     def symmetries(self) -> Sequence[Symmetry]:
-        # Right for a square board whose actions are its squares, and for nothing else; if in doubt, delete the method.
+        # Right for a square board whose actions are its squares, and for nothing else.
         return turns_and_mirrors(self.observation_shape)
 
     def __str__(self) -> str:
