@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import os
 import subprocess
 import sys
 
@@ -177,7 +178,10 @@ def test_a_forced_line_is_told_to_its_end():
 
 def test_a_program_may_wait_for_an_answer_before_it_asks_again():
     command = [sys.executable, "-m", "plyzero", "analyze", "tic-tac-toe", "--simulations", "20"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for number in range(3):

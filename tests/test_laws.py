@@ -16,7 +16,7 @@ from examples.dots_and_boxes import DotsAndBoxes
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
-from plyzero.check import GameLaws, find_violation, laws_of
+from plyzero.check import GameLaws, Violation, find_violation, laws_of, shorten
 from plyzero.compiled import ONGOING, CompiledGame, kernel
 from plyzero.game import Game, Outcome
 from plyzero.laws import COMPILED, LINE_LAWS, Line, agreement_with
@@ -409,6 +409,13 @@ def test_games_with_a_will_of_their_own_are_found_although_nothing_repeats_itsel
 
 def test_a_law_that_is_skipped_is_not_asked():
     assert find_violation(WinnerIsTheLoser, games=30, skip=MISERE) is None
+
+
+def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
+    laws = LINE_LAWS[:2]
+    long = Violation(laws[0], "", ("c2", "b2", "a1"), "")
+    assert shorten(FailsLate, laws, long).moves == ("a1", "b2")
+    assert shorten(TicTacToe, laws, long) is long
 
 
 def test_the_same_check_finds_the_same():
