@@ -51,12 +51,18 @@ class Violation:
 
 
 def find_violation(
-    make: MakeGame, *, games: int, skip: Sequence[str] = (), more: Sequence[Law] = ()
+    make: MakeGame,
+    *,
+    games: int,
+    skip: Sequence[str] = (),
+    more: Sequence[Law] = (),
+    doing: Callable[[], None] = lambda: None,
 ) -> Violation | None:
     """Try every law but those in `skip`, and `more`; return the first that is broken, or None.
 
     make:  makes the initial position, anew each time.
     games: random games to try each law on. The same ones each time.
+    doing: called before every game.
     """
     compiled = [law for law in laws_of(make()) if law is COMPILED]
     for find, laws, count in (
@@ -65,7 +71,7 @@ def find_violation(
         (break_sample_laws, SAMPLE_LAWS, games),
     ):
         wanted = [law for law in laws if law.name not in skip]
-        if wanted and (broken := find(make, wanted, games=count)):
+        if wanted and (broken := find(make, wanted, games=count, doing=doing)):
             return broken
     return None
 
@@ -75,7 +81,9 @@ def laws_of(start: Game) -> list[Law]:
     return [*([COMPILED] if isinstance(start, CompiledGame) else []), *LINE_LAWS, *SAMPLE_LAWS]
 
 
-def break_laws(make: MakeGame, laws: Sequence[Law], *, games: int) -> Violation | None:
+def break_laws(
+    make: MakeGame, laws: Sequence[Law], *, games: int, doing: Callable[[], None] = lambda: None
+) -> Violation | None:
     """Return the shortest line found that breaks one of the laws of lines, or None."""
     make = functools.partial(_in_form, make, plain=COMPILED in laws)
     shortest: Violation | None = None
@@ -91,6 +99,7 @@ def break_laws(make: MakeGame, laws: Sequence[Law], *, games: int) -> Violation 
     @given(st.data())
     def play_a_game(data: st.DataObject) -> None:
         nonlocal shortest
+        doing()
         found = play_until_broken(make, laws, lambda legal: data.draw(st.sampled_from(legal)))
         if found:
             shortest = min(shortest or found, found, key=lambda each: len(each.moves))
@@ -146,8 +155,11 @@ def go_on(line: Line, laws: Sequence[Law], action: int | None) -> tuple[Violatio
         return violation(law, error, line.positions, line.moves), []
 
 
-def break_sample_laws(make: MakeGame, laws: Sequence[Law], *, games: int) -> Violation | None:
+def break_sample_laws(
+    make: MakeGame, laws: Sequence[Law], *, games: int, doing: Callable[[], None] = lambda: None
+) -> Violation | None:
     """Return the first of the laws of samples that is broken, or None."""
+    doing()
     found = sample(make(), games=games)
     for law in laws:
         try:

@@ -223,6 +223,8 @@ def actions_have_names(line: Line) -> None:
         expect(isinstance(name, str) and name.split() == [name], f"action_name({action}) is {name!r}, expected a word")
         expect(name.lower() not in names, f"actions {names.get(name.lower())} and {action} are both called {name!r}")
         names[name.lower()] = action
+    for action in some(position.legal_actions(), most=4):  # each asks for the legal actions again
+        name = position.action_name(action)
         expect(position.parse_action(name) == action, f"parse_action({name!r}) is not {action}, which is called so")
 
 
@@ -352,9 +354,9 @@ def played(position: Game, action: int) -> Game:
     return after
 
 
-def some(actions: Sequence[int]) -> Sequence[int]:
-    """Return the actions, or MOST_MOVES of them, evenly spread."""
-    return actions[:: -(-len(actions) // MOST_MOVES)] if len(actions) else actions
+def some(actions: Sequence[int], *, most: int = MOST_MOVES) -> Sequence[int]:
+    """Return the actions, or `most` of them, evenly spread."""
+    return actions[:: -(-len(actions) // most)] if len(actions) else actions
 
 
 def _as_tuples(symmetry: Symmetry) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,8 +39,15 @@ def check(
         if name not in laws:
             raise UserError(f"no law is called {name!r}; the laws are {', '.join(laws)}")
     console = Console(highlight=False, soft_wrap=True)
-    with console.status(f"trying {len(laws)} laws on {games} random games"):
-        broken = find_violation(lambda: find_game(game).start, games=games, skip=skip or (), more=more)
+    with console.status(f"trying {len(laws)} laws") as status:
+        played = itertools.count(1)
+        broken = find_violation(
+            lambda: find_game(game).start,
+            games=games,
+            skip=skip or (),
+            more=more,
+            doing=lambda: status.update(f"trying {len(laws)} laws, random game {next(played)}"),
+        )
     if broken:
         console.print(str(broken), markup=False)
         raise FailedError(f"{spec.name} breaks a law; above are the shortest moves found that show it")
