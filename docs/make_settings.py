@@ -18,9 +18,9 @@ plyzero train connect-four --run runs/c4 --preset standard -o selfplay.simulatio
 PLYZERO_SELFPLAY__SIMULATIONS=128 plyzero selfplay --run runs/c4
 ```
 
-A new run writes all of them into its `run.toml`, where they may be edited while nothing runs. An unknown name is an
-error that tells the nearest one. `none` stands for the default that is described. This page is made from
-`plyzero/settings.py`.
+A new run writes them into its `run.toml`, where they may be edited while nothing runs. An unknown name is an error that
+tells the nearest one. `none` stands for the default that is described; run.toml leaves such settings out. This page is
+made from `plyzero/settings.py`.
 """
 
 

@@ -40,7 +40,7 @@ def answer_lines(game: GameSpec, bot: Bot, source: Iterable[str], sink: TextIO) 
 def read_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
     """Return the id of a query, None if it has none, with its position, or with what is wrong with it."""
     try:
-        query = json.loads(line)
+        query = json.loads(line, parse_constant=_refuse)
     except ValueError as error:
         return None, f"expected a JSON object: {error}"
     if not isinstance(query, dict):
@@ -50,7 +50,7 @@ def read_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
         return id_, f"expected id and moves, got also {', '.join(sorted(unknown))}"
     moves = query.get("moves")
     if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
-        return id_, 'expected moves as a list of names, such as "moves": ["4", "4"]'
+        return id_, f'expected moves as a list of names, such as "moves": ["{game.start.legal_names().split()[0]}"]'
     try:
         position = play_named(game.start, moves)[0][-1]
     except ValueError as error:
@@ -58,6 +58,10 @@ def read_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
     if position.outcome() is not None:
         return id_, "the game is over after these moves; there is nothing to analyze"
     return id_, position
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def arrived(source: Iterable[str]) -> Iterator[list[str]]:

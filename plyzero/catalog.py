@@ -19,6 +19,7 @@ import numpy as np
 
 from plyzero.errors import UserError
 from plyzero.game import Game
+from plyzero.symmetry import Symmetry
 
 GROUP = "plyzero.games"
 """The entry-point group in which packages offer games; the shipped ones use it too."""
@@ -122,10 +123,16 @@ def _check(target: str, start: Game) -> None:
     if len(shape) != 3:
         raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shape}")
     if not hasattr(start, "State"):  # a compiled game writes into planes of the right shape
-        observed = np.shape(start.observe())
+        seen = start.observe()
+        if seen is None:
+            raise UserError(f"{target}.observe() returns None; is a return missing?")
+        observed = np.shape(seen)
         if observed != tuple(shape):
             raise UserError(f"{target}.observe() returns shape {observed}, but observation_shape is {tuple(shape)}")
-    for planes, actions in start.symmetries():
+    symmetries = start.symmetries()
+    if isinstance(symmetries, Symmetry):
+        raise UserError(f"{target}.symmetries() returns one Symmetry, expected a list of them: put it in [ ]")
+    for planes, actions in symmetries:
         found, expected = (np.size(planes), np.size(actions)), (math.prod(shape), start.num_actions)
         if found != expected:
             raise UserError(

@@ -6,12 +6,15 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from plyzero.symmetry import Symmetry
+
+MOST_NAMES: Final = 20
+"""Of legal actions, in a message."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,9 @@ class Game(ABC):
         for action in self.legal_actions():
             if self.action_name(action).lower() == wanted:
                 return action
-        raise ValueError(f"expected one of {self.legal_names()}, got {text.strip()!r}")
+        names = self.legal_names().split()
+        some = " ".join(names[:MOST_NAMES]) + (f" ... ({len(names)} in all)" if len(names) > MOST_NAMES else "")
+        raise ValueError(f"expected one of {some}, got {text.strip()!r}")
 
     def legal_names(self) -> str:
         """Return the names of the legal actions, separated by blanks."""

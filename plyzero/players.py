@@ -108,7 +108,9 @@ def find_player(name: str, game: GameSpec, rng: np.random.Generator, *, simulati
     kind, _, number = name.partition(":")
     if name == "random":
         return RandomPlayer(rng)
-    if kind == "mcts" and number.isdecimal() and int(number) > 0:
+    if kind == "mcts":
+        if not number.isdecimal() or int(number) == 0:
+            raise UserError(f"expected mcts:N with N rollouts a move, such as mcts:1000, got {name!r}")
         return Bot.pure_mcts(game, rng, simulations=int(number))
     path, _, model = name.partition("@")
     if not Path(path).exists():
@@ -121,7 +123,9 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     if not path.is_dir():
         try:
             return Network(path.read_bytes(), game, label=path.name)
-        except (OSError, ModelRefusedError) as error:
+        except OSError as error:
+            raise UserError(f"cannot use {path}: {error.strerror}") from error
+        except ModelRefusedError as error:
             raise UserError(f"cannot use {path}: {error}") from error
     run = open_run(path, game=game)
     if model == "best":

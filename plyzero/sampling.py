@@ -103,8 +103,9 @@ def last_mover_wins_some(sample: Sample) -> None:
     lost = [game for game in decided if winner(game.positions[-1]) != game.positions[-2].to_play]
     if len(decided) >= FEW_GAMES and len(lost) == len(decided):
         raise LawBrokenError(
-            f"in all of {len(decided)} random games that somebody won, the player who made the last move lost: is the "
-            "winner of outcome() the right one? If by the rules the last mover never wins, skip this law",
+            f"in all of {len(decided)} random games that somebody won, the player who made the last move lost: does "
+            "outcome() name the right winner, and play() hand board and turn to the right player? If by the rules the "
+            "last mover never wins, skip this law",
             moves=min(lost, key=lambda game: len(game.moves)).moves,
         )
 

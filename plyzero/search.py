@@ -36,6 +36,8 @@ def search(
     With `rng` the roots are noisy, as in self-play; without it the result depends on nothing but the arguments.
     watch: called before every batch of evaluations, to show how far it is.
     """
+    if not positions:
+        return []
     settings = settings or SearchSettings()
     if simulations == 0:
         settings = settings.model_copy(update={"kind": "puct"})  # what the raw network says needs no schedule

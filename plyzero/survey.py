@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,10 @@ from plyzero.compiled import CompiledGame
 from plyzero.game import Game
 from plyzero.laws import kept_by_the_start
 from plyzero.sampling import FEW_GAMES, Played, random_game, winner
+
+SAME_VIEW: Final = 0.34
+FEW_NUMBERS: Final = 8
+"""Of share_that_changes: a smaller share is suspicious, of observations that show at least so many numbers."""
 
 SLOW_RULES: Final = 20.0
 """Microseconds of rules per simulation, from which on compiled rules are worth a thought."""
@@ -28,8 +33,11 @@ class Survey:
     plies:       shortest, mean and longest game, and the max_plies that the game declares.
     shares:      of games that the first player won, that were drawn, that the second player won.
     microseconds: per call of a rule, by its name, in this process.
+    again:       share of moves after which the same player moves again.
     symmetries:  declared, and those that could be tried by playing because the initial position keeps them.
-    advice:      sentences.
+    suspicions:  sentences: what no law forbids but hardly anybody means.
+    advice:      sentences: what a person may want to change.
+    settings:    for a first training, where they should differ from the defaults.
     """
 
     games: int
@@ -37,8 +45,11 @@ class Survey:
     plies: tuple[int, float, int, int]
     shares: tuple[float, float, float]
     microseconds: dict[str, float]
+    again: float
     symmetries: tuple[int, int]
+    suspicions: tuple[str, ...]
     advice: tuple[str, ...]
+    settings: tuple[str, ...]
 
 
 def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
@@ -49,7 +60,12 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
     plies = [len(game.moves) for game in played]
     won = Counter(winner(game.positions[-1]) for game in played)
     microseconds = costs(played)
-    movers = {position.to_play for position in unfinished}
+    turns = [
+        one.to_play == other.to_play
+        for game in played
+        for one, other in itertools.pairwise(game.positions)
+        if other.outcome() is None
+    ]
     symmetries = (len(start.symmetries()), len(kept_by_the_start(start)))
     return Survey(
         games=games,
@@ -57,22 +73,52 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         plies=(min(plies), float(np.mean(plies)), max(plies), start.max_plies),
         shares=(won[0] / games, won[None] / games, won[1] / games),
         microseconds=microseconds,
+        again=float(np.mean(turns)) if turns else 0.0,
         symmetries=symmetries,
-        advice=(
-            *suspicions(movers, won, games),
-            *advice(start, unfinished, max(legal), sum(microseconds.values()), symmetries),
-        ),
+        suspicions=tuple(suspicions(played, won)),
+        advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
+        settings=tuple(first_settings(start, max(legal))),
     )
 
 
-def suspicions(movers: set[int], won: Counter[int | None], games: int) -> Iterator[str]:
-    """Yield what no law forbids, but hardly anybody means; `won` counts the winners of `games` games."""
+def suspicions(played: Sequence[Played], won: Counter[int | None]) -> Iterator[str]:
+    """Yield what no law forbids, but hardly anybody means; `won` counts the winners of the games `played`."""
+    movers = {position.to_play for game in played for position in game.positions[:-1]}
     if len(movers) == 1:
-        yield f"player {1 - movers.pop()} never moved in {games} random games: is to_play right?"
-    if len(won) == 1 and games >= FEW_GAMES:
+        yield f"player {1 - movers.pop()} never moved in {len(played)} random games: is to_play right?"
+    if len(won) == 1 and len(played) >= FEW_GAMES:
         (winner_of_all,) = won
         what = "drawn" if winner_of_all is None else f"won by player {winner_of_all}"
-        yield f"all of {games} random games were {what}: is outcome() right?"
+        yield f"all of {len(played)} random games were {what}: is outcome() right?"
+    if (changed := share_that_changes(played)) is not None and changed < SAME_VIEW:
+        yield (
+            "observe() hardly changes when the turn passes: is it seen by the player to move, own pieces first? Right "
+            "only where both players own the same pieces"
+        )
+
+
+def share_that_changes(played: Sequence[Played]) -> float | None:
+    """Return how much of an observation changes with a move that passes the turn: of what it shows, a high share.
+
+    That is the 90th percentile over positions that show at least FEW_NUMBERS, None if there are none. Where planes are
+    those of own and other pieces, most of them move; where they are player 0's and player 1's, only the move is seen.
+    """
+    shares = []
+    for game in played:
+        for one, other in itertools.pairwise(game.positions[:-1]):
+            if one.to_play != other.to_play:
+                before, after = (np.asarray(position.observe(), np.float32) for position in (one, other))
+                if (shown := np.count_nonzero(before)) >= FEW_NUMBERS:
+                    shares.append(np.count_nonzero(before != after) / shown)
+    return float(np.percentile(shares, 90)) if shares else None
+
+
+def first_settings(start: Game, most_legal: int) -> Iterator[str]:
+    """Yield options of `plyzero train` for a game of many moves or a large board; not measured, only larger."""
+    if max(start.observation_shape[1:]) > 10:
+        yield "--preset standard"
+    if most_legal > 64:
+        yield f"-o selfplay.simulations={128 if most_legal <= 200 else 256}"
 
 
 def costs(played: Sequence[Played]) -> dict[str, float]:
@@ -93,16 +139,9 @@ def costs(played: Sequence[Played]) -> dict[str, float]:
     return found
 
 
-def advice(
-    start: Game, positions: Sequence[Game], most_legal: int, rules_cost: float, symmetries: tuple[int, int]
-) -> list[str]:
+def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries: tuple[int, int]) -> list[str]:
     """Return what a person may want to change, one sentence each."""
     found = []
-    if most_legal > 64:
-        simulations = 128 if most_legal <= 200 else 256
-        found.append(f"many legal moves: start with -o selfplay.simulations={simulations} instead of 64")
-    if max(start.observation_shape[1:]) > 10:
-        found.append("a large board: start with --preset standard, whose network is larger")
     binary = all(np.isin(position.observe(), (0, 1)).all() for position in positions[:500])
     if binary and np.dtype(start.observation_dtype) != np.bool_:
         found.append("observations hold only 0 and 1: with observation_dtype = bool they take 32 times less room")

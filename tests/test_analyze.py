@@ -98,20 +98,34 @@ def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
         '{"id": "g", "moves": ["1", "2", "1", "2", "1", "2", "1", "3"]}',
         "[1]",
         '{"moves": []}',
+        '{"id": NaN, "moves": []}',
         '{"id": {"any": "thing"}, "moves": []}',
     ]
     found = answers(lines, bot_of(toys.Hashed(7)))
-    assert [each["id"] for each in found] == ["a", "b", None, "c", "d", "e", "f", "g", None, None, {"any": "thing"}]
+    assert [each["id"] for each in found] == [
+        "a",
+        "b",
+        None,
+        "c",
+        "d",
+        "e",
+        "f",
+        "g",
+        None,
+        None,
+        None,
+        {"any": "thing"},
+    ]
     errors = {str(each["id"]): each["error"] for each in found if "error" in each and each["id"]}
     assert errors == {
         "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
-        "c": 'expected moves as a list of names, such as "moves": ["4", "4"]',
-        "d": 'expected moves as a list of names, such as "moves": ["4", "4"]',
+        "c": 'expected moves as a list of names, such as "moves": ["1"]',
+        "d": 'expected moves as a list of names, such as "moves": ["1"]',
         "e": "expected id and moves, got also komi",
         "f": "the game is over after these moves; there is nothing to analyze",
         "g": "move 8, '3': the game is over by then",
     }
-    assert [("moveInfos" in each) != ("error" in each) for each in found] == [True] * 11
+    assert [("moveInfos" in each) != ("error" in each) for each in found] == [True] * 12
     assert answers(lines[:1], bot_of(toys.Hashed(7)))[0] == found[0]
 
 

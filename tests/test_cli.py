@@ -150,7 +150,10 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
     done = plyzero("check", "bad_rules:Bad", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stdout.startswith("broken law games_end: No game is longer than max_plies.\n")
-    assert "the game goes on after 8 plies, max_plies is 8\nmoves: " in done.stdout
+    assert (
+        "the game goes on after 8 plies, max_plies is 8: raise max_plies if your rules allow such games\nmoves: "
+        in done.stdout
+    )
     assert done.stderr.startswith("plyzero: bad_rules:Bad breaks a law; above are the shortest moves")
 
 

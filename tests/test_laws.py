@@ -367,7 +367,12 @@ FAULTS = [
     (ActionsStay, "symmetries_agree_with_the_rules", 1, "the symmetry, a rule or observe"),
     (HalfAGroup, "symmetries_are_a_group", 0, "one after the other, are not in"),
     (NoPermutation, "symmetries_are_a_group", 0, "planes of a symmetry are no permutation"),
-    (NeverEnds, "games_end", 9, "the game goes on after 9 plies, max_plies is 9; pass was played [2-9] times"),
+    (
+        NeverEnds,
+        "games_end",
+        9,
+        "after 9 plies, max_plies is 9; pass was played [3-9] times: raise max_plies",
+    ),
     (HidesWhoMoves, "equal_observations_equal_futures", None, "look the same to the network"),
     (HidesOwners, "equal_observations_equal_futures", None, "outcomes of the moves"),
     (KeyIsCoarse, "equal_keys_equal_futures", 1, "have the same key"),

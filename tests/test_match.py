@@ -100,9 +100,15 @@ def test_games_that_are_the_same_are_counted_once():
     assert (result.games, result.distinct) == (8, 1)
 
 
-@pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x", "perfect"])
+@pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x"])
+def test_pure_mcts_wants_a_number(name: str):
+    with pytest.raises(UserError, match=f"expected mcts:N with N rollouts a move, such as mcts:1000, got '{name}'"):
+        find_player(name, TIC_TAC_TOE, np.random.default_rng())
+
+
+@pytest.mark.parametrize("name", ["perfect", "runs/none@3"])
 def test_an_unknown_player_is_one_sentence(name: str):
-    with pytest.raises(UserError, match=f"'{name}' is not there; a player is random, mcts:1000"):
+    with pytest.raises(UserError, match=f"'{name.partition('@')[0]}' is not there; a player is random, mcts:1000"):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 

@@ -72,7 +72,7 @@ def test_the_verdict_is_the_persons(screen: Screen, lines: list[str], bot: str, 
 def test_the_person_may_move_second(monkeypatch: pytest.MonkeyPatch, capsys):
     shown = Screen(monkeypatch, capsys, person=1).types("a1", bot="b2 c3")
     assert "tic-tac-toe: you move second; the bot is mcts:60.\n" in shown
-    assert shown.index("The bot plays b2; it expects to ") < shown.index("Your move: ")
+    assert shown.index("The bot plays b2; it expects a ") < shown.index("Your move: ")
     assert "The bot plays c3" in shown
 
 
@@ -133,7 +133,7 @@ def test_a_hint_searches_in_the_persons_place_and_changes_nothing(screen: Screen
 
 def test_a_proven_win_is_certain_in_the_hint(screen: Screen):
     shown = screen.types("a1", "b1", "hint", bot="a2 b2 c1")
-    assert "In your place the bot would play c1; it expects to win for certain." in shown
+    assert "In your place the bot would play c1; it expects a certain win." in shown
 
 
 def test_undo_takes_back_the_move_and_its_answer(screen: Screen):

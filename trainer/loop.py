@@ -235,10 +235,11 @@ class Trainer:
         try:
             self.network.load_state_dict(state["network"])
         except RuntimeError as error:
-            size = self.run.settings.network
+            size, start = self.run.settings.network, self.run.game.start
             raise UserError(
-                f"{self.run.root} has trained a network of another size than {size.blocks} blocks of {size.channels} "
-                f"channels; set network.blocks and network.channels as they were, or start a new run"
+                f"{self.run.root} has trained another network than {size.blocks} blocks of {size.channels} channels "
+                f"for observations {start.observation_shape} and {start.num_actions} actions; set network.* as it was, "
+                "or, if the game has changed, raise its version and start a new run"
             ) from error
         self.averaged.load_state_dict(state["averaged"])
         self.optimiser.load_state_dict(state["optimiser"])

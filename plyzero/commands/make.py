@@ -23,7 +23,8 @@ def check(
         str | None, typer.Option(metavar="GAME", help="Another form of the same game, to agree with move for move.")
     ] = None,
     skip: Annotated[
-        list[str] | None, typer.Option(metavar="LAW", help="A law that does not hold by the rules.")
+        list[str] | None,
+        typer.Option(metavar="LAW", help="Leave out a law that does not hold by the rules; may be repeated."),
     ] = None,
 ) -> None:
     """Test the rules of GAME against the laws that search and training rely on, and say what the game looks like."""
@@ -56,19 +57,24 @@ def check(
     with console.status("measuring"):
         found = survey(spec.start, games=games)
     console.print(_report(found), markup=False)
-    console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2", markup=False)
+    options = "".join(f" {each}" for each in found.settings)
+    console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2{options}", markup=False)
 
 
 def _report(found: Survey) -> str:
     shortest, mean, longest, allowed = found.plies
     first, drawn, second = found.shares
     costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
+    turns = f"the same player moves again after {found.again:.0%} of the moves" if found.again else "always pass"
     lines = [
+        *(f"LOOK TWICE     {sentence}" for sentence in found.suspicions),
         f"legal moves    {found.branching[0]:.1f} on average, at most {found.branching[1]}",
         f"game length    {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {allowed}",
         f"random games   first player wins {first:.0%}, drawn {drawn:.0%}, second player wins {second:.0%}",
+        f"turns          {turns}",
         f"symmetries     {found.symmetries[0]} declared, {found.symmetries[1]} of them tried by playing",
         f"µs per call    {costs}",
+        f"settings       {' '.join(found.settings) or 'the defaults'}",
         *(f"advice         {sentence}" for sentence in found.advice),
     ]
     return "\n".join(lines)

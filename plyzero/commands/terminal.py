@@ -130,9 +130,8 @@ class Terminal:
         root = self.think(position)
         self.thoughts = (position, root)
         action = root.best_action()
-        found = root_info(position, root)
+        self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, root)}.")
         self.play(action)
-        self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(found)}.")
         if self.shows_thoughts:
             self.show(position, root)
 
@@ -146,7 +145,8 @@ class Terminal:
                 done = slots.simulations()
                 if done and time.monotonic() >= due:
                     favourite = position.action_name(slots.root(0).best_action())
-                    status.update(f"the bot thinks: {done} of {self.bot.simulations} simulations, likes {favourite}")
+                    text = f"the bot thinks: {done} of {self.bot.simulations} simulations, likes {favourite}"
+                    status.update(text[: self.console.width - 4])  # what is broken into two lines is not wiped away
                     due = time.monotonic() + 0.1
 
             return self.bot.think([position], watch=watch)[0]
@@ -166,7 +166,7 @@ class Terminal:
             self.say("The game is over; there is nothing to play.")
             return
         root = self.think(position)
-        move, expectation = position.action_name(root.best_action()), _expectation(root_info(position, root))
+        move, expectation = position.action_name(root.best_action()), _expectation(position, root)
         self.say(f"In your place the bot would play {move}; it expects {expectation}.")
         self.show(position, root)
 
@@ -236,10 +236,11 @@ class Terminal:
         self.console.print(text, markup=False, soft_wrap=not self.console.is_terminal)
 
 
-def _expectation(found: dict[str, float | str | None]) -> str:
+def _expectation(position: Game, root: Root) -> str:
+    """Say what the search expects of its move, with the same win rate as in the table."""
+    found, best = root_info(position, root), move_infos(position, root)[0]
     if found["proven"]:
-        return {"win": "to win for certain", "draw": "a draw for certain", "loss": "to lose against best play"}[
-            str(found["proven"])
-        ]
-    win, draw = float(found["winrate"] or 0) - float(found["drawrate"] or 0) / 2, float(found["drawrate"] or 0)
-    return f"to win {win:.0%}, to draw {draw:.0%}"
+        return {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[found["proven"]]
+    winrate = found["winrate"] if best["winrate"] is None else best["winrate"]
+    drawn = f" (draws, {found['drawrate']:.0%}, count half)" if found["drawrate"] >= 0.005 else ""
+    return f"a win rate of {winrate:.0%}{drawn}"

@@ -73,7 +73,8 @@ def train(
     except KeyboardInterrupt:
         pass  # what there is to tell follows
     except local.ChildFailedError as error:
-        raise FailedError(str(error)) from error
+        hint = f"; if the rules are to blame, plyzero check {quoted(game)} finds the moves"
+        raise FailedError(f"{error}{hint}") from error
     ended = "stopped and saved" if stop.is_set() else "saved"
     if list_models(opened.models):
         console.print(f"{ended}. To go on, the same command. To play: plyzero play {quoted(game)} --run {run}")
