@@ -1,5 +1,6 @@
 """The command line: what a person types and reads."""
 
+import itertools
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -174,6 +176,33 @@ def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path):
 def test_init_makes_a_run(tmp_path: Path):
     assert plyzero("init", "othello(size=6)", "--run", str(tmp_path / "r"), "--seed", "3").returncode == 0
     assert 'game = "othello(size=6)"\n' in (tmp_path / "r" / "run.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bot"),
+    [
+        ([], "mcts:1000"),
+        (["--simulations", "7"], "mcts:7"),
+        (["--run", "R"], "onnx with 64 simulations"),
+        (["--run", "R", "--model", "12", "--simulations", "0"], "onnx with 0 simulations"),
+    ],
+)
+def test_play_says_who_the_bot_is_and_how_long_it_thinks(root: Path, arguments: list[str], bot: str):
+    given = [str(root) if argument == "R" else argument for argument in arguments]
+    done = CliRunner().invoke(app, ["play", "tic-tac-toe", *given], input="quit\n", catch_exceptions=False)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("tic-tac-toe: you move first; the bot is ")
+    assert done.stdout.splitlines()[0].endswith(f"{bot}.")
+
+
+def test_random_sides_are_both_sides(monkeypatch: pytest.MonkeyPatch):
+    seeds, as_it_is = itertools.count(), np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda: as_it_is(next(seeds)))
+    shown = [
+        CliRunner().invoke(app, ["play", "tic-tac-toe", "--as", "random", "--simulations", "1"], input="quit\n").stdout
+        for _ in range(6)
+    ]
+    assert {text.split("you move ")[1].split(";")[0] for text in shown} == {"first", "second"}
 
 
 def test_match_tells_the_score_to_people_and_to_programs(root: Path):

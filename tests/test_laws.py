@@ -505,6 +505,20 @@ def test_kernels_that_call_one_another_can_be_interpreted_and_bounds_checked():
         assert position.outcome() == Outcome(0)
 
 
+def test_a_kernel_in_a_closure_is_taken_along():
+    @kernel
+    def beyond(board):
+        return board[9]
+
+    def observe(s, planes):
+        planes[0, 0, 0] = beyond(s["board"])
+
+    game = type("Closed", (CompiledTicTacToe,), {"observe": observe})()
+    for form in (game.as_plain_python(), game.with_bounds_checked()):
+        with pytest.raises(IndexError):
+            form.observe()
+
+
 def test_a_sample_holds_short_lines_first_and_whole_games():
     found = sample(TicTacToe(), games=3)
     assert len(found.games) == 3

@@ -235,7 +235,7 @@ def test_the_state_is_loaded_without_running_code_from_it(run: Run):
 
 def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
     Trainer(run, device="cpu").save()
-    with pytest.raises(UserError, match="another network than 2 blocks of 8 channels for .* raise its version"):
+    with pytest.raises(UserError, match=r"another network than 2 blocks of 8 channels for .* raise its version"):
         Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
 
 
