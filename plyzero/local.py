@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,14 +33,20 @@ class Report:
     """What is shown of one published model.
 
     seconds: since training began, this time. positions_per_second: recorded since the report before.
-    scores:  opponent -> result; empty where strength was not measured to leave the time to training.
     fields:  the trainer's line in metrics.
     """
 
     seconds: float
     positions_per_second: float
-    scores: dict[str, MatchResult]
     fields: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rating:
+    """The strength of one published model. step: of the model. scores: opponent -> the model's result."""
+
+    step: int
+    scores: dict[str, MatchResult]
 
 
 def train(
@@ -51,12 +58,14 @@ def train(
     options: Sequence[str] = (),
     device: str = "auto",
     report: Callable[[Report], None],
+    rated: Callable[[Rating], None] = lambda _: None,
     doing: Callable[[str], None] = lambda _: None,
     until: Callable[[Network], bool] = lambda _: False,
 ) -> None:
     """Run `workers` and a trainer until `stop` is set, for at most `minutes`, or until `until` holds of a new model.
 
-    report: called for every model. doing: told several times a second what everybody does.
+    report: called for every model. rated: for those whose strength is measured, when it is.
+    doing: told several times a second what everybody does.
     Raises ChildFailedError. However this function ends, the processes are stopped in order first.
     """
     began = time.monotonic()
@@ -67,6 +76,8 @@ def train(
         while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
             fail_if_any_ended(running)
             doing(_what_everybody_does(run))
+            if rating := rater.finished():
+                rated(rating)
             if (grown := _metrics_size(run)) == size:
                 continue  # reading everything again four times a second is too much in a run of days
             size = grown
@@ -75,10 +86,11 @@ def train(
                 name = ModelName.parse(fields["model"])
                 assert name is not None
                 network = load_model(run.models, name, run.game)
-                scores = rater.rate(network) if fields is lines[-1] else {}
+                if fields is lines[-1]:
+                    rater.offer(network)
                 speed = (fields["positions"] - positions) / (fields["time"] - at) if positions else 0.0
                 positions, at = fields["positions"], fields["time"]
-                report(Report(time.monotonic() - began, speed, scores, fields))
+                report(Report(time.monotonic() - began, speed, fields))
                 if until(network):
                     return
             seen = len(lines)
@@ -111,23 +123,43 @@ def children(run: Run, *, workers: int, device: str, options: Sequence[str]) -> 
 
 
 class Rater:
-    """Measures the strength of new models against fixed opponents, as often as its share of the time allows."""
+    """Measures new models against fixed opponents, beside the training, as often as its share of the time allows."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._next = 0.0
+        self._thread: threading.Thread | None = None
+        self._done: queue.SimpleQueue[Rating | Exception] = queue.SimpleQueue()
 
-    def rate(self, network: Network) -> dict[str, MatchResult]:
-        """Return opponent -> result, the network's score; {} if it is not time yet."""
+    def offer(self, network: Network) -> None:
+        """Measure this network, if none is being measured and it is time again."""
+        busy = self._thread is not None and self._thread.is_alive()
+        if not busy and time.monotonic() >= self._next:
+            self._thread = threading.Thread(target=self._rate, args=(network,), daemon=True)
+            self._thread.start()
+
+    def finished(self) -> Rating | None:
+        """Return what has been measured since the last call, or None. Raises what went wrong."""
+        try:
+            found = self._done.get_nowait()
+        except queue.Empty:
+            return None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _rate(self, network: Network) -> None:
         began = time.monotonic()
-        if began < self._next:
-            return {}
-        scores = {name: self._meet(name, network) for name in self._run.settings.rating.opponents}
+        try:
+            scores = {name: self._meet(name, network) for name in self._run.settings.rating.opponents}
+            points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
+            append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
+        except Exception as error:
+            self._done.put(error)
+            return
         took = time.monotonic() - began
         self._next = time.monotonic() + took * (1 - RATING_SHARE) / RATING_SHARE
-        points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
-        append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
-        return scores
+        self._done.put(Rating(network.step, scores))
 
     def _meet(self, opponent: str, network: Network) -> MatchResult:
         settings, start = self._run.settings, self._run.game.start

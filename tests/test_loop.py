@@ -133,7 +133,7 @@ def test_a_child_that_fails_ends_train_with_its_last_words(tmp_path: Path):
 def test_a_plain_python_game_trains_through_the_same_path(tmp_path: Path):
     examples = Path(__file__).parent.parent / "examples"
     options = [part for option in SMALL for part in ("-o", option)]
-    command = ("train", "tictactoe:TicTacToe", "--run", str(tmp_path / "r"), "--workers", "1", *options)
+    command = ("train", "dots_and_boxes:DotsAndBoxes(size=2)", "--run", str(tmp_path / "r"), "--workers", "1", *options)
     train = start(*command, cwd=examples)
     models = tmp_path / "r" / "models"
     wait_until(lambda: models.exists() and len(list_models(models)) >= 3, alive=train)

@@ -30,7 +30,7 @@ from plyzero.commands.common import (
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
-    from plyzero.local import Report
+    from plyzero.local import Rating, Report
     from plyzero.run import Run
 
 
@@ -56,8 +56,7 @@ def train(
     opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
     workers = workers or len(os.sched_getaffinity(0))
     console.print(f"{opened.game.name} · preset {opened.preset} · {workers} workers + trainer · run {run}")
-    opponents = opened.settings.rating.opponents
-    console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio", *opponents]))
+    console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
     try:
         with console.status("starting") as status:
             local.train(
@@ -67,7 +66,8 @@ def train(
                 stop=stop,
                 options=options or (),
                 device=device,
-                report=lambda report: console.print(_report_row(report, opponents)),
+                report=lambda report: console.print(_report_row(report)),
+                rated=lambda rating: console.print(_rating_row(rating)),
                 doing=status.update,
             )
     except KeyboardInterrupt:
@@ -127,10 +127,15 @@ def trainer(
 
 
 def _row(cells: list[str]) -> str:
-    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 8, 6, 7, 6, 5, 5, *[12] * 9), strict=False))
+    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 8, 6, 7, 6, 5, 5), strict=True))
 
 
-def _report_row(report: Report, opponents: tuple[str, ...]) -> str:
+def _rating_row(rating: Rating) -> str:
+    scores = ", ".join(f"{result} against {opponent}" for opponent, result in rating.scores.items())
+    return f"       step {rating.step} scores {scores}"
+
+
+def _report_row(report: Report) -> str:
     fields, minutes = report.fields, int(report.seconds) // 60
     return _row(
         [
@@ -141,7 +146,6 @@ def _report_row(report: Report, opponents: tuple[str, ...]) -> str:
             f"{fields['policy_loss']:.3f}",
             f"{fields['value_loss']:.3f}",
             f"{fields['replay_ratio']:.2f}",
-            *(str(report.scores.get(name, "")) for name in opponents),
         ]
     ).rstrip()
 
