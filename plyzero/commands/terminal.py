@@ -29,7 +29,7 @@ HELP = """A move is its name, as `legal` lists them. Besides:
   legal      all legal moves
   hint       what the bot would play in your place, and why
   undo       take back your last move and the bot's answer
-  thoughts   show, or stop showing, what the bot sees: visits, win rate, prior, expected line
+  thoughts   show, or stop showing, what the bot sees: visits, win rate, prior, line
   resign     give the game up
   new        a new game with sides swapped
   save FILE  write the game down
