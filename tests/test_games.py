@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe
+from plyzero import sampling
 from plyzero.catalog import installed_games, load_game
 from plyzero.compiled import DRAW, ONGOING, CompiledGame
 from plyzero.errors import UserError
@@ -43,11 +44,7 @@ def perft(position: Game, depth: int) -> int:
 
 
 def random_game(start: Game, seed: int) -> list[Game]:
-    rng = np.random.default_rng(seed)
-    positions = [start]
-    while positions[-1].outcome() is None:
-        positions.append(positions[-1].play(int(rng.choice(positions[-1].legal_actions()))))
-    return positions
+    return sampling.random_game(start, np.random.default_rng(seed)).positions
 
 
 # --- known answers ---
