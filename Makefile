@@ -1,24 +1,30 @@
 # make demo: a bot that learns and proves it. make test: the suite in under 10 minutes. make test-slow: the long tests.
+# make test-docker: the containers, where there is a Docker engine with Compose.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint clean
+.PHONY: demo test test-slow test-docker lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow and not docker"
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
+
+test-docker: $(READY)
+	$(BIN)/pytest -m docker -rs
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'

@@ -31,7 +31,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {"train": train.train, "init": train.init, "selfplay": train.selfplay, "trainer": train.trainer},
     "Play": {"play": play.play, "analyze": play.analyze, "match": play.match},
     "Make": {"new": make.new, "check": make.check},
-    "Look": {"games": look.list_games, "status": look.status},
+    "Look": {"games": look.list_games, "status": look.status, "health": look.health},
 }
 
 for panel, commands in PANELS.items():

@@ -21,6 +21,10 @@ ENCODING: Final = "plyzero.model/1"
 """What the graph's inputs and outputs mean; a model says it in its metadata."""
 
 
+PROVIDERS: Final = ("CUDAExecutionProvider", "CPUExecutionProvider")
+"""What runs a network, the best first; onnxruntime-gpu alone has the first."""
+
+
 class ModelRefusedError(Exception):
     """A model that cannot be used; says which and why."""
 
@@ -41,7 +45,8 @@ class Network:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         try:
-            self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            providers = [each for each in PROVIDERS if each in onnxruntime.get_available_providers()]
+            self._session = onnxruntime.InferenceSession(content, options, providers=providers)
             self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
             raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {error}") from error

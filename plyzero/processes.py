@@ -47,6 +47,18 @@ def stop_on_end_of_input(stop: threading.Event) -> None:
     threading.Thread(target=watch, name="end-of-input", daemon=True).start()
 
 
+def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return how many cores this process may use: of those it may run on, as many as a container's quota pays for."""
+    cores = len(os.sched_getaffinity(0))
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # cgroup version 2, version 1
+        try:
+            quota, period = " ".join((cgroup / file).read_text() for file in files).split()
+            return max(1, min(cores, int(quota) // int(period))) if int(quota) > 0 else cores
+        except (OSError, ValueError):  # no such cgroup, or a quota of "max"
+            continue
+    return cores
+
+
 class Child:
     """A plyzero command in a process of its own, which stops by itself when this process does."""
 

@@ -20,6 +20,7 @@ Preset = Annotated[str | None, typer.Option(help="quick (default), standard or g
 Seed = Annotated[int | None, typer.Option(help="Of all randomness; only for a new run (default 0).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+LogFormat = Annotated[str, typer.Option(metavar="FORMAT", help="text, or json: one object a line.")]
 EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]
 
 

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from plyzero.commands.common import Json, RunOption
+from plyzero.commands.common import FailedError, Json, RunOption
 
 
 def list_games() -> None:
@@ -45,6 +45,18 @@ def status(
         if not watch:
             return
         time.sleep(2)
+
+
+def health(
+    run: RunOption,
+    within: Annotated[float, typer.Option(min=1, help="Seconds in which its heartbeat must have moved.")] = 60.0,
+) -> None:
+    """Tell, for a container's health check, whether the process of this host makes progress; exit 1 if not."""
+    from plyzero.health import find_trouble
+
+    if trouble := find_trouble(run / "workers", within=within):
+        raise FailedError(trouble)
+    print("ok")
 
 
 def replay_ls(run: RunOption, as_json: Json = False) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import os
 import re
 import socket
 import sys
@@ -20,6 +20,7 @@ from plyzero.commands.common import (
     FailedError,
     GameArgument,
     GameOption,
+    LogFormat,
     Options,
     Preset,
     RunOption,
@@ -45,7 +46,7 @@ def train(
     options: Options = None,
 ) -> None:
     """Learn GAME on this machine. The same command goes on where the last one stopped."""
-    from plyzero.processes import interrupt_on_signals
+    from plyzero.processes import interrupt_on_signals, usable_cores
 
     stop = interrupt_on_signals()  # before the slow imports
     from plyzero import local
@@ -54,7 +55,7 @@ def train(
 
     console = Console(highlight=False, soft_wrap=True)
     opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or usable_cores()
     console.print(f"{opened.game.name} · preset {opened.preset} · {workers} workers + trainer · run {run}")
     console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
     try:
@@ -100,10 +101,11 @@ def selfplay(
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
+    log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Play games for a run until stopped."""
-    opened, stop = _begin_role(run, game, preset, seed, options, until_end_of_input)
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
     from selfplay.worker import run_worker
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
@@ -117,10 +119,11 @@ def trainer(
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
+    log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Train on a run's games and publish models until stopped."""
-    opened, stop = _begin_role(run, game, preset, seed, options, until_end_of_input)
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
     from trainer.loop import run_trainer
 
     run_trainer(opened, device=device, stop=stop)
@@ -151,7 +154,13 @@ def _report_row(report: Report) -> str:
 
 
 def _begin_role(
-    run: Path, game: str | None, preset: str | None, seed: int | None, options: list[str] | None, until_end: bool
+    run: Path,
+    game: str | None,
+    preset: str | None,
+    seed: int | None,
+    options: list[str] | None,
+    log_format: str,
+    until_end: bool,
 ) -> tuple[Run, threading.Event]:
     """Return the run and what ends the role; signals are caught first, before the slow imports."""
     from plyzero.processes import stop_on_end_of_input, stop_on_signals
@@ -161,11 +170,30 @@ def _begin_role(
         stop_on_end_of_input(stop)
     from plyzero.run import open_or_create_run
 
-    _log_lines()
+    _log_lines(log_format)
     spec = find_game(game) if game else None
     return open_or_create_run(run, spec, preset=preset, seed=seed, options=options or ()), stop
 
 
-def _log_lines() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stdout)
+def _log_lines(log_format: str) -> None:
+    if log_format not in LOG_FORMATS:
+        raise UserError(f"expected --log-format {' or '.join(LOG_FORMATS)}, got {log_format!r}")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(LOG_FORMATS[log_format])
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line, with the same parts as the text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = super().format(record)  # a traceback included
+        fields = {"time": round(record.created, 3), "level": record.levelname, "logger": record.name}
+        return json.dumps({**fields, "message": message})
+
+
+LOG_FORMATS: dict[str, logging.Formatter] = {
+    "text": logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"),
+    "json": _JsonFormatter("%(message)s"),
+}

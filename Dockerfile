@@ -1,0 +1,47 @@
+# Two images: worker (no torch) and trainer. docs/containers.md says how they are used.
+ARG BASE=python:3.12-slim-bookworm
+
+FROM ${BASE} AS worker
+# cuda: ONNX Runtime with the CUDA provider.
+ARG ACCELERATOR=cpu
+ENV PATH=/opt/plyzero/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 \
+    NUMBA_CACHE_DIR=/opt/plyzero/numba-cache
+WORKDIR /build
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
+# What plyzero needs comes before plyzero itself, so that a change of its code does not install all of it again.
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+RUN python3 -m venv /opt/plyzero \
+    && mkdir -p plyzero/commands games selfplay trainer \
+    && touch {plyzero,plyzero/commands,games,selfplay,trainer}/__init__.py \
+    && pip install --no-cache-dir --constraint constraints.txt ".[${ACCELERATOR/cuda/gpu}]" \
+    && rm -rf build ./*.egg-info plyzero games selfplay trainer
+COPY plyzero plyzero
+COPY games games
+COPY selfplay selfplay
+COPY trainer trainer
+COPY container /opt/plyzero/container
+# The search is compiled here once; container/start copies the result to where a running container may write.
+RUN pip install --no-cache-dir --no-deps --force-reinstall . \
+    && python -m compileall -q /opt/plyzero/lib \
+    && env -C / plyzero match mcts:4 random --game tic-tac-toe --games 2 \
+    && env -C / python /opt/plyzero/container/warm.py \
+    && rm -rf /build/* \
+    && chmod 755 /opt/plyzero/container/start \
+    && install -d -m 1777 /runs /games
+ENV NUMBA_CACHE_DIR=/tmp/numba-cache HOME=/tmp
+WORKDIR /games
+USER 10001:10001
+ENTRYPOINT ["/opt/plyzero/container/start"]
+CMD ["--help"]
+
+FROM worker AS trainer
+USER 0
+WORKDIR /build
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+# The trainer's packages; plyzero itself is there already.
+RUN python3 -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['train'], sep='\n')" \
+      > train.txt \
+    && pip install --no-cache-dir --constraint constraints.txt --requirement train.txt \
+    && rm -rf /build/*
+WORKDIR /games
+USER 10001:10001

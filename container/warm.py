@@ -1,0 +1,13 @@
+"""Compile, while the image is built, every function that a worker or a trainer compiles and caches."""
+
+import numpy as np
+
+from games.tic_tac_toe import TicTacToe
+from plyzero.evaluate import Uniform
+from plyzero.search import search
+from plyzero.settings import SearchSettings
+
+for kind in ("puct", "gumbel"):
+    settings = SearchSettings(kind=kind)
+    for root in search([TicTacToe()], Uniform(9), simulations=32, settings=settings, rng=np.random.default_rng(0)):
+        root.policy.sum()

@@ -1,0 +1,187 @@
+"""The containers: what can be said of the files, and, where there is an engine, the loop itself in a short form."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from plyzero.health import find_trouble
+from plyzero.metrics import Heartbeat
+from plyzero.processes import usable_cores
+from plyzero.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+COMPOSE = (ROOT / "compose.yaml").read_text()
+PROJECT = "plyzero-test"
+
+
+def test_every_setting_can_be_given_to_the_containers_by_environment():
+    expected = [
+        f"PLYZERO_{section}__{name}".upper()
+        for section, field in Settings.model_fields.items()
+        for name in field.annotation.model_fields
+    ]
+    assert re.findall(r"^    - (PLYZERO_\w+)$", COMPOSE, re.MULTILINE) == expected
+
+
+def test_every_variable_of_the_compose_files_is_in_the_example():
+    example = (ROOT / ".env.example").read_text()
+    for text in (COMPOSE, (ROOT / "compose.gpu.yaml").read_text()):
+        for name in re.findall(r"\$\{(\w+)", text):
+            assert re.search(rf"^#?{name}=", example, re.MULTILINE), name
+
+
+def test_nothing_in_the_compose_file_hinders_scaling():
+    assert "container_name" not in COMPOSE
+    assert "depends_on" not in COMPOSE
+    assert "ports:" not in COMPOSE
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_the_quota_of_a_container_counts_and_not_the_cores_of_its_host(tmp_path: Path, files: dict, cores: int | None):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert usable_cores(tmp_path) == (cores or len(os.sched_getaffinity(0)))
+
+
+def test_a_process_is_healthy_while_its_heartbeat_moves(tmp_path: Path):
+    assert "no process of here has a heartbeat" in str(find_trouble(tmp_path, within=60, host="here"))
+    Heartbeat(tmp_path / "w.1.json").beat({"role": "selfplay", "state": "playing"})
+    assert find_trouble(tmp_path, within=60) is None
+    assert "no process of elsewhere" in str(find_trouble(tmp_path, within=60, host="elsewhere"))
+    long_ago = time.time() - 100
+    os.utime(tmp_path / "w.1.json", (long_ago, long_ago))
+    assert "w.1 has made no progress for 100 s" in str(find_trouble(tmp_path, within=60))
+    Heartbeat(tmp_path / "w.2.json").beat({"role": "selfplay", "state": "playing"})
+    assert find_trouble(tmp_path, within=60) is None  # the same container, started again
+    Heartbeat(tmp_path / "w.2.json").beat({"role": "selfplay", "state": "stopped"})
+    assert find_trouble(tmp_path, within=60) is not None
+
+
+def docker(*arguments: str, given: str = "") -> str:
+    environment = os.environ | {"GAME": "tic-tac-toe", "PLYZERO_TRAINER__PUBLISH_SECONDS": "3"}
+    command = ["docker", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def compose(*arguments: str, given: str = "") -> str:
+    return docker("compose", "--project-name", PROJECT, *arguments, given=given)
+
+
+def ask(*arguments: str) -> dict:
+    """What a command prints as JSON about the run on the volume."""
+    volume = f"{PROJECT}_runs:/runs:ro"
+    return json.loads(docker("run", "--rm", "-v", volume, "plyzero-worker", *arguments, "--run", "/runs/run", "--json"))
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 600) -> None:
+    deadline = time.monotonic() + seconds  # how long a slow machine may take; nothing is measured
+    while not what():
+        assert time.monotonic() < deadline, compose("logs")
+        time.sleep(2)
+
+
+@pytest.fixture
+def engine() -> Iterator[None]:
+    def works(*command: str) -> bool:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    if shutil.which("docker") is None or not works("docker", "info"):
+        pytest.skip("there is no Docker engine")
+    if not works("docker", "compose", "version"):
+        pytest.skip("the Docker engine has no Compose")
+    base = os.environ.get("BASE", "python:3.12-slim-bookworm")
+    if not works("docker", "image", "inspect", base) and not works("docker", "pull", base):
+        pytest.skip(f"the base image {base} cannot be had")
+    try:
+        yield
+    finally:
+        compose("down", "--volumes", "--timeout", "60")
+
+
+def started(service: str) -> set[str]:
+    """When each container of a service was started, and how often again."""
+    ids = compose("ps", "--quiet", service).split()
+    return set(docker("inspect", "--format", "{{.Id}} {{.State.StartedAt}} {{.RestartCount}}", *ids).splitlines())
+
+
+@pytest.mark.docker
+def test_the_loop_runs_in_containers_scales_survives_a_kill_and_resumes(engine: None):
+    compose("up", "--detach", "--build", "--scale", "selfplay=2")
+    models = lambda: ask("status")["models"]["count"]  # noqa: E731
+    wait_for(lambda: compose("logs", "selfplay").count("model 000001-") >= 4)  # both have reloaded, more than once
+    assert {each["worker"] for each in ask("replay", "ls")["segments"]} == {
+        each[:12] for each in compose("ps", "--quiet", "selfplay").split()
+    }
+
+    first, trainer = started("selfplay"), started("trainer")
+    compose("up", "--detach", "--scale", "selfplay=1")
+    compose("up", "--detach", "--scale", "selfplay=3")
+    assert len(first & started("selfplay")) == 1
+    assert started("trainer") == trainer
+
+    wait_for(lambda: all("healthy" in line for line in compose("ps", "--format", "{{.Status}}").splitlines()))
+    docker("kill", *compose("ps", "--quiet", "trainer").split(), compose("ps", "--quiet", "selfplay").split()[0])
+    before = models()
+    compose("up", "--detach", "--scale", "selfplay=3")
+    wait_for(lambda: models() > before)
+    assert "fence 2" in compose("logs", "trainer")
+
+    assert "you move first; the bot is 00000" in compose("run", "--rm", "-T", "play", given="quit\n")
+    compose("stop")
+    ids = compose("ps", "--all", "--quiet").split()
+    assert docker("inspect", "--format", "{{.State.ExitCode}}", *ids).split() == ["0"] * len(ids)
+    totals = ask("replay", "ls")["totals"]
+    compose("down")
+    assert ask("replay", "ls")["totals"] == totals
+    compose("up", "--detach")
+    wait_for(lambda: ask("replay", "ls")["totals"]["games"] > totals["games"])
+    assert "fence 3" in compose("logs", "trainer")
+
+
+@pytest.mark.docker
+def test_the_override_for_a_gpu_reserves_one_for_the_trainer_alone(engine: None):
+    plain = json.loads(docker("compose", "config", "--format", "json"))["services"]
+    files = ("-f", "compose.yaml", "-f", "compose.gpu.yaml")
+    with_gpu = json.loads(docker("compose", *files, "config", "--format", "json"))["services"]
+    assert "reservations" not in plain["trainer"]["deploy"]["resources"]
+    (device,) = with_gpu["trainer"]["deploy"]["resources"]["reservations"]["devices"]
+    assert (device["driver"], device["count"], device["capabilities"]) == ("nvidia", 1, ["gpu"])
+    assert with_gpu["trainer"]["build"]["args"]["ACCELERATOR"] == "cuda"
+    assert "--device=cuda" in with_gpu["trainer"]["command"]
+    assert with_gpu["selfplay"]["command"] == plain["selfplay"]["command"]
+
+
+@pytest.mark.docker
+def test_a_worker_that_cannot_write_says_so_and_ends(engine: None):
+    compose("build", "selfplay")
+    command = ["docker", "run", "--rm", "--read-only", "--tmpfs", "/tmp", "--network", "none", "plyzero-worker"]
+    done = subprocess.run(
+        [*command, "selfplay", "--run", "/runs/run", "--game", "tic-tac-toe"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("plyzero: cannot use /runs/run")
+    assert "Read-only file system" in done.stderr
+    assert "torch" not in docker("run", "--rm", "--entrypoint", "pip", "plyzero-worker", "list")
