@@ -155,7 +155,7 @@ def test_the_loop_runs_in_containers_scales_survives_a_kill_and_resumes(engine: 
     assert ask("replay", "ls")["totals"] == totals
     compose("up", "--detach")
     wait_for(lambda: ask("replay", "ls")["totals"]["games"] > totals["games"])
-    assert "fence 3" in compose("logs", "trainer")
+    wait_for(lambda: "fence 3" in compose("logs", "trainer"))
 
 
 @pytest.mark.docker
