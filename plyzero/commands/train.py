@@ -172,7 +172,8 @@ def _begin_role(
 
     _log_lines(log_format)
     spec = find_game(game) if game else None
-    return open_or_create_run(run, spec, preset=preset, seed=seed, options=options or ()), stop
+    # an empty --preset is what a compose file passes on when nobody has chosen one
+    return open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or ()), stop
 
 
 def _log_lines(log_format: str) -> None:
