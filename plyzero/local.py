@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,9 +70,8 @@ def train(
     """
     began = time.monotonic()
     size, seen = _metrics_size(run), len(_trainer_lines(run))
-    rater = Rater(run)
     positions, at = 0, 0.0
-    with children(run, workers=workers, device=device, options=options) as running:
+    with closing(Rater(run)) as rater, children(run, workers=workers, device=device, options=options) as running:
         while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
             fail_if_any_ended(running)
             doing(_what_everybody_does(run))
@@ -129,13 +128,14 @@ class Rater:
         self._run = run
         self._next = 0.0
         self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
         self._done: queue.SimpleQueue[Rating | Exception] = queue.SimpleQueue()
 
     def offer(self, network: Network) -> None:
         """Measure this network, if none is being measured and it is time again."""
         busy = self._thread is not None and self._thread.is_alive()
         if not busy and time.monotonic() >= self._next:
-            self._thread = threading.Thread(target=self._rate, args=(network,), daemon=True)
+            self._thread = threading.Thread(target=self._rate, args=(network,), name="rating")
             self._thread.start()
 
     def finished(self) -> Rating | None:
@@ -148,12 +148,20 @@ class Rater:
             raise found
         return found
 
+    def close(self) -> None:
+        """Give up what is being measured, and wait until it is: a thread that outlives the interpreter aborts it."""
+        self._stopping.set()
+        if self._thread:
+            self._thread.join()
+
     def _rate(self, network: Network) -> None:
         began = time.monotonic()
         try:
             scores = {name: self._meet(name, network) for name in self._run.settings.rating.opponents}
             points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
             append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
+        except _StoppedError:
+            return
         except Exception as error:
             self._done.put(error)
             return
@@ -165,7 +173,16 @@ class Rater:
         settings, start = self._run.settings, self._run.game.start
         rng = np.random.default_rng([self._run.seed, network.step])
         bot = Bot.of(network, simulations=settings.rating.simulations)
-        return play_match(bot, find_player(opponent, self._run.game, rng), start, games=settings.rating.games, rng=rng)
+        other = find_player(opponent, self._run.game, rng)
+        return play_match(bot, other, start, games=settings.rating.games, rng=rng, doing=self._go_on)
+
+    def _go_on(self, finished: int, plies: int) -> None:
+        if self._stopping.is_set():
+            raise _StoppedError
+
+
+class _StoppedError(Exception):
+    pass
 
 
 def _metrics_size(run: Run) -> int:

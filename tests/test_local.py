@@ -1,5 +1,6 @@
 """Training on one machine, the parts that need no processes; the whole is in test_loop.py."""
 
+import threading
 import time
 from pathlib import Path
 
@@ -46,3 +47,14 @@ def test_what_goes_wrong_while_a_model_is_measured_is_not_lost(tmp_path: Path, m
     rater.offer(load_newest(run.models, run.game))
     with pytest.raises(ZeroDivisionError, match="in the rules"):
         finished(rater)
+
+
+def test_a_measurement_is_given_up_when_training_ends(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "rating.opponents=mcts:2000", "rating.games=400")
+    publish_model(run.models, untrained(run), fence=1, step=12)
+    rater = Rater(run)
+    rater.offer(load_newest(run.models, run.game))
+    rater.close()
+    assert rater.finished() is None
+    assert not (run.metrics / "rating.jsonl").exists()
+    assert not any(thread.name == "rating" for thread in threading.enumerate())
