@@ -1,40 +1,177 @@
-"""The only way a file gets onto the volume: written beside, synced, renamed; readers see all of it or nothing."""
+"""All that is done to files on the volume: what a reader finds is whole, and what was written survives a crash.
+
+Nothing else in plyzero writes, removes or locks a file that processes share. `reached` marks the moments at which a
+crash would be worst; tests make processes die there.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, Final
+
+reached: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
+"""Called at every fault point with its name and the file; the names are in POINTS."""
+
+POINTS: Final = (
+    "write: half",
+    "write: before sync",
+    "write: before it appears",
+    "write: before the directory is synced",
+    "append: half",
+    "append: before sync",
+    "remove: before",
+    "move: before",
+)
+
+NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+
+TEMPORARY: Final = ".tmp-"
+"""How the names of unfinished files begin; no reader looks at them."""
 
 
-def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
-    """Make `path` appear with `content`, durably. FileExistsError if it is there already, unless `replace`.
+class TooLargeError(OSError):
+    """A file that is larger than anything plyzero writes; it is not read."""
 
-    A process killed on the way leaves at most a `.tmp-` file, which no reader looks at.
+
+def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bool = True) -> None:
+    """Make `path` appear with `content`, all of it or nothing. FileExistsError if it is there already.
+
+    replace: put it in the place of what is there instead.
+    durable: it is on the disk itself when this returns; without it, only safe from a crash of the process.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".tmp-{uuid.uuid4().hex}"
+    temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            half = len(content) // 2
+            write_at(descriptor, content[:half], 0)
+            reached("write: half", path)
+            write_at(descriptor, content[half:], half)
+            reached("write: before sync", path)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        reached("write: before it appears", path)
         if replace:
-            temporary.replace(path)
+            _replace(temporary, path)
         else:
-            os.link(temporary, path)  # unlike a rename it fails when the name is taken
-            temporary.unlink()
+            _rename_to_new(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None:
-            error.filename = str(path)  # the name a person knows
+            error.filename, error.filename2 = str(path), None  # the name a person knows
         raise
-    _sync_directory(path.parent)
+    reached("write: before the directory is synced", path)
+    if durable:
+        sync_directory(path.parent)
 
 
-def _sync_directory(directory: Path) -> None:
+def write_at(descriptor: int, content: bytes, offset: int) -> None:
+    """Write all of `content`, however little the system takes at a time: near a full disk it takes less than asked."""
+    view = memoryview(content)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        view, offset = view[written:], offset + written
+
+
+def read_file(path: Path, *, most: int) -> bytes:
+    """Return the content of a file of at most `most` bytes. Raises TooLargeError, without reading it, if it has more.
+
+    It is opened and read in one go: over NFS a file that is removed meanwhile is gone in mid-read.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise TooLargeError(errno.EFBIG, f"more than {most} bytes", str(path))
+        return file.read(most)
+
+
+def remove(path: Path) -> None:
+    """Remove a file; it is no error if it is gone already."""
+    reached("remove: before", path)
+    path.unlink(missing_ok=True)
+
+
+def move(path: Path, directory: Path) -> None:
+    """Move a file into another directory of the volume, over one of that name."""
+    directory.mkdir(exist_ok=True)
+    reached("move: before", path)
+    os.replace(path, directory / path.name)
+    sync_directory(directory)
+    sync_directory(path.parent)
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a file that has one writer and only grows."""
+    return path.open("ab")
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def lock(path: Path) -> int | None:
+    """Return a descriptor that holds the lock on an existing file; None if another process holds it, or it is gone.
+
+    The lock ends with the process, however it ends, or when the descriptor is closed; that the file exists says
+    nothing. Raises OSError with an errno of NO_LOCKS where the volume has no locks.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def free_bytes(directory: Path) -> int:
+    """Return how much room the volume has for files of this user."""
+    found = os.statvfs(directory)
+    return found.f_bavail * found.f_frsize
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        if temporary.exists() or not path.exists():  # NFS may report a failure of what it has done
+            raise
+
+
+def _rename_to_new(temporary: Path, path: Path) -> None:
+    """Rename, but fail when the name is taken."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if path.exists():
+            if not path.samefile(temporary):  # NFS may report a failure of what it has done
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+        elif error.errno in NO_LINKS:
+            os.replace(temporary, path)  # a second writer of this name could come between; `doctor` tells
+            return
+        else:
+            raise
+    temporary.unlink()

@@ -35,7 +35,7 @@ def test_missing_directories_are_made(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("call", "replace"),
-    [("os.fsync", False), ("os.link", False), ("os.fsync", True), ("pathlib.Path.replace", True)],
+    [("os.fsync", False), ("os.link", False), ("os.fsync", True), ("os.replace", True)],
 )
 def test_a_write_that_fails_leaves_no_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, replace: bool
