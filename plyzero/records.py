@@ -89,6 +89,54 @@ class Games:
         )
 
 
+def check_games(games: Games, num_actions: int) -> None:
+    """Raise ValueError, with what and where, for records that no worker makes; those who learn rely on all of it."""
+    game, position, move = games.games, games.positions, games.moves
+    counts = (int(game["positions"].sum()), int(position["num_legal"].sum()), len(games.observations))
+    if counts != (len(position), len(move), len(position)):
+        raise ValueError(
+            f"games count {counts[0]} positions and {counts[1]} moves; there are {len(position)}, {len(move)}, and "
+            f"{counts[2]} observations"
+        )
+    legal = position["num_legal"].astype(np.int64)
+    first_move = np.cumsum(legal) - legal
+    of_position = np.repeat(np.arange(len(position)), legal)
+    actions = move["action"].astype(np.int64)
+    ascending = np.diff(actions, prepend=-1) > 0
+    ascending[first_move] = True
+    played = actions == position["action"][of_position]
+    rules = {
+        "game/positions": game["positions"] > 0,
+        "game/winner": np.isin(game["winner"], (UNKNOWN, DRAWN, 0, 1)),
+        "game/end": game["end"] <= TRUNCATED,
+        "game/opening_plies": game["opening_plies"] <= game["positions"],
+        "position/num_legal": position["num_legal"] > 0,
+        "position/to_play": position["to_play"] <= 1,
+        "position/search": position["search"] <= 2,
+        "position/full": position["full"] <= (position["search"] > 0),
+        "position/proven": np.isin(position["proven"], (-1, 0, 1, 2)),
+        "position/root_value": _within(position["root_value"], -1),
+        "position/root_draw": _within(position["root_draw"], 0),
+        "position/network_value": _within(position["network_value"], -1),
+        "position/network_draw": _within(position["network_draw"], 0),
+        "move/action": (actions < num_actions) & ascending,
+        "move/prior": _within(move["prior"], 0),
+        "move/q": np.isnan(move["q"]) | _within(move["q"], -1),
+    }
+    for field, holds in rules.items():
+        if not holds.all():
+            raise ValueError(f"{field} cannot be what it is at {int(np.argmin(holds))}")
+    if len(position) and not np.add.reduceat(played, first_move).all():
+        raise ValueError("a move was played that is not among the legal ones")
+    if games.observations.dtype.kind == "f" and not np.isfinite(games.observations).all():
+        raise ValueError("an observation is not finite")
+
+
+def _within(values: NDArray[Any], low: float) -> NDArray[np.bool_]:
+    """Tell which of `values` are from `low` to 1, but for what rounding adds."""
+    return np.asarray((values >= low - 1e-4) & (values <= 1 + 1e-4))
+
+
 def winner_code(outcome: Outcome | None) -> int:
     """Return what a record says of `outcome`."""
     if outcome is None:

@@ -22,20 +22,27 @@ RELAY = GameSpec("tests.toys:Relay", Relay(4))  # its observations are not bits
 
 def some_games(game: GameSpec, seed: int = 0, lengths: tuple[int, ...] = (3, 5)) -> Games:
     rng = np.random.default_rng(seed)
-
-    def filled(dtype: np.dtype, size: int) -> np.ndarray:
-        records = np.zeros(size, dtype)
-        for field in dtype.names:
-            high = 2 if records[field].dtype.itemsize == 1 else 1000
-            records[field] = rng.integers(0, high, size) if records[field].dtype.kind != "f" else rng.random(size)
-        return records
-
-    games, positions = filled(GAME, len(lengths)), filled(POSITION, sum(lengths))
-    games["positions"] = lengths
-    positions["num_legal"] = rng.integers(1, 8, len(positions))
-    moves = filled(MOVE, int(positions["num_legal"].sum()))
+    num_actions, size = game.start.num_actions, sum(lengths)
+    games, positions = np.zeros(len(lengths), GAME), np.zeros(size, POSITION)
+    games["id"], games["seed"] = rng.integers(0, 2**63, (2, len(lengths)))
+    games["positions"], games["opening_plies"] = lengths, rng.integers(0, 2, len(lengths))
+    games["winner"], games["end"] = rng.integers(-2, 2, len(lengths)), rng.integers(0, 2, len(lengths))
+    legal = [np.sort(rng.permutation(num_actions)[: rng.integers(1, num_actions + 1)]) for _ in range(size)]
+    positions["num_legal"] = [len(actions) for actions in legal]
+    positions["action"] = [rng.choice(actions) for actions in legal]
+    positions["search"], positions["proven"] = rng.integers(1, 3, size), rng.integers(-1, 3, size)
+    positions["to_play"], positions["full"] = rng.integers(0, 2, (2, size))
+    positions["simulations"] = rng.integers(1, 1000, size)
+    positions["model_fence"] = positions["model_step"] = rng.integers(1, 1000, size)
+    for field in ("root_value", "network_value"):
+        positions[field] = rng.uniform(-1, 1, size)
+    for field in ("root_draw", "network_draw"):
+        positions[field] = rng.random(size)
+    moves = np.zeros(sum(map(len, legal)), MOVE)
+    moves["action"], moves["visits"] = np.concatenate(legal), rng.integers(0, 1000, len(moves))
+    moves["prior"], moves["q"] = rng.random(len(moves)), rng.uniform(-1, 1, len(moves))
     moves["q"][::3] = np.nan
-    shape = (len(positions), *game.start.observation_shape)
+    shape = (size, *game.start.observation_shape)
     bits = np.dtype(game.start.observation_dtype).kind == "b"
     observations = rng.random(shape) < 0.5 if bits else rng.random(shape).astype(np.float32)
     return Games(games, positions, moves, observations)

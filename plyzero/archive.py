@@ -1,0 +1,117 @@
+"""Arrays in one file: a complete Zarr v3 group in a zip, written by zarr, read back with nothing taken on trust.
+
+What a file claims of itself is checked before anything is allocated or decoded: a bomb, a lie or a foreign codec is a
+ValueError, and no array takes more than MOST_ARRAY_BYTES.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import warnings
+import zipfile
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import zarr
+from numcodecs.zstd import Zstd
+from numpy.typing import DTypeLike, NDArray
+from zarr.codecs import ZstdCodec
+from zarr.core.buffer import Buffer
+from zarr.storage import MemoryStore
+
+MOST_BYTES: Final = 1 << 28
+"""Of a file; no reader opens a larger one."""
+
+MOST_ARRAY_BYTES: Final = 1 << 28
+MOST_METADATA_BYTES: Final = 1 << 20
+MOST_MEMBERS: Final = 1000
+
+
+def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> bytes:
+    """Return a file with `arrays`, by name, one checksummed chunk each. The same arrays always give the same bytes."""
+    members: dict[str, Buffer] = {}
+    root = zarr.create_group(MemoryStore(members), zarr_format=3, attributes=dict(attributes))
+    for name, data in arrays.items():
+        root.create_array(
+            name,
+            data=np.ascontiguousarray(data),
+            chunks=tuple(max(1, n) for n in data.shape),
+            compressors=ZstdCodec(level=1, checksum=True),
+            config={"write_empty_chunks": True},
+        )
+    with warnings.catch_warnings():  # consolidated metadata: inline, and right for a store that never changes
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(root.store)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for key in sorted(members):
+            member = zipfile.ZipInfo(key, (1980, 1, 1, 0, 0, 0))
+            member.compress_type = zipfile.ZIP_DEFLATED if key.endswith("zarr.json") else zipfile.ZIP_STORED
+            archive.writestr(member, members[key].to_bytes())
+    return file.getvalue()
+
+
+class Archive:
+    """An opened file. Every method raises ValueError or one of zipfile's errors for what is not as it should be."""
+
+    def __init__(self, content: bytes) -> None:
+        self._zip = zipfile.ZipFile(io.BytesIO(content))
+        names = self._zip.namelist()
+        if len(names) > MOST_MEMBERS or len(set(names)) < len(names):
+            raise ValueError(f"{len(names)} members, or two of one name")
+        attributes = self._metadata("zarr.json").get("attributes")
+        if not isinstance(attributes, dict):
+            raise ValueError("no attributes")
+        self.attributes: dict[str, Any] = attributes
+
+    def read(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the array `name`, which has to have this type and shape."""
+        dtype = np.dtype(dtype)
+        size = math.prod(shape) * dtype.itemsize
+        if size > MOST_ARRAY_BYTES:
+            raise ValueError(f"{name} would take {size} bytes")
+        metadata = self._metadata(f"{name}/zarr.json")
+        expected: dict[str, object] = {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(shape),
+            "data_type": dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [max(1, n) for n in shape]}},
+            "storage_transformers": [],
+        }
+        for key, value in expected.items():
+            if metadata.get(key, []) != value:
+                raise ValueError(f"{name}: {key} is {metadata.get(key)!r}, not {value!r}")
+        if [codec["name"] for codec in metadata["codecs"]] != ["bytes", "zstd"]:
+            raise ValueError(f"{name}: the codecs are {metadata['codecs']!r}, not bytes and zstd")
+        chunk = self._member("/".join([name, "c", *["0"] * len(shape)]), most=MOST_BYTES)
+        if _decoded_size(chunk) != size:
+            raise ValueError(f"{name}: its chunk would not decode to {size} bytes with a checksum")
+        return np.frombuffer(Zstd().decode(chunk), dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+
+    def _metadata(self, name: str) -> dict[str, Any]:
+        metadata = json.loads(self._member(name, most=MOST_METADATA_BYTES))
+        if not isinstance(metadata, dict):
+            raise ValueError(f"{name} is not an object")
+        return metadata
+
+    def _member(self, name: str, *, most: int) -> bytes:
+        member = self._zip.getinfo(name)
+        if member.file_size > most or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{name}: {member.file_size} bytes of compression {member.compress_type}")
+        return self._zip.read(member)  # no more than it claims, and its checksum has to be right
+
+
+def _decoded_size(frame: bytes) -> int:
+    """Return what a zstd frame says it decodes to; -1 if it does not say, or has no checksum (RFC 8878, 3.1.1.1)."""
+    magic, descriptor = struct.unpack_from("<IB", frame)
+    single, checksum, dictionary = descriptor >> 5 & 1, descriptor >> 2 & 1, descriptor & 3
+    width = {0: single, 1: 2, 2: 4, 3: 8}[descriptor >> 6]
+    if magic != 0xFD2FB528 or not checksum or dictionary or not width:
+        return -1
+    at = 5 if single else 6
+    return int.from_bytes(frame[at : at + width], "little") + (256 if width == 2 else 0)
