@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import typer
 
-from plyzero.commands import look, make, play, train
+from plyzero.commands import doctor, look, make, play, train
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError
 
@@ -26,12 +26,14 @@ app = typer.Typer(
 )
 replay_app = typer.Typer(help="Look into the replay store.", no_args_is_help=True)
 replay_app.command("ls")(look.replay_ls)
+replay_app.command("verify")(look.replay_verify)
+replay_app.command("export")(look.replay_export)
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {"train": train.train, "init": train.init, "selfplay": train.selfplay, "trainer": train.trainer},
     "Play": {"play": play.play, "analyze": play.analyze, "match": play.match},
     "Make": {"new": make.new, "check": make.check},
-    "Look": {"games": look.list_games, "status": look.status, "health": look.health},
+    "Look": {"games": look.list_games, "status": look.status, "health": look.health, "doctor": doctor.doctor},
 }
 
 for panel, commands in PANELS.items():

@@ -52,6 +52,8 @@ def resolve(
         return Settings.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:  # of the settings together
+            raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = ".".join(str(part) for part in first["loc"])
         source = next((name for name, layer in reversed(layers) if _holds(layer, first["loc"])), "the settings")
         raise UserError(f"setting {key} from {source}: {first['msg']}, got {first['input']!r}") from error

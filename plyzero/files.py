@@ -22,6 +22,7 @@ POINTS: Final = (
     "write: before sync",
     "write: before it appears",
     "write: before the directory is synced",
+    "rename: before",
     "append: half",
     "append: before sync",
     "remove: before",
@@ -95,6 +96,19 @@ def read_file(path: Path, *, most: int) -> bytes:
         return file.read(most)
 
 
+def rename(path: Path, name: Path) -> None:
+    """Give a file of this directory another name."""
+    reached("rename: before", name)
+    _replace(path, name)
+    sync_directory(name.parent)
+
+
+def sync(descriptor: int, path: Path) -> None:
+    """Put the content of the open file `path` onto the disk itself. After an error nobody knows what is there."""
+    reached("append: before sync", path)
+    os.fdatasync(descriptor)
+
+
 def remove(path: Path) -> None:
     """Remove a file; it is no error if it is gone already."""
     reached("remove: before", path)
@@ -124,11 +138,12 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def lock(path: Path) -> int | None:
+def lock(path: Path, *, needed: bool = True) -> int | None:
     """Return a descriptor that holds the lock on an existing file; None if another process holds it, or it is gone.
 
     The lock ends with the process, however it ends, or when the descriptor is closed; that the file exists says
-    nothing. Raises OSError with an errno of NO_LOCKS where the volume has no locks.
+    nothing. Where the volume has no locks OSError with an errno of NO_LOCKS is raised, or, if a lock is not `needed`,
+    the descriptor holds none.
     """
     try:
         descriptor = os.open(path, os.O_RDWR)
@@ -140,7 +155,9 @@ def lock(path: Path) -> int | None:
             return descriptor
     except (BlockingIOError, FileNotFoundError):
         pass
-    except BaseException:
+    except OSError as error:
+        if error.errno in NO_LOCKS and not needed:
+            return descriptor
         os.close(descriptor)
         raise
     os.close(descriptor)

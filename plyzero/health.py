@@ -12,17 +12,24 @@ from plyzero.metrics import read_heartbeats
 def find_trouble(workers: Path, *, within: float, host: str | None = None) -> str | None:
     """Return what is wrong with the processes of this host, or None; `workers` is the directory of heartbeats.
 
-    within: seconds in which a heartbeat must have been written.
+    within: seconds in which the count of a heartbeat must be seen to move.
     """
     host = host or socket.gethostname()
-    ages = {
-        name: time.time() - (workers / f"{name}.json").stat().st_mtime
-        for name, beat in read_heartbeats(workers).items()
-        if beat.get("host") == host and beat["state"] != "stopped"
-    }
-    if not ages:
+    first = _counts(workers, host)
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if _counts(workers, host) - first:
+            return None
+        time.sleep(0.1)
+    if not first:
         return f"no process of {host} has a heartbeat in {workers}"
-    name = min(ages, key=lambda each: ages[each])
-    if ages[name] > within:
-        return f"{name} has made no progress for {ages[name]:.0f} s"
-    return None
+    return f"{min(first)[0]} has made no progress for {within:.0f} s"
+
+
+def _counts(workers: Path, host: str) -> set[tuple[str, int, int]]:
+    beats = read_heartbeats(workers).items()
+    return {
+        (name, beat["pid"], beat["beats"])
+        for name, beat in beats
+        if beat["host"] == host and beat["state"] != "stopped"
+    }

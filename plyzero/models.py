@@ -13,18 +13,24 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
 from plyzero.catalog import GameSpec
 from plyzero.errors import UserError
-from plyzero.files import write_file
+from plyzero.files import TooLargeError, read_file, write_file
 from plyzero.metrics import read_lines
 from plyzero.network import ModelRefusedError, Network
 
 NAME = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
+
+MOST_BYTES: Final = 1 << 31
+"""An ONNX file cannot be larger."""
+
+TRIES: Final = 3
+"""How often a model that is refused is looked at again: over NFS a file may not be all there at first."""
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +73,10 @@ def list_models(directory: Path) -> list[ModelName]:
 
 def load_model(directory: Path, name: ModelName, game: GameSpec, *, threads: int = 1) -> Network:
     """Return a network ready to evaluate. Raises ModelRefusedError if the file is damaged or does not fit the game."""
-    content = (directory / str(name)).read_bytes()
+    try:
+        content = read_file(directory / str(name), most=MOST_BYTES)
+    except TooLargeError as error:
+        raise ModelRefusedError(f"{name}: {error.strerror}") from error
     if _digest(content) != name.digest:
         raise ModelRefusedError(f"{name}: its content has digest {_digest(content)}, so it is damaged")
     return Network(content, game, label=str(name), fence=name.fence, step=name.step, threads=threads)
@@ -100,14 +109,18 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
 
     Raises UserError where no model that is still there was measured.
     """
-    points = {
-        line["model"]: sum(won + drawn / 2 for won, drawn, _ in line["scores"].values())
-        for line in read_lines(metrics / "rating.jsonl")
-    }
+    points = dict(filter(None, map(_points, read_lines(metrics / "rating.jsonl"))))
     measured = [name for name in list_models(directory) if str(name) in points]
     if not measured:
         raise UserError(f"no model in {directory} has been measured, which `plyzero train` does; use the newest")
     return max(measured, key=lambda name: (points[str(name)], name))
+
+
+def _points(line: dict[str, Any]) -> tuple[str, float] | None:
+    try:
+        return str(line["model"]), sum(float(won + drawn / 2) for won, drawn, _ in line["scores"].values())
+    except (AttributeError, KeyError, TypeError, ValueError):  # not a line of ours
+        return None
 
 
 class ModelWatch:
@@ -122,7 +135,7 @@ class ModelWatch:
         self._woken = threading.Event()
         self._next_poll = 0.0
         self._current: ModelName | None = None
-        self._refused: set[ModelName] = set()
+        self._refused: dict[ModelName, int] = {}  # how often
         self._observer = Observer()
 
     def __enter__(self) -> Self:
@@ -144,8 +157,7 @@ class ModelWatch:
     def newer(self) -> Network | None:
         """Return a network newer than the last one returned, or None. Cheap enough to ask before every batch.
 
-        A model that is damaged or does not fit is refused with a warning, once, and never stands in the way of the
-        next one.
+        A model that is damaged or does not fit is refused, with one warning, and never stands in the way of the next.
         """
         now = time.monotonic()
         if not self._woken.is_set() and now < self._next_poll:
@@ -155,15 +167,16 @@ class ModelWatch:
         for name in list_models(self._directory):
             if self._current is not None and name <= self._current:
                 return None
-            if name in self._refused:
+            if self._refused.get(name, 0) >= TRIES:
                 continue
             try:
                 network = load_model(self._directory, name, self._game, threads=self._threads)
             except FileNotFoundError:
                 continue  # retired while we looked
             except ModelRefusedError as error:
-                log.warning("keeping the old model: %s", error)
-                self._refused.add(name)
+                if name not in self._refused:
+                    log.warning("keeping the old model: %s", error)
+                self._refused[name] = self._refused.get(name, 0) + 1
                 continue
             self._current = name
             return network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,10 @@ PROVIDERS: Final = ("CUDAExecutionProvider", "CPUExecutionProvider")
 """What runs a network, the best first; onnxruntime-gpu alone has the first."""
 
 
+EXTERNAL_DATA: Final = re.compile(rb"(\x0a|\x8a\x80*\x00)(\x08|\x88\x80*\x00)location")
+"""The key that every tensor in another file has, as protobuf writes it: field 1, 8 bytes."""
+
+
 class ModelRefusedError(Exception):
     """A model that cannot be used; says which and why."""
 
@@ -44,6 +49,8 @@ class Network:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        if EXTERNAL_DATA.search(content):
+            raise ModelRefusedError(f"{label} has external data: it would read other files")
         try:
             providers = [each for each in PROVIDERS if each in onnxruntime.get_available_providers()]
             self._session = onnxruntime.InferenceSession(content, options, providers=providers)

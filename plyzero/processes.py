@@ -10,6 +10,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from plyzero.files import open_to_append
+
 
 def stop_on_signals() -> threading.Event:
     """Return an event that SIGINT and SIGTERM set; the main thread must be the caller."""
@@ -64,7 +66,7 @@ class Child:
 
     def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
         self.name, self.log = name, log
-        with log.open("ab") as output:
+        with open_to_append(log) as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "plyzero", *arguments, "--until-end-of-input"],
                 stdin=subprocess.PIPE,

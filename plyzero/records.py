@@ -78,6 +78,11 @@ class Games:
         """Positions with a full search: what the replay ratio counts."""
         return int(self.positions["full"].sum())
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take."""
+        return self.games.nbytes + self.positions.nbytes + self.moves.nbytes + self.observations.nbytes
+
     @staticmethod
     def concatenate(parts: Sequence[Games]) -> Games:
         """Return all games of `parts`, at least one, in order."""

@@ -14,11 +14,14 @@ import tomli_w
 from plyzero.catalog import GameSpec, load_game
 from plyzero.config import PRESETS, resolve
 from plyzero.errors import UserError
-from plyzero.files import write_file
+from plyzero.files import TooLargeError, read_file, write_file
 from plyzero.settings import Settings
 
 FORMAT = 1
 """Of the layout below; docs/formats.md describes it."""
+
+MOST_BYTES = 1 << 20
+"""Of run.toml."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,16 @@ class Run:
     def segments(self) -> Path:
         """Sealed segments of finished games, from the workers to the trainer."""
         return self.root / "replay"
+
+    @property
+    def journals(self) -> Path:
+        """What each worker has finished and not yet sealed."""
+        return self.root / "journal"
+
+    @property
+    def quarantine(self) -> Path:
+        """What could not be read; nobody looks into it but a person."""
+        return self.root / "quarantine"
 
     @property
     def models(self) -> Path:
@@ -82,7 +95,7 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
         "preset": preset,
         **settings.model_dump(exclude_none=True),
     }
-    for directory in ("replay", "models", "trainer", "workers", "metrics", "logs"):
+    for directory in ("replay", "journal", "models", "trainer", "workers", "metrics", "logs"):
         (root / directory).mkdir(parents=True, exist_ok=True)
     write_file(root / "run.toml", tomli_w.dumps(table).encode())
     return Run(root, game, preset, seed, settings)
@@ -92,10 +105,10 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
     """Return the run in `root`. Raises UserError if there is none, or if it is of another `game`."""
     path = root / "run.toml"
     try:
-        table = tomllib.loads(path.read_text())
+        table = tomllib.loads(read_file(path, most=MOST_BYTES).decode())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"{root} is not a run directory: it has no run.toml; make one with plyzero init") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, TooLargeError) as error:
         raise UserError(f"{path} is not valid TOML: {error}") from error
     header = {key: table.pop(key, None) for key in ("format", "game", "game_version", "seed", "preset")}
     if header["format"] != FORMAT:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 Kind = Literal["gumbel", "puct"]
 
@@ -83,7 +83,10 @@ class SelfplaySettings(Concern):
     bootstrap_positions: int = Field(8192, ge=1)
     """Full-search positions that all workers together make before the first model; then they wait for it."""
 
-    seal_positions: int = Field(8192, ge=1)
+    when_ahead: Literal["keep", "throttle"] = "keep"
+    """What workers do while the trainer has enough to learn from: keep playing, or wait, as long as it progresses."""
+
+    seal_positions: int = Field(8192, ge=1, le=100_000)
     """A segment is sealed when it holds so many positions ..."""
 
     seal_seconds: float = Field(10.0, gt=0)
@@ -155,6 +158,28 @@ class TrainerSettings(Concern):
     """Threads of the trainer on a CPU."""
 
 
+class StoreSettings(Concern):
+    """How safe what lies on the volume is, and how much of it is kept."""
+
+    sync_seconds: float = Field(1.0, ge=0)
+    """A finished game survives a power failure after so many seconds, the death of its process at once. 0 = at once."""
+
+    reserve_mb: int = Field(200, ge=0)
+    """Workers pause while the volume has less room than so many megabytes, and go on when it has more again."""
+
+    keep_positions: int = Field(10_000_000, ge=1)
+    """Segments outside of the window are removed, oldest first, while the store holds more positions than this ..."""
+
+    keep_mb: int = Field(4096, ge=1)
+    """... or takes more megabytes."""
+
+    keep_models: int = Field(8, ge=1)
+    """So many of the newest models are kept, besides those in use and the best one ..."""
+
+    keep_model_minutes: float = Field(10.0, ge=0)
+    """... and every model for so many minutes."""
+
+
 class RatingSettings(Concern):
     """How `train` shows strength as it goes."""
 
@@ -175,4 +200,25 @@ class Settings(Concern):
     selfplay: SelfplaySettings = SelfplaySettings()
     network: NetworkSettings = NetworkSettings()
     trainer: TrainerSettings = TrainerSettings()
+    store: StoreSettings = StoreSettings()
     rating: RatingSettings = RatingSettings()
+
+    @model_validator(mode="after")
+    def _nobody_waits_for_ever(self) -> Self:
+        trainer, selfplay = self.trainer, self.selfplay
+        bootstrap = trainer.bootstrap_passes * selfplay.bootstrap_positions
+        if bootstrap < trainer.batch_size:
+            raise ValueError(
+                f"trainer.bootstrap_passes * selfplay.bootstrap_positions = {trainer.bootstrap_passes:g} * "
+                f"{selfplay.bootstrap_positions} = {bootstrap:g} is less than trainer.batch_size = "
+                f"{trainer.batch_size}: the trainer could never make a step, and the workers would wait for its first "
+                "model for ever"
+            )
+        most = trainer.replay_ratio * trainer.window_positions
+        if most < 4 * trainer.batch_size:
+            raise ValueError(
+                f"trainer.replay_ratio * trainer.window_positions = {trainer.replay_ratio:g} * "
+                f"{trainer.window_positions} = {most:g} is less than 4 * trainer.batch_size = "
+                f"{4 * trainer.batch_size}: the trainer could never save up enough for its steps"
+            )
+        return self

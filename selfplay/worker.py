@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Iterator
 
 from plyzero.evaluate import Uniform
-from plyzero.metrics import Heartbeat
+from plyzero.journal import adopt_journals
+from plyzero.metrics import Heartbeat, Rate
 from plyzero.models import ModelWatch
 from plyzero.network import Network
 from plyzero.run import Run
 from plyzero.search import SearchSlots
-from selfplay.bootstrap import Bootstrap
+from selfplay.brake import Brake
 from selfplay.game import GameInPlay
 from selfplay.store import Store
 
@@ -31,9 +32,8 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
     seeds = game_seeds(run.seed, name, incarnation)
-    store = Store(run, worker=name, incarnation=incarnation)
-    bootstrap = Bootstrap(run, store)
     heartbeat = Heartbeat(run.workers / f"{name}.{incarnation}.json")
+    adopt_journals(run)
     slots = SearchSlots(
         run.game.start,
         run.settings.search,
@@ -42,14 +42,25 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     )
     uniform = Uniform(run.game.start.num_actions)
     network: Network | None = None
-    started = time.monotonic()
+    made, began, waited = Rate(), time.monotonic(), 0.0
 
     def describe(state: str) -> dict[str, object]:
-        seconds = round(time.monotonic() - started, 1)
-        model = network.label if network else None
-        return {"role": "selfplay", "state": state, "model": model, **store.totals(), "seconds": seconds}
+        seconds, totals = time.monotonic() - began, store.totals()
+        return {
+            "role": "selfplay",
+            "state": state,
+            "model": network.label if network else None,
+            **totals,
+            "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
+            "seconds": round(seconds, 1),
+            "waited_seconds": round(waited, 1),
+        }
 
-    with ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads) as watch:
+    with (
+        Store(run, worker=name, incarnation=incarnation) as store,
+        ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads) as watch,
+    ):
+        brake = Brake(run, store)
         network = watch.newer()
         games = [GameInPlay(run.game.start, settings, seed=next(seeds)) for _ in range(settings.slots)]
         for slot, game in enumerate(games):
@@ -59,11 +70,12 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
             if newer := watch.newer():
                 network = newer
                 log.info("model %s", network.label)
-            waiting = network is None and bootstrap.is_over()
-            heartbeat.beat(describe("waiting for the first model" if waiting else "playing"))
-            if waiting:
-                store.seal()
+            reason = brake.reason(has_model=network is not None)
+            heartbeat.beat(describe(reason or "playing"))
+            if reason:
+                before = time.monotonic()
                 watch.wait(0.2)
+                waited += time.monotonic() - before
                 continue
             for slot in slots.run(network or uniform):
                 games[slot].play_move(slots.root(slot), network)
@@ -71,8 +83,6 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
                     store.add(games[slot].finish())
                     games[slot] = GameInPlay(run.game.start, settings, seed=next(seeds))
                 games[slot].begin_search(slots, slot)
-            store.seal_if_due()
-    store.seal()
     heartbeat.beat(describe("stopped"), force=True)
 
 

@@ -20,7 +20,7 @@ from plyzero.models import publish_model
 from plyzero.records import Games
 from plyzero.search import search
 from plyzero.segments import write_segment
-from plyzero.status import who_waits
+from plyzero.status import balance, who_waits
 from selfplay.game import GameInPlay
 from tests.runs import small_run
 from trainer.export import untrained
@@ -228,17 +228,62 @@ def test_status_and_replay_ls_speak_to_people_and_to_programs(root: Path):
     assert listed == {"version": 1, "segments": [], "totals": {"games": 0, "positions": 0, "full": 0}}
 
 
+def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
+    return {
+        "name": name,
+        "role": "trainer" if name == "trainer" else "selfplay",
+        "state": state,
+        "life": life,
+        **fields,
+    }
+
+
 @pytest.mark.parametrize(
-    ("trainer", "worker", "sentence"),
+    ("processes", "sentence"),
     [
-        ("stopped", "stopped", "nothing is running"),
-        ("waiting for 12 positions", "playing", "the trainer waits for the workers: waiting for 12 positions"),
-        ("training", "waiting for the first model", "the workers wait for the trainer's first model"),
-        ("training", "playing", "nobody waits"),
+        ([process("trainer", "stopped", "stopped"), process("w", "playing", "gone")], "nothing is running"),
+        (
+            [process("trainer", "waiting for 12 positions, about 3 s"), process("w", "playing")],
+            "the trainer waits for the workers: waiting for 12 positions, about 3 s",
+        ),
+        (
+            [process("trainer", "waiting for 12 positions"), process("w", "playing", "gone")],
+            "the trainer waits for workers, of which none is running: waiting for 12 positions",
+        ),
+        (
+            [process("trainer", "training"), process("w", "waiting for the first model"), process("v", "playing")],
+            "1 of 2 workers are waiting for the first model",
+        ),
+        (
+            [process("w", "waiting for the first model")],
+            "1 of 1 workers are waiting for the first model, and there is no trainer: start one",
+        ),
+        (
+            [process("trainer", "waiting for 1 positions"), process("w", "paused: the volume has 3 MB left")],
+            "1 of 1 workers are paused: the volume has 3 MB left",
+        ),
+        (
+            [process("trainer", "training", "stalled"), process("w", "playing")],
+            "nothing is heard of trainer, which may be stuck; restart it if that lasts",
+        ),
+        ([process("trainer", "training"), process("w", "playing")], "nobody waits"),
     ],
 )
-def test_status_says_who_waits_for_whom(trainer: str, worker: str, sentence: str):
-    assert who_waits([{"role": "trainer", "state": trainer}, {"role": "selfplay", "state": worker}]) == sentence
+def test_status_says_who_waits_for_whom(processes: list[dict], sentence: str):
+    assert who_waits(processes) == sentence
+
+
+@pytest.mark.parametrize(
+    ("trained", "made", "suitable"),
+    [(800, [100, 100], 1), (800, [50, 50], 2), (1600, [50, 50], 4), (1700, [50, 50], 5), (80, [100], 1)],
+)
+def test_status_recommends_as_many_workers_as_the_trainer_can_use(trained: float, made: list[float], suitable: int):
+    workers = [process(f"w{i}", "playing", full_positions_per_second=rate) for i, rate in enumerate(made)]
+    trainer = process("trainer", "training", trained_per_second=trained)
+    found = balance([trainer, *workers, process("w9", "playing", "gone", full_positions_per_second=9)], ratio=8)
+    assert found == {"made_per_second": sum(made), "wanted_per_second": trained / 8, "suitable_workers": suitable}
+    assert balance(workers, ratio=8) is None
+    assert balance([trainer], ratio=8) is None
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +333,7 @@ def test_status_says_what_every_process_does(played: tuple[Path, Games]):
         "positions": len(games.positions),
         "full_positions": games.num_full,
         "bootstrap_positions": before_a_model,
+        "quarantined": 0,
     }
     assert found["models"] == {"count": 0, "newest": None}
     assert {process["name"]: process["state"] for process in found["processes"]} == {

@@ -15,7 +15,7 @@ from plyzero.search import search
 from plyzero.segments import list_segments, read_segment
 from plyzero.settings import SelfplaySettings
 from plyzero.tree import GUMBEL, PUCT
-from selfplay.bootstrap import Bootstrap
+from selfplay.brake import Brake
 from selfplay.game import GameInPlay, choose
 from selfplay.store import Store
 from selfplay.worker import game_seeds, run_worker
@@ -112,7 +112,8 @@ def test_the_same_seed_and_incarnation_play_the_same_games(tmp_path: Path, boots
 def test_the_bootstrap_is_bounded(bootstrap):
     run, games = bootstrap
     assert 200 <= games.num_full < 2 * 200
-    assert Bootstrap(run, Store(run, worker="w1", incarnation="00000002")).is_over()
+    with Store(run, worker="w1", incarnation="00000002") as store:
+        assert Brake(run, store).reason(has_model=False) == "waiting for the first model"
 
 
 def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Path):

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
@@ -17,15 +18,21 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
 from plyzero.errors import UserError
-from plyzero.metrics import Heartbeat, append_line
+from plyzero.journal import adopt_journals
+from plyzero.lease import Lease
+from plyzero.liveness import Observer
+from plyzero.metrics import TRAINER, Heartbeat, Rate, append_line
 from plyzero.models import list_models, publish_model
+from plyzero.records import Games
 from plyzero.run import Run
-from plyzero.segments import SegmentError, SegmentName, list_segments, read_segment
+from plyzero.segments import SegmentError, SegmentName, read_segment
 from trainer.export import ExportError, export
+from trainer.intake import Intake
 from trainer.ledger import Ledger
 from trainer.loss import loss
 from trainer.network import ResidualNetwork
-from trainer.state import load_state, next_fence, save_state
+from trainer.retention import Retention
+from trainer.state import load_state, save_state
 from trainer.targets import make_samples
 from trainer.window import Window, window_size
 
@@ -34,30 +41,41 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 """How often the store is looked through for new segments."""
 
+KEEP_SECONDS = 10.0
+"""How often the journals of dead workers are taken over and old files removed."""
+
+SPARE_SECONDS = 30.0
+"""Training in hand with which workers may wait: more than a game takes from its end into the window."""
+
 
 def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> None:
     """Train until `stop` is set, then save, and publish what has been learned since. Resumes from the newest state.
 
     device: cpu, cuda, or auto, which is cuda where there is one.
+    Raises UserError if another trainer works on this run.
     """
-    trainer = Trainer(run, device=device)
-    heartbeat = Heartbeat(run.workers / "trainer.json")
-    next_poll = 0.0
-    while not stop.is_set():
-        if time.monotonic() >= next_poll:
-            trainer.take_in_segments()
-            next_poll = time.monotonic() + POLL_SECONDS
-        missing = trainer.missing_positions()
-        heartbeat.beat(trainer.describe(f"waiting for {missing} positions" if missing else "training"))
-        if not missing:
-            trainer.train_step()
-        if trainer.publish_is_due(waiting=missing > 0):
-            trainer.publish()
-        elif missing:
-            stop.wait(0.2)
-            trainer.waited += 0.2
-    trainer.finish()
-    heartbeat.beat(trainer.describe("stopped"), force=True)
+    with closing(Trainer(run, device=device)) as trainer:
+        heartbeat = Heartbeat(run.workers / f"{TRAINER}.json")
+        next_poll = next_keep = 0.0
+        while not stop.is_set():
+            now = time.monotonic()
+            if now >= next_keep:
+                trainer.keep_house()
+                next_keep = now + KEEP_SECONDS
+            if now >= next_poll:
+                trainer.take_in_segments()
+                next_poll = now + POLL_SECONDS
+            missing = trainer.missing_positions()
+            heartbeat.beat(trainer.describe(trainer.what_is_missing() if missing else "training"))
+            if not missing:
+                trainer.train_step()
+            if trainer.publish_is_due(waiting=missing > 0):
+                trainer.publish()
+            elif missing:
+                stop.wait(0.2)
+                trainer.waited += time.monotonic() - now
+        trainer.finish()
+        heartbeat.beat(trainer.describe("stopped"), force=True)
 
 
 class Trainer:
@@ -66,6 +84,8 @@ class Trainer:
     def __init__(self, run: Run, *, device: str) -> None:
         self.run, self.settings = run, run.settings.trainer
         self.device = _device(device)
+        about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
+        self.lease = Lease(run.trainer, about)
         torch.set_num_threads(self.settings.threads)
         torch.manual_seed(run.seed)
         self.rng = np.random.default_rng(run.seed)
@@ -84,7 +104,10 @@ class Trainer:
         )
         self.window = Window(game)
         self.ledger = Ledger()
-        self.cursor: dict[str, int] = {}  # incarnation -> sequence of the next segment to take in
+        self.intake, self.retention, self.observer = Intake(run), Retention(run), Observer(run)
+        self._covered: dict[str, int] = {}  # the cursor of the state before the newest: either may be restored
+        self._saved: dict[str, int] = {}  # that of the newest
+        self._made, self._trained = Rate(), Rate()
         self.games = self.positions = 0  # taken in
         self.step = 0
         self.waited = 0.0
@@ -95,39 +118,49 @@ class Trainer:
         self._published_at = -np.inf
         self._began = time.monotonic()
         self._resume()
-        about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
-        self.fence = next_fence(run.trainer, about)
-        log.info("trainer of %s on %s, step %d, fence %d", run.game.name, self.device, self.step, self.fence)
+        log.info("trainer of %s on %s, step %d, fence %d", run.game.name, self.device, self.step, self.lease.fence)
+
+    def close(self) -> None:
+        """Let another trainer go on."""
+        self.lease.release()
+
+    def keep_house(self) -> None:
+        """Seal what dead workers have left, and remove what nobody needs; an error of the volume may pass."""
+        try:
+            self.lease.check()
+            self.observer.look()
+            gone = [name for name in self.observer.beats if self.observer.judge(name) == "gone"]
+            adopt_journals(self.run, gone=gone)
+            self.retention.prune(covered=self._covered, window=self.window.names)
+        except OSError as error:
+            log.warning("cannot keep the volume in order: %s", error)
 
     def take_in_segments(self) -> None:
         """Add every new segment to window and ledger, each writer's in the order it sealed them, none twice."""
-        for name in sorted(list_segments(self.run.segments), key=lambda each: (each.low, each.sequence)):
-            if self.cursor.get(name.incarnation, 0) != name.sequence:
-                continue
-            try:
-                self._add_to_window(name)
-            except FileNotFoundError:
-                continue
-            except SegmentError as error:
-                log.warning("left out: %s", error)
+        for name, games in self.intake.new():
+            self._add_to_window(name, games)
+            self.games += name.games
+            self.positions += name.positions
+            if name.bootstrap:
+                most = self.run.settings.selfplay.bootstrap_positions
+                self.ledger.earn_bootstrap(name.full, passes=self.settings.bootstrap_passes, most=most)
             else:
-                self.games += name.games
-                self.positions += name.positions
-                if name.bootstrap:
-                    self.ledger.bootstrap += name.full
-                else:
-                    self.ledger.generated += name.full
-            self.cursor[name.incarnation] = name.sequence + 1
-        most = self.settings.replay_ratio * self._window_size()
-        self.ledger.cap(self._level(), most=most)
+                self.ledger.earn(name.full, ratio=self.settings.replay_ratio)
+        self.ledger.cap(self.settings.replay_ratio * self._window_size())
 
     def missing_positions(self) -> int:
         """Return how many more positions have to be generated before the next step; 0 = go on."""
         enough = self.run.settings.selfplay.bootstrap_positions
         if self.ledger.bootstrap + self.ledger.generated < enough:
             return enough - self.ledger.bootstrap - self.ledger.generated
-        lacking = self.settings.batch_size - self._level()
+        lacking = self.settings.batch_size - self.ledger.credit
         return max(0, int(np.ceil(lacking / self.settings.replay_ratio)))
+
+    def what_is_missing(self) -> str:
+        """Return for what the trainer waits, and for how long where that can be said."""
+        missing = self.missing_positions()
+        rate = self._made.per_second(self.ledger.bootstrap + self.ledger.generated, time.monotonic())
+        return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if rate > 0 else "")
 
     def train_step(self) -> None:
         """Make one step of AdamW on one batch, under bfloat16 on a GPU."""
@@ -145,7 +178,7 @@ class Trainer:
         self.optimiser.step()
         self.averaged.update_parameters(self.network)
         self.step += 1
-        self.ledger.trained += self.settings.batch_size
+        self.ledger.spend(self.settings.batch_size)
         self._sums += losses.policy.item(), losses.value.item()
         self._summed += 1
 
@@ -153,20 +186,27 @@ class Trainer:
         """Tell whether a model should go out now; the first one as soon as the bootstrap's credit is used up."""
         if self.step == self._published_step:
             return False
-        if self._is_first:
-            return waiting and self.step > 0
+        if self._is_first and not (waiting and self.step > 0):
+            return False
         return time.monotonic() - self._published_at >= self.settings.publish_seconds
 
     def finish(self) -> None:
-        """Keep everything: whoever plays next should meet all that was learned."""
+        """Keep everything: whoever plays next should meet all that was learned. Raises what goes wrong."""
         if self._is_first or self.step == self._published_step:
             self.save()
         else:
-            self.publish()
+            self._publish()
 
     def publish(self) -> None:
+        """Save, and publish the averaged weights; if the volume does not take them, later."""
+        self._published_at = time.monotonic()
+        try:
+            self._publish()
+        except OSError as error:
+            log.warning("step %d is not published: %s", self.step, error)
+
+    def _publish(self) -> None:
         """Export the averaged weights, check them, save the state, and only then let the model out."""
-        self._published_step, self._published_at = self.step, time.monotonic()
         observations = self.window.sample(256, np.random.default_rng(self.step)).observations
         metadata = {
             "step": str(self.step),
@@ -182,16 +222,17 @@ class Trainer:
         finally:
             self.averaged.to(self.device)
         self.save()
-        name = publish_model(self.run.models, content, fence=self.fence, step=self.step)
+        name = publish_model(self.run.models, content, fence=self.lease.fence, step=self.step)
         policy_loss, value_loss = (self._sums / max(1, self._summed)).tolist()
-        self._is_first = False
+        self._is_first, self._published_step = False, self.step
         self._sums[:], self._summed = 0, 0
         line = {**self.describe("training"), "policy_loss": policy_loss, "value_loss": value_loss}
-        append_line(self.run.metrics / f"trainer-{self.fence:06d}.jsonl", line | {"model": str(name)})
+        append_line(self.run.metrics / f"trainer-{self.lease.fence:06d}.jsonl", line | {"model": str(name)})
         log.info("published %s: policy loss %.3f, value loss %.3f", name, policy_loss, value_loss)
 
     def save(self) -> None:
-        """Write the state; after a crash the trainer goes on from here."""
+        """Write the state; after a crash the trainer goes on from here. UserError if another one has taken over."""
+        self.lease.check()
         state = {
             "step": self.step,
             "games": self.games,
@@ -202,13 +243,17 @@ class Trainer:
             "torch_rng": torch.get_rng_state(),
             "rng": json.dumps(self.rng.bit_generator.state),
             "ledger": asdict(self.ledger),
-            "cursor": self.cursor,
+            "cursor": self.intake.cursor,
+            "holes": self.intake.holes,
             "window": self.window.names,
         }
-        save_state(self.run.trainer, state, fence=self.fence, step=self.step)
+        save_state(self.run.trainer, state, fence=self.lease.fence, step=self.step)
+        self._covered, self._saved = self._saved, dict(self.intake.cursor)
 
     def describe(self, state: str) -> dict[str, Any]:
         """Return what heartbeat and metrics say of the trainer."""
+        now = time.monotonic()
+        speed = self._trained.per_second(self.ledger.trained, now - self.waited)
         return {
             "role": "trainer",
             "state": state,
@@ -218,11 +263,15 @@ class Trainer:
             "bootstrap_positions": self.ledger.bootstrap,
             "generated_positions": self.ledger.generated,
             "trained_positions": self.ledger.trained,
-            "skipped_positions": self.ledger.skipped,
-            "replay_ratio": round(self.ledger.replay_ratio(bootstrap_credit=self._bootstrap_credit()), 3),
+            "skipped_positions": round(self.ledger.skipped),
+            "replay_ratio": round(self.ledger.replay_ratio(), 3),
             "replay_ratio_wanted": self.settings.replay_ratio,
+            "credit": round(self.ledger.credit),
+            "credit_enough": round(max(4 * self.settings.batch_size, SPARE_SECONDS * speed)),
+            "trained_per_second": round(speed, 1),
+            "holes": self.intake.holes,
             "window": len(self.window),
-            "seconds": round(time.monotonic() - self._began, 1),
+            "seconds": round(now - self._began, 1),
             "waited_seconds": round(self.waited, 1),
             "device": self.device.type,
         }
@@ -246,17 +295,17 @@ class Trainer:
         torch.set_rng_state(state["torch_rng"])
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.ledger = Ledger(**state["ledger"])
-        self.cursor = state["cursor"]
+        self.intake.cursor, self.intake.holes = state["cursor"], state["holes"]
+        self._saved = dict(self.intake.cursor)
         for text in state["window"]:
             name = SegmentName.parse(text)
             assert name is not None
             try:
-                self._add_to_window(name)
+                self._add_to_window(name, read_segment(self.run.segments / text, self.run.game))
             except (FileNotFoundError, SegmentError) as error:
                 log.warning("no longer in the window: %s", error)
 
-    def _add_to_window(self, name: SegmentName) -> None:
-        games = read_segment(self.run.segments / str(name), self.run.game)
+    def _add_to_window(self, name: SegmentName, games: Games) -> None:
         samples = make_samples(games, search=self.run.settings.search, trainer=self.settings)
         if len(samples.wdl):
             self.window.add(str(name), samples, size=self._window_size())
@@ -265,13 +314,6 @@ class Trainer:
         made = self.ledger.bootstrap + self.ledger.generated
         smallest, growth = self.settings.window_positions, self.settings.window_growth
         return window_size(made, smallest=smallest, growth=growth, exponent=self.settings.window_exponent)
-
-    def _bootstrap_credit(self) -> float:
-        counted = min(self.ledger.bootstrap, self.run.settings.selfplay.bootstrap_positions)
-        return self.settings.bootstrap_passes * counted
-
-    def _level(self) -> float:
-        return self.ledger.level(ratio=self.settings.replay_ratio, bootstrap_credit=self._bootstrap_credit())
 
 
 def _device(wanted: str) -> torch.device:

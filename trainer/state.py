@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +11,11 @@ from typing import Any
 import torch
 
 from plyzero.errors import UserError
-from plyzero.files import write_file
+from plyzero.files import read_file, remove, write_file
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
+MOST_BYTES = 1 << 33
 NAME = re.compile(r"state-(\d{6})-(\d{9})\.pt")
 
 
@@ -25,7 +25,7 @@ def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: i
     torch.save({"format": FORMAT, **state}, file)
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", file.getvalue(), replace=True)
     for path in _list(directory)[KEPT:]:
-        path.unlink()
+        remove(path)
 
 
 def load_state(directory: Path) -> dict[str, Any] | None:
@@ -34,24 +34,13 @@ def load_state(directory: Path) -> dict[str, Any] | None:
     if not states:
         return None
     try:
-        state: dict[str, Any] = torch.load(states[0], map_location="cpu", weights_only=True)
+        content = io.BytesIO(read_file(states[0], most=MOST_BYTES))
+        state: dict[str, Any] = torch.load(content, map_location="cpu", weights_only=True)
     except Exception as error:  # torch has many words for damage
         raise UserError(f"{states[0]} cannot be read; move it away to go on from the state before it") from error
     if state.get("format") != FORMAT:
         raise UserError(f"{states[0]} has format {state.get('format')!r}; this version of plyzero reads {FORMAT}")
     return state
-
-
-def next_fence(directory: Path, about: Mapping[str, Any]) -> int:
-    """Claim the next fence number of the run: 1, 2, 3, ... for every start of a trainer; no two get the same."""
-    while True:
-        taken = [int(path.stem.removeprefix("fence-")) for path in directory.glob("fence-*.json")]
-        fence = max(taken, default=0) + 1
-        try:
-            write_file(directory / f"fence-{fence:06d}.json", (json.dumps(dict(about)) + "\n").encode())
-        except FileExistsError:
-            continue
-        return fence
 
 
 def _list(directory: Path) -> list[Path]:

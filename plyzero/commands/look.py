@@ -30,12 +30,14 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds.")] = False,
 ) -> None:
     """Show what every process of a run is doing and who waits for whom."""
+    from plyzero.liveness import observe
     from plyzero.run import open_run
     from plyzero.status import snapshot
 
     opened, console = open_run(run), Console(highlight=False)
+    observer = observe(opened)  # one look cannot tell who lives
     while True:
-        found = snapshot(opened)
+        found = snapshot(opened, observer)
         if as_json:
             print(json.dumps(found), flush=True)
         else:
@@ -45,11 +47,12 @@ def status(
         if not watch:
             return
         time.sleep(2)
+        observer.look()
 
 
 def health(
     run: RunOption,
-    within: Annotated[float, typer.Option(min=1, help="Seconds in which its heartbeat must have moved.")] = 60.0,
+    within: Annotated[float, typer.Option(min=1, help="Seconds in which its heartbeat must move.")] = 15.0,
 ) -> None:
     """Tell, for a container's health check, whether the process of this host makes progress; exit 1 if not."""
     from plyzero.health import find_trouble
@@ -80,6 +83,41 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
     Console().print(table)
 
 
+def replay_verify(run: RunOption, as_json: Json = False) -> None:
+    """Read and check every segment, journal and model of a run; exit 1 if anything is wrong."""
+    from plyzero.run import open_run
+    from plyzero.verify import find_faults
+
+    sound, faults = 0, []
+    with Console(stderr=True).status("reading") as progress:
+        for name, fault in find_faults(open_run(run)):
+            progress.update(f"{sound} files are sound; {name}")
+            if fault is None:
+                sound += 1
+            else:
+                faults.append(fault)
+    if as_json:
+        print(json.dumps({"version": 1, "sound": sound, "faults": faults}))
+    else:
+        for fault in faults:
+            print(fault)
+        print(f"{sound} files are sound, {len(faults)} faults")
+    if faults:
+        raise FailedError(f"{len(faults)} faults in {run}")
+
+
+def replay_export(run: RunOption) -> None:
+    """Print every recorded game as a JSON line."""
+    from plyzero.export import as_objects
+    from plyzero.run import open_run
+    from plyzero.segments import list_segments, read_segment
+
+    opened = open_run(run)
+    for name in sorted(list_segments(opened.segments), key=lambda each: (each.low, each.worker, each.sequence)):
+        for game in as_objects(read_segment(opened.segments / str(name), opened.game), opened.game.start):
+            print(json.dumps(game))
+
+
 def _print_status(console: Console, found: dict[str, Any]) -> None:
     replay, models = found["replay"], found["models"]
     console.print(f"{found['run']}: {found['game']}")
@@ -88,14 +126,20 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         f"({replay['full_positions']} with a full search) in {replay['segments']} segments"
     )
     console.print(f"models: {models['count']}, newest {models['newest'] or 'none yet'}")
-    table = Table("process", "doing", "last heard", "done", box=None)
+    if replay["quarantined"]:
+        console.print(f"{replay['quarantined']} files could not be read and were put into quarantine/")
+    table = Table("process", "", "doing", "done", box=None)
     for process in found["processes"]:
         if process["role"] == "trainer":
-            ratio, wanted = process["replay_ratio"], process["replay_ratio_wanted"]
-            done = f"step {process['step']}, replay ratio {ratio:.2f} of {wanted:g}, window {process['window']}"
+            ratio, wanted = process.get("replay_ratio"), process.get("replay_ratio_wanted")
+            done = f"step {process.get('step')}, replay ratio {ratio} of {wanted}, window {process.get('window')}"
         else:
-            done = f"{process['games']} games with {process.get('model') or 'no model'}"
-        heard = f"{process['seconds_since_beat']:.0f} s ago"
-        table.add_row(process["name"], process["state"], heard, done)
+            done = f"{process.get('games')} games with {process.get('model') or 'no model'}"
+        table.add_row(process["name"], process["life"], process["state"], done)
     console.print(table)
     console.print(found["waiting"])
+    if balance := found["balance"]:
+        console.print(
+            f"while nobody waits, the workers make {balance['made_per_second']:.0f} positions/s and the trainer can "
+            f"use {balance['wanted_per_second']:.0f}: {balance['suitable_workers']} such workers would suit it"
+        )

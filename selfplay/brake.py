@@ -1,0 +1,91 @@
+"""Why a worker should wait just now, if it should: nothing is dropped, and nobody sleeps while nothing moves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from plyzero.files import free_bytes
+from plyzero.metrics import read_heartbeat
+from plyzero.run import Run
+from plyzero.segments import list_segments
+from selfplay.store import Store
+
+LOOK_SECONDS: Final = 1.0
+"""How often the volume is looked at."""
+
+PROGRESS_SECONDS: Final = 30.0
+"""A trainer that has trained nothing for so long holds nobody back."""
+
+
+class Brake:
+    """Asked before every batch; cheap."""
+
+    def __init__(self, run: Run, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._run, self._store, self._clock = run, store, clock
+        self._trainer = TrainerWatch(clock)
+        self._next_look = 0.0
+        self._free = self._bootstrap = 0
+
+    def reason(self, *, has_model: bool) -> str | None:
+        """Return why to wait, None = play on."""
+        self._look()
+        settings, store = self._run.settings, self._store
+        if store.is_full:
+            return f"paused: {store.trouble or 'the volume does not take games as fast as they are made'}"
+        if self._free < settings.store.reserve_mb << 20:
+            free, reserve = self._free >> 20, settings.store.reserve_mb
+            return f"paused: the volume has {free} MB left, store.reserve_mb is {reserve}; make room"
+        if not has_model and self._bootstrap_is_over():
+            store.seal_soon()
+            return "waiting for the first model"
+        if has_model and settings.selfplay.when_ahead == "throttle" and self._trainer.has_plenty():
+            return "waiting for the trainer: it has enough to learn from"
+        return None
+
+    def _look(self) -> None:
+        now = self._clock()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_SECONDS
+        self._free = free_bytes(self._run.root)
+        self._bootstrap = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
+        self._trainer.look(read_heartbeat(self._run.workers / "trainer.json"))
+
+    def _bootstrap_is_over(self) -> bool:
+        """Without a network a worker would drown the store in seconds, so that phase is bounded, over all workers.
+
+        They may overshoot by what they have not sealed, an eighth each.
+        """
+        limit, unsealed = self._run.settings.selfplay.bootstrap_positions, self._store.unsealed_full_positions
+        if unsealed >= limit / 8:
+            self._store.seal_soon()
+            self._next_look = 0.0
+        return self._bootstrap + unsealed >= limit
+
+
+class TrainerWatch:
+    """What the trainer says of itself, and whether it moves, judged by this process's clock."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._beat: dict[str, Any] = {}
+        self._moved = -PROGRESS_SECONDS
+
+    def look(self, beat: dict[str, Any] | None) -> None:
+        """Take notice of the newest heartbeat."""
+        beat = beat or {}
+        if self._beat and beat.get("trained_positions") != self._beat.get("trained_positions"):
+            self._moved = self._clock()
+        self._beat = beat
+
+    def has_plenty(self) -> bool:
+        """Tell whether it can train for a while without another game, and is seen to do so.
+
+        Its progress counts, not that it lives: one that hangs with a full account would put everybody to sleep.
+        """
+        credit, enough = self._beat.get("credit"), self._beat.get("credit_enough")
+        if not isinstance(credit, int | float) or not isinstance(enough, int | float):
+            return False
+        return credit >= enough and self._clock() - self._moved < PROGRESS_SECONDS
