@@ -126,10 +126,10 @@ def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
             sealed = {(name.incarnation, name.sequence) for name in list_segments(run.segments)}
             if batches and (incarnation, sequence) not in sealed:
                 games = Games.concatenate(batches)
-                made = write_segment(
+                sealed_as = write_segment(
                     run.segments, games, run.game, worker=worker, incarnation=incarnation, sequence=sequence
                 )
-                log.info("sealed %s for a process that is gone", made.name)
+                log.info("sealed %s for a process that is gone", sealed_as.name)
                 adopted += len(games.games)
             files.remove(path)
         finally:

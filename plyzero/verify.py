@@ -1,11 +1,11 @@
-"""Whether everything on a run's volume is what it should be: each file is read, checked, and counted against the rest."""
+"""Whether everything on a run's volume is as it should be: each file is read, checked, and counted against the rest."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from plyzero.journal import read_journal
+from plyzero.journal import NAME, read_journal
 from plyzero.models import list_models, load_model
 from plyzero.network import ModelRefusedError
 from plyzero.run import Run
@@ -32,7 +32,9 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
             numbers[name.incarnation, name.sequence] += 1
             yield str(name), None
     for path in sorted(run.journals.glob("*.wal")):
-        incarnation, _, sequence = path.stem.rpartition(".")[2].partition("-")
+        match = NAME.fullmatch(path.name)
+        if not match:
+            continue
         try:
             batches = read_journal(path, run.game)
         except FileNotFoundError:  # sealed while we read
@@ -40,7 +42,7 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
         except Exception as error:  # damage has many words
             yield path.name, f"{path.name} cannot be read: {error!r}"
         else:
-            if (incarnation, int(sequence)) not in numbers:
+            if (match["incarnation"], int(match["sequence"])) not in numbers:
                 ids.update(identity for batch in batches for identity in batch.games["id"].tolist())
             yield path.name, None
     for model in list_models(run.models):

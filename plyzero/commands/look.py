@@ -131,8 +131,8 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     table = Table("process", "", "doing", "done", box=None)
     for process in found["processes"]:
         if process["role"] == "trainer":
-            ratio, wanted = process.get("replay_ratio"), process.get("replay_ratio_wanted")
-            done = f"step {process.get('step')}, replay ratio {ratio} of {wanted}, window {process.get('window')}"
+            ratio, wanted = process.get("replay_ratio", 0), process.get("replay_ratio_wanted", 0)
+            done = f"step {process.get('step')}, replay ratio {ratio:.2f} of {wanted:g}, window {process.get('window')}"
         else:
             done = f"{process.get('games')} games with {process.get('model') or 'no model'}"
         table.add_row(process["name"], process["life"], process["state"], done)
