@@ -11,6 +11,7 @@ import fcntl
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -66,7 +67,7 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
         else:
             _rename_to_new(temporary, path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        _unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None:
             error.filename, error.filename2 = str(path), None  # the name a person knows
         raise
@@ -112,7 +113,7 @@ def sync(descriptor: int, path: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file; it is no error if it is gone already."""
     reached("remove: before", path)
-    path.unlink(missing_ok=True)
+    _unlink(path)
 
 
 def move(path: Path, directory: Path) -> None:
@@ -170,6 +171,11 @@ def free_bytes(directory: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+def _unlink(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
 def _replace(temporary: Path, path: Path) -> None:
     try:
         os.replace(temporary, path)
@@ -191,4 +197,4 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
             return
         else:
             raise
-    temporary.unlink()
+    os.unlink(temporary)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from plyzero.liveness import Observer
 from plyzero.match import MatchResult, play_match
-from plyzero.metrics import append_line, read_heartbeats, read_lines
+from plyzero.metrics import BEAT_SECONDS, TRAINER, append_line, read_lines
 from plyzero.models import ModelName, load_model
 from plyzero.network import Network
 from plyzero.players import Bot, find_player
@@ -65,16 +66,20 @@ def train(
     """Run `workers` and a trainer until `stop` is set, for at most `minutes`, or until `until` holds of a new model.
 
     report: called for every model. rated: for those whose strength is measured, when it is.
-    doing: told several times a second what everybody does.
+    doing: told every two seconds what everybody does.
     Raises ChildFailedError. However this function ends, the processes are stopped in order first.
     """
     began = time.monotonic()
     size, seen = _metrics_size(run), len(_trainer_lines(run))
     positions, at = 0, 0.0
+    observer, next_look = Observer(run), 0.0
     with closing(Rater(run)) as rater, children(run, workers=workers, device=device, options=options) as running:
         while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
             fail_if_any_ended(running)
-            doing(_what_everybody_does(run))
+            if time.monotonic() >= next_look:
+                observer.look()
+                doing(_what_everybody_does(observer))
+                next_look = time.monotonic() + BEAT_SECONDS
             if rating := rater.finished():
                 rated(rating)
             if (grown := _metrics_size(run)) == size:
@@ -193,8 +198,8 @@ def _trainer_lines(run: Run) -> list[dict[str, Any]]:
     return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
 
 
-def _what_everybody_does(run: Run) -> str:
-    beats = read_heartbeats(run.workers)
-    playing = sum(beat["role"] == "selfplay" and beat["state"] == "playing" for beat in beats.values())
-    trainer = beats.get("trainer", {}).get("state", "starting")
-    return f"{playing} workers playing, trainer {trainer}"
+def _what_everybody_does(observer: Observer) -> str:
+    alive = {name: beat["state"] for name, beat in observer.beats.items() if observer.judge(name) in ("ok", "stalled")}
+    trainer = alive.pop(TRAINER, "starting")
+    paused = next((f", others {state}" for state in alive.values() if state.startswith("paused")), "")
+    return f"{sum(state == 'playing' for state in alive.values())} workers playing{paused}, trainer {trainer}"

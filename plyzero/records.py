@@ -131,8 +131,11 @@ def check_games(games: Games, num_actions: int) -> None:
     for field, holds in rules.items():
         if not holds.all():
             raise ValueError(f"{field} cannot be what it is at {int(np.argmin(holds))}")
-    if len(position) and not np.add.reduceat(played, first_move).all():
+    if not np.add.reduceat(played, first_move).all():
         raise ValueError("a move was played that is not among the legal ones")
+    reached = np.add.reduceat(move["q"] == position["proven"][of_position], first_move)
+    if not (reached | (position["proven"] == 2)).all():
+        raise ValueError("a value is proven that no move reaches")
     if games.observations.dtype.kind == "f" and not np.isfinite(games.observations).all():
         raise ValueError("an observation is not finite")
 

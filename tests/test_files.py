@@ -1,12 +1,20 @@
 """Files on the volume: all of one appears, or nothing does."""
 
+import ast
+import errno
+import fcntl
 import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from plyzero.files import write_file
+from plyzero import files
+from plyzero.files import POINTS, TooLargeError, lock, read_file, write_at, write_file
+from plyzero.journal import Journal
+from tests.test_segments import CONNECT_FOUR, some_games
+
+ROOT = Path(__file__).parent.parent
 
 
 def names(directory: Path) -> list[str]:
@@ -135,3 +143,214 @@ def test_of_many_who_write_one_new_name_exactly_one_succeeds(tmp_path: Path):
     assert names(tmp_path) == ["a"]
     assert content == content[:1] * 1000
     assert content[0] not in refused
+
+
+def error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+def test_a_write_that_takes_a_few_bytes_at_a_time_writes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pwrite, content = os.pwrite, bytes(range(256)) * 5
+    monkeypatch.setattr("plyzero.files.os.pwrite", lambda fd, view, at: pwrite(fd, view[: 1 + at % 7], at))
+    write_file(tmp_path / "a", content)
+    assert (tmp_path / "a").read_bytes() == content
+
+
+def test_a_write_that_takes_nothing_is_a_full_volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("plyzero.files.os.pwrite", lambda *_: 0)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_at(0, b"content", 0)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        write_file(tmp_path / "a", b"content")
+    assert raised.value.filename == str(tmp_path / "a")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("call", ["link", "replace"])
+def test_a_failure_of_what_has_happened_all_the_same_is_a_success(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    done, reported = getattr(os, call), []
+
+    def deceive(*paths: Path) -> None:
+        done(*paths)
+        reported.append(True)
+        raise error(errno.EIO)
+
+    if call == "replace":
+        write_file(tmp_path / "a", b"old")
+    monkeypatch.setattr(f"plyzero.files.os.{call}", deceive)
+    write_file(tmp_path / "a", b"content", replace=call == "replace")
+    assert reported == [True]
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("call", ["link", "replace"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOSPC])
+def test_a_failure_of_what_has_not_happened_is_a_failure(
+    call: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise error(number)
+
+    if call == "replace":
+        write_file(tmp_path / "a", b"old")
+    before = names(tmp_path)
+    monkeypatch.setattr(f"plyzero.files.os.{call}", refuse)
+    with pytest.raises(OSError, match="Errno") as raised:
+        write_file(tmp_path / "a", b"content", replace=call == "replace")
+    assert (raised.value.errno, raised.value.filename) == (number, str(tmp_path / "a"))
+    assert names(tmp_path) == before
+
+
+def test_a_name_taken_by_another_is_refused_even_if_the_link_fails_with_another_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise error(errno.EIO)
+
+    write_file(tmp_path / "a", b"old")
+    monkeypatch.setattr("plyzero.files.os.link", refuse)
+    with pytest.raises(FileExistsError):
+        write_file(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("number", sorted(files.NO_LINKS))
+def test_without_hard_links_files_are_written_and_a_name_that_is_taken_is_still_refused(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise error(number)
+
+    monkeypatch.setattr("plyzero.files.os.link", refuse)
+    write_file(tmp_path / "a", b"old")
+    with pytest.raises(FileExistsError):
+        write_file(tmp_path / "a", b"new")
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_a_file_is_read_up_to_a_size_and_a_larger_one_not_at_all(tmp_path: Path):
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_file(tmp_path / "a", most=5) == b"12345"
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 40)  # nobody has the memory to read it
+    for name, most in (("a", 4), ("large", 1 << 30)):
+        with pytest.raises(TooLargeError, match=f"more than {most} bytes"):
+            read_file(tmp_path / name, most=most)
+
+
+def test_a_file_that_need_not_survive_a_power_failure_is_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("plyzero.files.os.fsync", fail)
+    write_file(tmp_path / "a", b"content", durable=False)
+    write_file(tmp_path / "a", b"other", replace=True, durable=False)
+    assert (tmp_path / "a").read_bytes() == b"other"
+
+
+def test_a_file_is_locked_until_its_descriptor_is_closed(tmp_path: Path):
+    path = tmp_path / "a"
+    assert lock(path) is None
+    assert names(tmp_path) == []
+    path.write_bytes(b"content")
+    held = lock(path)
+    assert held is not None
+    assert lock(path) is lock(path, needed=False) is None
+    os.close(held)
+    again = lock(path)
+    assert again is not None
+    os.close(again)
+    assert path.read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("change", ["replaced", "removed"])
+def test_the_lock_on_a_file_that_is_no_longer_of_that_name_is_no_lock(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, flock, taken = tmp_path / "a", fcntl.flock, []
+    path.write_bytes(b"content")
+
+    def slowly(descriptor: int, how: int) -> None:
+        path.unlink()
+        if change == "replaced":
+            (tmp_path / "b").write_bytes(b"")
+            path.write_bytes(b"other")
+        flock(descriptor, how)
+        taken.append(descriptor)
+
+    monkeypatch.setattr("plyzero.files.fcntl.flock", slowly)
+    assert lock(path) is None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(taken[0])
+
+
+def test_where_there_are_no_locks_that_is_an_error_unless_none_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, numbers = tmp_path / "a", [*files.NO_LOCKS, errno.EIO]
+    path.touch()
+    for number in numbers:
+
+        def refuse(*_: object, number: int = number) -> None:
+            raise error(number)
+
+        before = len(os.listdir("/proc/self/fd"))
+        monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
+        with pytest.raises(OSError, match="Errno") as raised:
+            lock(path)
+        assert raised.value.errno == number
+        assert len(os.listdir("/proc/self/fd")) == before
+        if number == errno.EIO:
+            with pytest.raises(OSError, match="Input/output"):
+                lock(path, needed=False)
+        else:
+            descriptor = lock(path, needed=False)
+            assert descriptor is not None
+            os.close(descriptor)
+
+
+def test_removing_what_is_gone_is_no_error(tmp_path: Path):
+    (tmp_path / "a").touch()
+    files.remove(tmp_path / "a")
+    files.remove(tmp_path / "a")
+    assert names(tmp_path) == []
+
+
+def test_a_file_is_moved_into_a_directory_that_is_made_and_over_one_of_its_name(tmp_path: Path):
+    for content in (b"old", b"new"):
+        (tmp_path / "a").write_bytes(content)
+        files.move(tmp_path / "a", tmp_path / "there")
+    assert names(tmp_path) == ["there"]
+    assert (tmp_path / "there" / "a").read_bytes() == b"new"
+
+
+def test_every_fault_point_is_reached_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    met: list[str] = []
+    monkeypatch.setattr(files, "reached", lambda point, path: met.append(point))
+    write_file(tmp_path / "a", b"content")
+    appear = ["write: half", "write: before sync", "write: before it appears", "write: before the directory is synced"]
+    assert met == appear
+    write_file(tmp_path / "a", b"content", replace=True, durable=False)
+    assert met == 2 * appear
+    journal = Journal(tmp_path, CONNECT_FOUR, worker="w0", incarnation="0123abcd", sequence=0)
+    assert met == [*(3 * appear), "rename: before"]
+    met.clear()
+    journal.append(some_games(CONNECT_FOUR))
+    journal.sync()
+    journal.close()
+    files.move(tmp_path / "a", tmp_path / "there")
+    later = ["append: half", "append: before sync", "remove: before", "move: before"]
+    assert met == later
+    assert [*appear, "rename: before", *later] == list(POINTS)
+
+
+def test_the_fault_points_named_in_the_code_are_those_that_are_listed():
+    named = [
+        call.args[0].value
+        for package in ("plyzero", "selfplay", "trainer")
+        for path in (ROOT / package).rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("reached", "files.reached")
+    ]
+    assert sorted(named) == sorted(POINTS)

@@ -8,13 +8,16 @@ from pathlib import Path
 import onnx
 import pytest
 
+from plyzero import models
 from plyzero.catalog import GameSpec, load_game
 from plyzero.errors import UserError
-from plyzero.models import ModelName, ModelWatch, list_models, load_newest, publish_model
+from plyzero.models import TRIES, ModelName, ModelWatch, list_models, load_newest, publish_model
 from plyzero.network import ModelRefusedError, Network
 from plyzero.run import Run
 from tests.runs import small_run
+from tests.test_liveness import Clock
 from trainer.export import untrained
+from trainer.retention import Retention
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +195,56 @@ def test_a_model_may_be_played_from_a_copy_outside_of_its_run(run: Run, content,
     copied = shutil.copy(run.models / str(name), tmp_path / "best.onnx")
     network = Network(Path(copied).read_bytes(), run.game, label="best.onnx")
     assert (network.label, network.fence, network.step) == ("best.onnx", 0, 0)
+
+
+def test_a_slow_reader_gets_a_model_at_every_look_while_many_are_published_and_old_ones_removed(
+    run: Run, content, watch: ModelWatch, monkeypatch: pytest.MonkeyPatch, caplog
+):
+    clock = Clock()
+    retention, load, steps = Retention(run, clock=clock), models.load_model, iter(range(1, 31))
+
+    def publish_some() -> None:
+        for _, step in zip(range(5), steps, strict=False):
+            publish_model(run.models, content["tic-tac-toe"], fence=1, step=step)
+            clock.now += 60
+            retention.prune(covered={}, window=[])
+
+    def slowly(*arguments, **keywords) -> Network:
+        publish_some()  # between listing and opening
+        return load(*arguments, **keywords)
+
+    monkeypatch.setattr(models, "load_model", slowly)
+    publish_some()
+    assert load_newest(run.models, run.game).step == 5
+    assert [watch.newer().step for _ in range(5)] == [10, 15, 20, 25, 30]
+    assert watch.newer() is None
+    assert len(list_models(run.models)) < 30
+    assert list_models(run.models)[-1].step > 1
+    assert not caplog.records
+
+
+def test_a_damaged_model_is_looked_at_a_few_times_and_warned_of_once(
+    run: Run, content, watch: ModelWatch, monkeypatch: pytest.MonkeyPatch, caplog
+):
+    load, tried = models.load_model, []
+    damaged = publish_model(run.models, content["tic-tac-toe"], fence=1, step=4)
+    (run.models / str(damaged)).write_bytes(content["tic-tac-toe"][:-1])
+
+    def count(directory: Path, name: ModelName, *arguments, **keywords) -> Network:
+        tried.append(name)
+        return load(directory, name, *arguments, **keywords)
+
+    monkeypatch.setattr(models, "load_model", count)
+    assert [watch.newer() for _ in range(TRIES + 3)] == [None] * (TRIES + 3)
+    assert tried == [damaged] * TRIES
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith(f"keeping the old model: {damaged}: its content has digest")
+
+
+def test_a_model_that_is_all_there_at_the_next_look_is_used(run: Run, content, watch: ModelWatch):
+    name = publish_model(run.models, content["tic-tac-toe"], fence=1, step=4)
+    (run.models / str(name)).write_bytes(content["tic-tac-toe"][:-1])
+    for _ in range(TRIES - 1):
+        assert watch.newer() is None
+    (run.models / str(name)).write_bytes(content["tic-tac-toe"])
+    assert watch.newer().step == 4

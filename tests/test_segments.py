@@ -42,6 +42,8 @@ def some_games(game: GameSpec, seed: int = 0, lengths: tuple[int, ...] = (3, 5))
     moves["action"], moves["visits"] = np.concatenate(legal), rng.integers(0, 1000, len(moves))
     moves["prior"], moves["q"] = rng.random(len(moves)), rng.uniform(-1, 1, len(moves))
     moves["q"][::3] = np.nan
+    proven = np.repeat(positions["proven"], positions["num_legal"])
+    moves["q"][proven != 2] = proven[proven != 2]
     shape = (size, *game.start.observation_shape)
     bits = np.dtype(game.start.observation_dtype).kind == "b"
     observations = rng.random(shape) < 0.5 if bits else rng.random(shape).astype(np.float32)

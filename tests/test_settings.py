@@ -175,3 +175,30 @@ def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
     with pytest.raises(FileExistsError):
         create_run(tmp_path, load_game("connect-four"), seed=4)
     assert (tmp_path / "run.toml").read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "sentence"),
+    [
+        (
+            ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=151"],
+            ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=150"],
+            "trainer.bootstrap_passes * selfplay.bootstrap_positions = 1.5 * 100 = 150 is less than "
+            "trainer.batch_size = 151: the trainer could never make a step, and the workers would wait for its first "
+            "model for ever",
+        ),
+        (
+            ["trainer.replay_ratio=0.5", "trainer.window_positions=799", "trainer.batch_size=100"],
+            ["trainer.replay_ratio=0.5", "trainer.window_positions=800", "trainer.batch_size=100"],
+            "trainer.replay_ratio * trainer.window_positions = 0.5 * 799 = 399.5 is less than 4 * trainer.batch_size "
+            "= 400: the trainer could never save up enough for its steps",
+        ),
+    ],
+)
+def test_settings_under_which_everybody_would_wait_for_ever_are_refused_with_the_arithmetic(
+    bad: list[str], good: list[str], sentence: str
+):
+    with pytest.raises(UserError) as refused:
+        resolve(environment={}, options=bad)
+    assert str(refused.value) == sentence
+    resolve(environment={}, options=good)

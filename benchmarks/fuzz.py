@@ -1,0 +1,627 @@
+"""Feed every reader of a run's volume with files that were made wrong on purpose, by somebody who knows the formats.
+
+python benchmarks/fuzz.py --seconds 180 --reader segments --seed 1
+
+A reader works in a child process with little memory and little time. What breaks its promise (another exception than
+its own, other data than was written, a crash, a hang) is saved into tests/hostile/READER/, by what happened, once per
+place in the code; tests/test_hostile.py reads all of that again.
+"""
+
+import argparse
+import copy
+import hashlib
+import io
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+HOSTILE = ROOT / "tests" / "hostile"
+MOST_SECONDS = 20
+"""For one file."""
+
+MEMORY = 3 << 30
+"""Of a child, above what it has when it begins."""
+
+MOST_SAVED_BYTES = 20_000
+
+ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 3, 2**31, 2**63, 10**12, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")),
+    *("", "x", "[/]", "[red]", "\x1b[2J", "\ud800", "../x", "os:system", "\x00", "٣"),
+    *([], {}, [[]], [1], [1, [2]], {"a": {"b": {}}}, "little", "big", "blosc", "gzip", "zstd", "crc32c", "bytes"),
+)
+
+
+class BrokenError(Exception):
+    """A reader does not keep its promise; the message says in a few words what happened."""
+
+
+class Case:
+    """One file and the promise about it.
+
+    judge: reads the file of the given path; returns whether it was accepted; raises BrokenError, or anything that the
+           reader must not raise.
+    """
+
+    def __init__(self, name: str, content: bytes, judge: Callable[[Path], bool]) -> None:
+        self.name, self.content, self.judge = name, content, judge
+
+
+def pick(rng: np.random.Generator, choices: Any) -> Any:
+    return choices[int(rng.integers(len(choices)))]
+
+
+def damaged(rng: np.random.Generator, content: bytes, other: bytes = b"") -> bytes:
+    """Return `content` cut short, with bits flipped, a block zeroed or doubled, or spliced with `other`."""
+    if not content:
+        return other
+    size = len(content)
+    at, length = int(rng.integers(size)), int(rng.integers(1, 1 + min(size, 64)))
+    match int(rng.integers(6)):
+        case 0:
+            return content[:at]
+        case 1 | 2:
+            changed = bytearray(content)
+            for where in rng.integers(size, size=int(rng.integers(1, 9))):
+                changed[int(where)] ^= 1 << int(rng.integers(8))
+            return bytes(changed)
+        case 3:
+            return content[:at] + bytes(min(length, size - at)) + content[at + length :]
+        case 4:
+            return content[:at] + content[at : at + length] * int(rng.integers(1, 4)) + content[at:]
+        case _:
+            return content[:at] + other[int(rng.integers(1 + len(other))) :]
+
+
+def twisted(rng: np.random.Generator, value: Any) -> Any:
+    """Return what `json.loads` gave, with one thing in it replaced, lost, added, or put inside of another."""
+    value = copy.deepcopy(value)
+    at = value
+    while True:
+        keys: list[Any] = list(at) if isinstance(at, dict) else list(range(len(at))) if isinstance(at, list) else []
+        if not keys:
+            return pick(rng, ODD)
+        key = pick(rng, keys)
+        if isinstance(at[key], dict | list) and at[key] and rng.random() < 0.7:
+            at = at[key]
+            continue
+        match int(rng.integers(6)):
+            case 0:
+                del at[key]
+            case 1 if isinstance(at, dict):
+                at[str(pick(rng, ODD))] = at[key]
+            case 2:
+                at[key] = [at[key]]
+            case 3 if isinstance(at[key], int):
+                at[key] = int(at[key]) + int(rng.integers(-2, 3))
+            case _:
+                at[key] = copy.deepcopy(pick(rng, ODD))
+        return value
+
+
+def memory_in(error: BaseException | None) -> bool:
+    """Tell whether a reader ran out of memory, whatever it says of it."""
+    while error is not None:
+        if isinstance(error, MemoryError) or "bad_alloc" in str(error) or "bad allocation" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def refused(error: Exception) -> bool:
+    if memory_in(error):
+        raise BrokenError("takes too much memory")
+    return False
+
+
+def learns_from(games: Any) -> None:
+    """Raise BrokenError if the trainer could not use games that a reader has let through."""
+    from plyzero.settings import SearchSettings, TrainerSettings
+    from trainer.targets import make_samples
+
+    with np.errstate(all="ignore"):
+        samples = make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
+    if not (np.isfinite(samples.wdl).all() and np.isfinite(samples.probabilities).all()):
+        raise BrokenError("targets are not finite")
+
+
+class Segments:
+    """Members changed and packed again with right checksums, chunks compressed anew, names that lie, plain damage."""
+
+    def __init__(self, rng: np.random.Generator, directory: Path) -> None:
+        from plyzero.catalog import GameSpec, load_game
+        from tests.test_segments import some_games, write
+        from tests.toys import Relay
+
+        self.rng, self.whole = rng, []
+        for game in (load_game("connect-four"), GameSpec("tests.toys:Relay", Relay(4))):
+            games = some_games(game, int(rng.integers(1000)))
+            path = write(directory, games, game)
+            self.whole.append((game, games, path.name, path.read_bytes()))
+            path.unlink()
+        learns_from(games)  # which compiles it
+
+    def case(self) -> Case:
+        from plyzero.segments import SegmentError, read_segment
+        from tests.test_segments import same
+
+        rng = self.rng
+        game, games, name, content = pick(rng, self.whole)
+        faithful = True
+        match int(rng.integers(5)):
+            case 0:
+                content = damaged(rng, content, pick(rng, self.whole)[3])
+            case 1:
+                numbers = list(re.finditer(r"\d+", name))
+                found = pick(rng, numbers)
+                new = pick(rng, ("0", "1", "2", "3", "7", "9", "00000001", "9" * 40, "٣", "02", str(2**31), str(2**24)))
+                name = name[: found.start()] + new + name[found.end() :]
+                faithful = False
+            case _:
+                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    members = {each: archive.read(each) for each in archive.namelist()}
+                for _ in range(int(rng.integers(1, 4))):
+                    if self._change(members):
+                        faithful = False
+                content = self._pack(members)
+
+        def judge(path: Path) -> bool:
+            try:
+                found = read_segment(path, game)
+            except (SegmentError, FileNotFoundError) as error:
+                return refused(error)
+            if faithful and not same(found, games):
+                raise BrokenError("other games than were written")
+            learns_from(found)
+            return True
+
+        return Case(name, content, judge)
+
+    def _change(self, members: dict[str, bytes]) -> bool:
+        """Change one member; tell whether that may change what the file truly holds."""
+        from numcodecs.zstd import Zstd
+
+        rng = self.rng
+        key = pick(rng, sorted(members))
+        if key.endswith("zarr.json"):
+            try:
+                value = json.loads(members[key])
+            except ValueError:
+                return False
+            members[key] = json.dumps(twisted(rng, value)).encode("utf-8", "replace")
+            return False
+        match int(rng.integers(5)):
+            case 0:
+                members[key] = damaged(rng, members[key], members[pick(rng, sorted(members))])
+            case 1:
+                members[pick(rng, ("../x", "/x", key + "/", "game/id/c/1", ".zgroup", ".zarray"))] = members.pop(key)
+            case 2:
+                members[key] += pick(rng, (members[key], b"\x50\x2a\x4d\x18\x04\x00\x00\x00abcd", bytes(9)))
+            case 3:
+                plain = b"" if not members[key] else self._plain(members[key])
+                members[key] = Zstd(level=1, checksum=bool(rng.integers(2))).encode(plain + bytes(int(rng.integers(3))))
+            case _:
+                members[key] = Zstd(level=1, checksum=True).encode(damaged(rng, self._plain(members[key])) or b"\0")
+                return True
+        return False
+
+    @staticmethod
+    def _plain(frame: bytes) -> bytes:
+        from numcodecs.zstd import Zstd
+
+        try:
+            return bytes(Zstd().decode(frame))
+        except Exception:
+            return frame
+
+    def _pack(self, members: Mapping[str, bytes]) -> bytes:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for key, content in members.items():
+                how = pick(self.rng, (zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
+                archive.writestr(key, content, how)
+            if self.rng.random() < 0.1:
+                each = pick(self.rng, archive.filelist)
+                setattr(each, pick(self.rng, ("file_size", "compress_size", "CRC", "header_offset")), 7)
+        return file.getvalue()
+
+
+class Journals:
+    """Frames changed, with right checksums or not; plain damage."""
+
+    def __init__(self, rng: np.random.Generator, directory: Path) -> None:
+        from plyzero.catalog import GameSpec, load_game
+        from plyzero.journal import _decode, _encode, _identity
+        from tests.test_segments import some_games
+        from tests.toys import Relay
+
+        self.rng, self.whole = rng, []
+        for game in (load_game("connect-four"), GameSpec("tests.toys:Relay", Relay(4))):
+            batches = [some_games(game, int(rng.integers(1000)), (2, 1)) for _ in range(3)]
+            header = json.dumps({"schema": "plyzero.journal/1", **_identity(game)}).encode()
+            self.whole.append((game, batches, [header, *map(_encode, batches)]))
+            learns_from(_decode(_encode(batches[0]), game))  # which compiles it
+
+    def case(self) -> Case:
+        from plyzero.journal import FRAME, MAGIC, read_journal
+        from tests.test_segments import same
+
+        rng = self.rng
+        game, batches, bodies = pick(rng, self.whole)
+        bodies = list(bodies)
+        damage = rng.random() < 0.4
+        if not damage:
+            which = int(rng.integers(len(bodies)))
+            if which == 0 and rng.random() < 0.5:
+                bodies[0] = json.dumps(twisted(rng, json.loads(bodies[0]))).encode("utf-8", "replace")
+            else:
+                body = bytearray(bodies[which])
+                at = int(rng.integers(max(1, len(body) - 8)))
+                match int(rng.integers(4)):
+                    case 0:
+                        body[at : at + 4] = pick(
+                            rng, (b"\xff" * 4, bytes(4), b"\0\0\0\x80", b"\0\0\xc0\x7f", b"\1\0\0\0")
+                        )
+                    case 1:
+                        body[:4] = pick(rng, (b"\xff" * 4, bytes(4), b"\0\0\0\x80", b"\0\0\1\0"))
+                    case 2:
+                        body[at] = int(rng.integers(256))
+                    case _:
+                        body = bytearray(damaged(rng, bytes(body), bodies[-1]))
+                bodies[which] = bytes(body)
+        content = b"".join(FRAME.pack(MAGIC, len(body), zlib.crc32(body)) + body for body in bodies)
+        if damage:
+            content = damaged(rng, content, content)
+
+        def judge(path: Path) -> bool:
+            try:
+                found = read_journal(path, game)
+            except Exception as error:
+                return refused(error)
+            if damage:
+                known = [any(same(each, batch) for batch in batches) for each in found]
+                if not all(known):
+                    raise BrokenError("other games than were written")
+            for each in found:
+                learns_from(each)
+            return True
+
+        return Case("w0.0123abcd-00000000.wal", content, judge)
+
+
+class Models:
+    """Fields of the protobuf changed; bytes changed; sizes of tensors that lie."""
+
+    def __init__(self, rng: np.random.Generator, directory: Path) -> None:
+        from plyzero.catalog import load_game
+        from tests.runs import small_run
+        from trainer.export import untrained
+
+        self.rng, self.game = rng, load_game("tic-tac-toe")
+        self.content = untrained(small_run(directory / "run", "tic-tac-toe", "network.channels=4"))
+
+    def case(self) -> Case:
+        from plyzero.evaluate import Leaves
+        from plyzero.network import ModelRefusedError, Network
+
+        content = damaged(self.rng, self.content, self.content) if self.rng.random() < 0.5 else self._changed()
+        observations = np.zeros((3, *self.game.start.observation_shape), np.float32)
+
+        def judge(path: Path) -> bool:
+            try:
+                network = Network(path.read_bytes(), self.game, label="x")
+            except ModelRefusedError as error:
+                return refused(error)
+            try:
+                network(Leaves(observations, list))
+            except Exception as error:  # it fits, and fails when it is asked
+                return refused(error)
+            return True
+
+        return Case("model.onnx", content, judge)
+
+    def _changed(self) -> bytes:
+        import onnx
+
+        rng = self.rng
+        model = onnx.ModelProto.FromString(self.content)
+        for _ in range(int(rng.integers(1, 4))):
+            self._change_message(model, depth=0)
+        return model.SerializeToString()
+
+    def _change_message(self, message: Any, depth: int) -> None:
+        rng = self.rng
+        present = [(field, value) for field, value in message.ListFields()]
+        if not present:
+            return
+        field, value = pick(rng, present)
+        repeated = hasattr(value, "append") or hasattr(value, "add")
+        if field.message_type is not None:
+            inner = pick(rng, value) if repeated else value
+            if rng.random() < 0.85:
+                self._change_message(inner, depth + 1)
+            elif repeated and rng.random() < 0.5:
+                value.remove(inner)
+            elif repeated:
+                value.add().CopyFrom(pick(rng, value))
+            else:
+                message.ClearField(field.name)
+            return
+        odd = {
+            "int": (-1, 0, 1, 2, 7, 9, 16, 2**31 - 1),
+            "long": (-1, 0, 1, 3, 2**20, 2**31, 2**40, 2**62, -(2**63)),
+        }
+        names = {field.CPPTYPE_INT32: "int", field.CPPTYPE_ENUM: "int", field.CPPTYPE_INT64: "long"}
+        kind = names.get(field.cpp_type)
+        current = pick(rng, value) if repeated and len(value) else value
+        new: Any
+        if kind:
+            new = pick(rng, odd[kind])
+        elif isinstance(current, bytes):
+            new = damaged(rng, current, b"abc")
+        elif isinstance(current, str):
+            new = pick(
+                rng, ("", "x", "Identity", "If", "Loop", "Relu", "Reshape", "Concat", "wdl", "logits", "weights")
+            )
+        elif isinstance(current, float):
+            new = pick(rng, (0.0, -1.0, 1e38, float("nan"), float("inf")))
+        else:
+            return
+        with suppress(ValueError):  # an enumeration takes only what it knows
+            if repeated and len(value):
+                value[int(rng.integers(len(value)))] = new
+            elif not repeated:
+                setattr(message, field.name, new)
+
+
+class RunSettings:
+    """Tokens of run.toml changed, sections and keys added; plain damage."""
+
+    def __init__(self, rng: np.random.Generator, directory: Path) -> None:
+        from tests.runs import small_run
+
+        self.rng = rng
+        small_run(directory / "run")
+        self.text = (directory / "run" / "run.toml").read_text()
+
+    def case(self) -> Case:
+        from plyzero.errors import UserError
+        from plyzero.run import open_run
+
+        rng = self.rng
+        text = self.text
+        for _ in range(int(rng.integers(1, 4))):
+            text = self._change(text)
+        content = text.encode()
+        if rng.random() < 0.3:
+            content = damaged(rng, content, self.text.encode())
+
+        def judge(path: Path) -> bool:
+            try:
+                open_run(path.parent)
+            except UserError as error:
+                return refused(error)
+            return True
+
+        return Case("run.toml", content, judge)
+
+    def _change(self, text: str) -> str:
+        rng = self.rng
+        depth = int(rng.integers(1, 2000))
+        values = (
+            *('""', '"x"', '"tic-tac-toe(size=1)"', '"os:system"', '"../x"', "true", "nan", "-inf", "1e999", "-1", "0"),
+            *("0.5", "1979-05-27", "07:32:00", "[]", "{}", "[1, [2]]", "{a = {b = 1}}", '"\\u0000"', "'''\n'''"),
+            *("1" * 5000, "0x" + "f" * 5000, "1" + "0" * 400, "[" * depth + "]" * depth, "{a=" * 90 + "1" + "}" * 90),
+            *(f'"tic-tac-toe(a={"-" * depth}1)"', f'"tic-tac-toe({"(" * 200})"', "9223372036854775808"),
+        )
+        lines = text.splitlines()
+        at = int(rng.integers(len(lines)))
+        key, equals, _ = lines[at].partition(" = ")
+        match int(rng.integers(6)):
+            case 0 | 1 | 2 if equals:
+                lines[at] = f"{key} = {pick(rng, values)}"
+            case 3 if equals:
+                lines[at] = key + ".a" * int(rng.integers(1, 1500)) + " = 1"
+            case 4:
+                lines.insert(
+                    at, pick(rng, ("[search]", "[x]", "[[search]]", "[search.kind]", "[" + "a" * 999 + "]", "x"))
+                )
+            case _:
+                del lines[at]
+        return "\n".join(lines) + "\n"
+
+
+class Heartbeats:
+    """Heartbeats and metric lines with fields of every wrong kind, as `status`, `replay` and the trainer read them."""
+
+    def __init__(self, rng: np.random.Generator, directory: Path) -> None:
+        from plyzero.models import publish_model
+        from tests.runs import small_run
+
+        self.rng = rng
+        self.run = small_run(directory / "run")
+        self.model = str(publish_model(self.run.models, b"x", fence=1, step=1))
+        common = {"state": "playing", "beats": 1, "pid": 1, "host": "h"}
+        self.worker = {**common, "role": "selfplay", "games": 1, "model": "m", "full_positions_per_second": 3.0}
+        self.trainer = {
+            **common,
+            "role": "trainer",
+            "step": 1,
+            "replay_ratio": 1.0,
+            "replay_ratio_wanted": 8.0,
+            "window": 3,
+            "trained_per_second": 10.0,
+            "credit": 5,
+            "credit_enough": 3,
+            "trained_positions": 1,
+        }
+        (self.run.workers / "w9.00000009.json").write_text(json.dumps(self.worker))
+
+    def case(self) -> Case:
+        rng = self.rng
+        name = pick(rng, ("w0.00000000.json", "trainer.json", "rating.jsonl"))
+        line = {"model": self.model, "scores": {"random": [1, 2, 3]}}
+        value: Any = {"w0.00000000.json": self.worker, "trainer.json": self.trainer, "rating.jsonl": line}[name]
+        for _ in range(int(rng.integers(1, 3))):
+            value = twisted(rng, value)
+        content = json.dumps(value).encode() + b"\n"
+        if rng.random() < 0.2:
+            content = damaged(rng, content, json.dumps(line).encode())
+        return Case(name, content, lambda path: look(self.run, path))
+
+
+def look(run: Any, path: Path) -> bool:
+    """Do all that is done with heartbeats and metric lines, with `path` among those of `run`."""
+    from rich.console import Console
+
+    from plyzero.commands.look import _print_status
+    from plyzero.errors import UserError
+    from plyzero.liveness import Observer
+    from plyzero.metrics import read_heartbeat
+    from plyzero.models import best_model
+    from plyzero.status import snapshot
+    from selfplay.brake import TrainerWatch
+
+    there = (run.metrics if path.suffix == ".jsonl" else run.workers) / path.name
+    there.write_bytes(path.read_bytes())
+    try:
+        observer = Observer(run)
+        observer.look()
+        found = snapshot(run, observer)
+        json.dumps(found)
+        screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        _print_status(Console(file=screen, highlight=False), found)
+        screen.flush()
+        watch = TrainerWatch(time.monotonic)
+        for _ in range(2):
+            watch.look(read_heartbeat(run.workers / "trainer.json"))
+            watch.has_plenty()
+        try:
+            best_model(run.models, run.metrics)
+        except UserError as error:
+            return refused(error)
+        return path.suffix == ".jsonl" or read_heartbeat(there) is not None
+    finally:
+        there.unlink()
+
+
+READERS: dict[str, Any] = {
+    "segments": Segments,
+    "journals": Journals,
+    "models": Models,
+    "settings": RunSettings,
+    "heartbeats": Heartbeats,
+}
+
+
+def work(reader: str, seed: int, seconds: float, directory: Path) -> None:
+    """Fuzz in this process. `directory/now` always holds the file that is being read, `directory/counts` the counts."""
+    known: set[str] = set()
+    maker = READERS[reader](np.random.default_rng(seed), directory)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    now = directory / "now"
+    now.mkdir()
+    counts = {"cases": 0, "refused": 0, "accepted": 0, "broken": 0}
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        case = maker.case()
+        path = now / case.name
+        path.write_bytes(case.content)
+        counts["cases"] += 1
+        signal.alarm(MOST_SECONDS)  # ends the process, wherever it is
+        try:
+            accepted = case.judge(path)
+        except Exception as error:
+            counts["broken"] += 1
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            own = [each for each in traceback.extract_tb(error.__traceback__) if "plyzero" in each.filename]
+            nearest = own[-1].name if own else where.name
+            what = str(error) if isinstance(error, BrokenError) else f"{type(error).__name__} in {nearest}"
+            if what not in known:
+                known.add(what)
+                save(reader, what, case.name, case.content)
+        else:
+            counts["accepted" if accepted else "refused"] += 1
+        signal.alarm(0)
+        path.unlink()
+        if counts["cases"] % 50 == 0:
+            (directory / "counts").write_text(json.dumps(counts))
+    (directory / "counts").write_text(json.dumps(counts))
+
+
+def save(reader: str, what: str, name: str, content: bytes) -> None:
+    """Put a file into the corpus; the first of a kind is enough, and a large one is only told."""
+    label = re.sub(r"[^\w]+", "-", what).strip("-").lower()
+    directory = HOSTILE / reader
+    directory.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(content).hexdigest()[:8]
+    if list(directory.glob(f"{label}--*")):
+        return
+    print(f"{reader}: {what} ({len(content)} bytes, {digest})", flush=True)
+    if len(content) <= MOST_SAVED_BYTES:
+        (directory / f"{label}--{name}").write_bytes(content)
+
+
+def fuzz(reader: str, seconds: float, seed: int) -> int:
+    """Fuzz one reader in children, a new one for each that dies; print a line, return how often its promise broke."""
+    totals = {"cases": 0, "refused": 0, "accepted": 0, "broken": 0}
+    ends = time.monotonic() + seconds
+    while (left := ends - time.monotonic()) > 0:
+        with tempfile.TemporaryDirectory() as scratch:
+            command = [sys.executable, str(Path(__file__).resolve()), "--child", scratch, "--reader", reader]
+            done = subprocess.run([*command, "--seconds", str(left), "--seed", str(seed)], check=False, cwd=ROOT)
+            counts = Path(scratch) / "counts"
+            for key, count in (json.loads(counts.read_text()) if counts.exists() else {}).items():
+                totals[key] += count
+            if done.returncode:
+                died = -done.returncode
+                what = {0: "exits", signal.SIGALRM: f"takes more than {MOST_SECONDS} s"}.get(
+                    died, f"ends the process with {signal.Signals(died).name}" if died > 0 else "exits"
+                )
+                totals["broken"] += 1
+                for path in (Path(scratch) / "now").glob("*"):
+                    save(reader, what, path.name, path.read_bytes())
+                if not (Path(scratch) / "now").exists():
+                    raise SystemExit(f"{reader}: the child did not even begin")
+        seed += 1_000_003
+    print(f"{reader}: " + ", ".join(f"{count} {key}" for key, count in totals.items()), flush=True)
+    return totals["broken"]
+
+
+def main() -> None:
+    """Fuzz the readers that were asked for, one after another; exit 1 if one broke its promise."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=180.0, help="for each reader")
+    parser.add_argument("--reader", choices=sorted(READERS), help="only this one")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        os.environ["PYTHONWARNINGS"] = "ignore"
+        work(given.reader, given.seed, given.seconds, given.child)
+        return
+    readers = [given.reader] if given.reader else list(READERS)
+    if sum([fuzz(reader, given.seconds, given.seed) for reader in readers]):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The benchmarks run, and count what they should: their figures are made by hand."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import soak, store
+from plyzero.metrics import read_lines
+from plyzero.records import Games, check_games
+from tests.runs import SMALL
+
+
+def test_made_up_games_are_as_a_worker_makes_them():
+    games = Games.concatenate(store.play_games(5, seed=0))
+    check_games(games, 65)
+    assert 0.1 < games.positions["full"].mean() < 0.4
+    assert len(set(games.games["id"])) == 5
+
+
+def test_store_benchmark_counts_every_game_once(tmp_path: Path):
+    report = store.measure_writing(tmp_path / "r", store.play_games(20, seed=0), writers=1, seconds=1.0)
+    assert report["games_written"] == report["games_read_once"] == report["games_read"] > 0
+    assert report["acknowledged_per_second"] > 0
+    assert report["segment_bytes_per_position"] < report["journal_bytes_per_position"]
+
+
+def test_sampling_benchmark_fills_the_window():
+    report = store.measure_sampling(store.play_games(5, seed=0), window=500, slices=1)
+    assert 500 <= report["window"] < 1000
+    assert report["per_second"] > 0
+
+
+def test_longest_gap_counts_one_that_began_before():
+    assert store.longest_gap([0.0, 1.0, 4.0, 4.5, 9.0], 3.0, 5.0) == pytest.approx(4.5)
+    assert store.longest_gap([], 3.0, 5.0) == pytest.approx(2.0)
+
+
+def test_memory_is_summarised_by_process():
+    lines = [
+        {"seconds": 60.0 * minute, "memory": {"w0": {"rss_mb": 100.0 + 2 * minute, "pss_mb": 50.0}}}
+        for minute in range(21)
+    ]
+    rss = soak.summarise_memory(lines, 20)["w0"]["rss_mb"]
+    assert (rss["minute 5"], rss["last"]) == (110, 140)
+    assert rss["growth_per_minute"] == pytest.approx(2)
+    assert soak.memory_of(os.getpid())["rss_mb"] > 10
+    assert soak.memory_of(2**22 + 1) is None
+
+
+@pytest.mark.slow
+def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monkeypatch, capsys):
+    options = [part for option in SMALL for part in ("-o", option)]
+    arguments = ["--run", str(tmp_path / "r"), "--minutes", "0.7", "--workers", "2", "--game", "tic-tac-toe", *options]
+    monkeypatch.setattr(sys, "argv", ["soak.py", *arguments])
+    monkeypatch.setattr(soak, "HELD_OUT_SECONDS", 8.0)
+    assert soak.main() == 0
+    report = json.loads((tmp_path / "r" / "soak.json").read_text())
+    assert all(report["holds"].values())
+    assert report["kills"]["worker"] > 0
+    assert np.isfinite(report["held_out"]["newest"]["policy"])
+    assert len(read_lines(tmp_path / "r" / "soak.jsonl")) >= 4

@@ -1,0 +1,119 @@
+"""Processes that tests kill: what they acknowledge or publish is also written where the test can read it."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from plyzero import files
+from plyzero.catalog import load_game
+from plyzero.journal import Journal
+from plyzero.models import publish_model
+from plyzero.processes import stop_on_signals
+from plyzero.records import Games
+from plyzero.run import open_run
+from selfplay.store import Store
+from tests.test_segments import some_games
+
+
+def log_acknowledged(log: Path) -> None:
+    """Write the id of every game into `log` once the journal has it."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    append = Journal.append
+
+    def logged(journal: Journal, games: Games) -> None:
+        append(journal, games)
+        os.write(descriptor, "".join(f"{identity}\n" for identity in games.games["id"]).encode())
+
+    Journal.append = logged  # type: ignore[method-assign]
+
+
+def die_at(point: str, part_of_name: str, nth: int) -> None:
+    """Be killed the `nth` time that `point` is reached with a file that has `part_of_name` in its path."""
+    count = 0
+
+    def hook(reached: str, path: Path) -> None:
+        nonlocal count
+        count += reached == point and part_of_name in str(path)
+        if count == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    files.reached = hook
+
+
+def numbered_games(first: int, count: int) -> list[Games]:
+    """Tic-tac-toe games with ids from `first`."""
+    made = []
+    for identity in range(first, first + count):
+        games = some_games(load_game("tic-tac-toe"), seed=identity, lengths=(6,))
+        games.games["id"] = identity
+        made.append(games)
+    return made
+
+
+def fill_store(root: Path, log: Path, incarnation: str) -> None:
+    """Add 40 games to a store that seals every few of them."""
+    log_acknowledged(log)
+    first = int(incarnation, 16) * 1000
+    with Store(open_run(root), worker="w0", incarnation=incarnation) as store:
+        for number, games in enumerate(numbered_games(first, 40)):
+            store.add(games)
+            if number % 4 == 3:
+                store.seal_soon()
+                while store.unsealed_full_positions and store.trouble is None:
+                    time.sleep(0.001)
+
+
+def work(root: Path, log: Path, name: str) -> None:
+    """Be a worker."""
+    from selfplay.worker import run_worker
+
+    log_acknowledged(log)
+    run_worker(open_run(root), name=name, stop=stop_on_signals())
+
+
+def train(root: Path) -> None:
+    """Be the trainer."""
+    from trainer.loop import run_trainer
+
+    run_trainer(open_run(root), device="cpu", stop=stop_on_signals())
+
+
+def publish(root: Path, template: Path, first: int) -> None:
+    """Publish model after model, without end."""
+    run = open_run(root)
+    model = onnx.load_from_string(template.read_bytes())
+    for step in range(first, first + 100_000):
+        for entry in model.metadata_props:
+            if entry.key == "step":
+                entry.value = str(step)
+        publish_model(run.models, model.SerializeToString(), fence=1, step=step)
+        for old in sorted(run.models.glob("*.onnx"))[:-8]:
+            old.unlink()
+
+
+def main(role: str, *arguments: str) -> None:
+    given = list(arguments)
+    if "--die-at" in given:
+        at = given.index("--die-at")
+        point, part, nth = given[at + 1 :]
+        die_at(point, part, int(nth))
+        given = given[:at]
+    paths = [Path(each) for each in given[:2]]
+    np.seterr(all="raise")
+    if role == "store":
+        fill_store(paths[0], paths[1], given[2])
+    elif role == "worker":
+        work(paths[0], paths[1], given[2])
+    elif role == "trainer":
+        train(paths[0])
+    elif role == "publisher":
+        publish(paths[0], paths[1], int(given[2]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
