@@ -587,20 +587,23 @@ def fuzz(reader: str, seconds: float, seed: int) -> int:
     while (left := ends - time.monotonic()) > 0:
         with tempfile.TemporaryDirectory() as scratch:
             command = [sys.executable, str(Path(__file__).resolve()), "--child", scratch, "--reader", reader]
-            done = subprocess.run([*command, "--seconds", str(left), "--seed", str(seed)], check=False, cwd=ROOT)
+            command += ["--seconds", str(left), "--seed", str(seed)]
+            done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, errors="replace")
+            for line in done.stdout.splitlines():
+                if line.startswith(f"{reader}: "):
+                    print(line, flush=True)
             counts = Path(scratch) / "counts"
             for key, count in (json.loads(counts.read_text()) if counts.exists() else {}).items():
                 totals[key] += count
-            if done.returncode:
-                died = -done.returncode
-                what = {0: "exits", signal.SIGALRM: f"takes more than {MOST_SECONDS} s"}.get(
-                    died, f"ends the process with {signal.Signals(died).name}" if died > 0 else "exits"
-                )
+            if done.returncode > 0:
+                raise SystemExit(f"{reader}: the fuzzer itself has failed\n{done.stderr[-2000:]}")
+            if done.returncode < 0:
+                died = signal.Signals(-done.returncode)
+                slow = f"takes more than {MOST_SECONDS} s"
                 totals["broken"] += 1
                 for path in (Path(scratch) / "now").glob("*"):
+                    what = slow if died == signal.SIGALRM else f"ends the process with {died.name}"
                     save(reader, what, path.name, path.read_bytes())
-                if not (Path(scratch) / "now").exists():
-                    raise SystemExit(f"{reader}: the child did not even begin")
         seed += 1_000_003
     print(f"{reader}: " + ", ".join(f"{count} {key}" for key, count in totals.items()), flush=True)
     return totals["broken"]

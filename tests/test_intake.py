@@ -1,6 +1,8 @@
 """Taking in: every segment once and in its writer's order, and nothing that is lost or damaged stands in the way."""
 
+import errno
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -164,6 +166,20 @@ def test_a_damaged_segment_is_looked_at_again_and_then_put_away_and_the_next_one
         f"moved to quarantine: {path.name}" for path in paths[1:3]
     ]
     assert intake.holes == 0
+
+
+def test_a_damaged_segment_that_cannot_be_put_away_stands_in_nobodys_way_either(
+    run: Run, intake: Intake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    damage(seal(run, 0))
+    seal(run, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr("plyzero.files.os.replace", refuse)
+        assert [taken(intake) for _ in range(TRIES)] == [[], [], of(A, 1)]
+    assert "Read-only file system" in caplog.text
 
 
 def test_a_segment_that_is_whole_at_the_next_look_is_taken_in(run: Run, intake: Intake):

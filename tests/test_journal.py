@@ -125,6 +125,16 @@ def test_a_frame_whose_checksum_is_wrong_ends_a_journal(tmp_path: Path):
         assert same(found, games[0])
 
 
+def test_a_frame_that_is_shorter_than_it_says_ends_a_journal_though_its_checksum_is_right(tmp_path: Path):
+    path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
+    start = path.stat().st_size
+    journal.append(some_games(CONNECT_FOUR))
+    whole = path.read_bytes()
+    magic, size, checksum = FRAME.unpack_from(whole, start)
+    path.write_bytes(whole[:start] + FRAME.pack(magic, size + 1, checksum) + whole[start + FRAME.size :])
+    assert read_journal(path, CONNECT_FOUR) == []
+
+
 @pytest.mark.parametrize("taken", [0, 1, 40, 200])
 def test_an_append_that_is_tried_again_leaves_one_copy_and_later_games_are_readable(
     taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
