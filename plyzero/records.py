@@ -87,9 +87,9 @@ class Games:
     def concatenate(parts: Sequence[Games]) -> Games:
         """Return all games of `parts`, at least one, in order."""
         return Games(
-            np.concatenate([part.games for part in parts]),
-            np.concatenate([part.positions for part in parts]),
-            np.concatenate([part.moves for part in parts]),
+            _joined([part.games for part in parts]),
+            _joined([part.positions for part in parts]),
+            _joined([part.moves for part in parts]),
             np.concatenate([part.observations for part in parts]),
         )
 
@@ -143,6 +143,11 @@ def check_games(games: Games, num_actions: int) -> None:
 def _within(values: NDArray[Any], low: float) -> NDArray[np.bool_]:
     """Tell which of `values` are from `low` to 1, but for what rounding adds."""
     return np.asarray((values >= low - 1e-4) & (values <= 1 + 1e-4))
+
+
+def _joined(records: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
+    """Concatenate, several times as fast as NumPy, which goes through records field by field."""
+    return np.frombuffer(b"".join(part.tobytes() for part in records), records[0].dtype)
 
 
 def winner_code(outcome: Outcome | None) -> int:

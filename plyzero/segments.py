@@ -6,9 +6,11 @@ decode. Not guaranteed: any order between writers.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,7 @@ class SegmentName:
         return self.high == 0
 
     @staticmethod
+    @lru_cache(maxsize=1 << 16)  # everybody lists the same names again and again
     def parse(name: str) -> SegmentName | None:
         """Return what `name` tells, None if it is not the name of a segment."""
         match = NAME.fullmatch(name)
@@ -119,8 +122,8 @@ def read_segment(path: Path, game: GameSpec) -> Games:
 
 def list_segments(directory: Path) -> Iterator[SegmentName]:
     """Yield the name of every sealed segment, in no particular order."""
-    for path in directory.glob("*.zarr.zip"):
-        name = SegmentName.parse(path.name)
+    for file in os.listdir(directory):
+        name = SegmentName.parse(file)
         if name:
             yield name
 

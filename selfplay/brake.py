@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from plyzero.files import free_bytes
-from plyzero.metrics import read_heartbeat
+from plyzero.metrics import TRAINER, read_heartbeat
 from plyzero.run import Run
 from plyzero.segments import list_segments
 from selfplay.store import Store
@@ -20,17 +20,25 @@ PROGRESS_SECONDS: Final = 30.0
 
 
 class Brake:
-    """Asked before every batch; cheap."""
+    """One worker's."""
 
     def __init__(self, run: Run, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._store, self._clock = run, store, clock
+        self._run, self._store = run, store
         self._trainer = TrainerWatch(clock)
-        self._next_look = 0.0
         self._free = self._bootstrap = 0
+        self._has_model = False
+        self.look()
+
+    def look(self) -> None:
+        """Look at the volume, which may take its time; to be called every LOOK_SECONDS."""
+        self._free = free_bytes(self._run.root)
+        self._trainer.look(read_heartbeat(self._run.workers / f"{TRAINER}.json"))
+        if not self._has_model:
+            self._bootstrap = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
 
     def reason(self, *, has_model: bool) -> str | None:
-        """Return why to wait, None = play on."""
-        self._look()
+        """Return why to wait, None = play on. Asked before every batch, so it looks at nothing but what is known."""
+        self._has_model = has_model
         settings, store = self._run.settings, self._store
         if store.is_full:
             return f"paused: {store.trouble or 'the volume does not take games as fast as they are made'}"
@@ -44,15 +52,6 @@ class Brake:
             return "waiting for the trainer: it has enough to learn from"
         return None
 
-    def _look(self) -> None:
-        now = self._clock()
-        if now < self._next_look:
-            return
-        self._next_look = now + LOOK_SECONDS
-        self._free = free_bytes(self._run.root)
-        self._bootstrap = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
-        self._trainer.look(read_heartbeat(self._run.workers / "trainer.json"))
-
     def _bootstrap_is_over(self) -> bool:
         """Without a network a worker would drown the store in seconds, so that phase is bounded, over all workers.
 
@@ -61,7 +60,7 @@ class Brake:
         limit, unsealed = self._run.settings.selfplay.bootstrap_positions, self._store.unsealed_full_positions
         if unsealed >= limit / 8:
             self._store.seal_soon()
-            self._next_look = 0.0
+            self.look()  # the others count it soon, and so must we
         return self._bootstrap + unsealed >= limit
 
 

@@ -41,6 +41,7 @@ class Store:
         self._closing = self._seal_asked = False
         self._error: BaseException | None = None
         self._waiting: deque[Games] = deque()  # finished
+        self._waiting_positions = 0  # of those
         self._journaled: list[Games] = []  # acknowledged
         self._journal: Journal | None = None
         self._sequence = 0
@@ -70,6 +71,7 @@ class Store:
             raise self._error
         with self._lock:
             self._waiting.append(games)
+            self._waiting_positions += len(games.positions)
             self._made["games"] += len(games.games)
             self._made["positions"] += len(games.positions)
             self._made["full_positions"] += games.num_full
@@ -84,8 +86,7 @@ class Store:
         """So much waits for the disk that the worker has to. Raises what has ended the thread."""
         if self._error:
             raise self._error
-        with self._lock:
-            return sum(len(games.positions) for games in self._waiting) >= BUFFER_POSITIONS
+        return self._waiting_positions >= BUFFER_POSITIONS
 
     @property
     def unsealed_full_positions(self) -> int:
@@ -104,7 +105,7 @@ class Store:
                 try:
                     self._write()
                     self.trouble = None
-                    pause = 0.1
+                    pause = 0.0 if self._waiting else 0.1
                 except OSError as error:
                     if self._closing or error.errno not in TRANSIENT:
                         raise
@@ -135,6 +136,7 @@ class Store:
                 self._oldest = time.monotonic()
             with self._lock:
                 games = self._waiting.popleft()
+                self._waiting_positions -= len(games.positions)
                 self._journaled.append(games)
             self._positions += len(games.positions)
             self._bytes += games.nbytes

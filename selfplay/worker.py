@@ -7,7 +7,8 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Self
 
 from plyzero.evaluate import Uniform
 from plyzero.journal import adopt_journals
@@ -16,7 +17,7 @@ from plyzero.models import ModelWatch
 from plyzero.network import Network
 from plyzero.run import Run
 from plyzero.search import SearchSlots
-from selfplay.brake import Brake
+from selfplay.brake import LOOK_SECONDS, Brake
 from selfplay.game import GameInPlay
 from selfplay.store import Store
 
@@ -42,6 +43,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     )
     uniform = Uniform(run.game.start.num_actions)
     network: Network | None = None
+    reason: str | None = None
     made, began, waited = Rate(), time.monotonic(), 0.0
 
     def describe(state: str) -> dict[str, object]:
@@ -66,24 +68,57 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
         for slot, game in enumerate(games):
             game.begin_search(slots, slot)
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
-        while not stop.is_set():
-            if newer := watch.newer():
-                network = newer
-                log.info("model %s", network.label)
-            reason = brake.reason(has_model=network is not None)
-            heartbeat.beat(describe(reason or "playing"))
-            if reason:
-                before = time.monotonic()
-                watch.wait(0.2)
-                waited += time.monotonic() - before
-                continue
-            for slot in slots.run(network or uniform):
-                games[slot].play_move(slots.root(slot), network)
-                if games[slot].is_over:
-                    store.add(games[slot].finish())
-                    games[slot] = GameInPlay(run.game.start, settings, seed=next(seeds))
-                games[slot].begin_search(slots, slot)
+        with Beside(lambda: describe(reason or "playing"), heartbeat, brake) as beside:
+            while not stop.is_set():
+                if newer := watch.newer():
+                    network = newer
+                    log.info("model %s", network.label)
+                reason = brake.reason(has_model=network is not None)
+                beside.rounds += 1
+                if reason:
+                    before = time.monotonic()
+                    watch.wait(0.2)
+                    waited += time.monotonic() - before
+                    continue
+                for slot in slots.run(network or uniform):
+                    games[slot].play_move(slots.root(slot), network)
+                    if games[slot].is_over:
+                        store.add(games[slot].finish())
+                        games[slot] = GameInPlay(run.game.start, settings, seed=next(seeds))
+                    games[slot].begin_search(slots, slot)
     heartbeat.beat(describe("stopped"), force=True)
+
+
+class Beside:
+    """Looks at the volume and writes the heartbeat beside the search, which must not wait for a slow disk.
+
+    rounds: counted up by the search; while it stands still, so does the heartbeat.
+    """
+
+    def __init__(self, describe: Callable[[], dict[str, object]], heartbeat: Heartbeat, brake: Brake) -> None:
+        self.rounds = 0
+        self._describe, self._heartbeat, self._brake = describe, heartbeat, brake
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="beside", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._finished.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        before = 0
+        while not self._finished.wait(LOOK_SECONDS / 2):
+            try:
+                self._brake.look()
+            except OSError as error:
+                log.warning("cannot look at the volume: %s", error.strerror)
+            if self.rounds != before:
+                before = self.rounds
+                self._heartbeat.beat(self._describe())
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:

@@ -65,10 +65,10 @@ def test_beyond_so_many_positions_the_oldest_segments_go_whoever_wrote_them(tmp_
     run = run_with(tmp_path, "store.keep_positions=45")
     for sequence, step in ((0, 30), (1, 31), (2, 32)):
         put(run, sequence, A, step=step)
-    for sequence, step in ((0, 10), (1, 50), (2, 60)):
+    for sequence, step in ((7, 10), (8, 11), (9, 60)):
         put(run, sequence, B, step=step)
     Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
-    assert left(run) == [*of(A, 1, 2), *of(B, 1, 2)]
+    assert left(run) == [*of(A, 0, 1, 2), *of(B, 9)]
 
 
 def test_beyond_so_many_megabytes_the_oldest_segments_go(tmp_path: Path, clock: Clock):

@@ -1,6 +1,7 @@
 """Segments: what goes in comes out, plain zarr reads it, and damage never passes for data."""
 
 import contextlib
+import json
 import warnings
 import zipfile
 from pathlib import Path
@@ -82,6 +83,29 @@ def test_plain_zarr_opens_a_segment(tmp_path: Path):
         for field in records.dtype.names or ():
             assert np.array_equal(group[f"{name}/{field}"][:], records[field], equal_nan=field == "q")
     assert group["position/observation_bits"].shape == (8, 11)
+
+
+def test_a_segment_holds_what_zarr_itself_would_write(tmp_path: Path):
+    with zipfile.ZipFile(write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)) as archive:
+        written = {name: archive.read(name) for name in archive.namelist()}
+    opened = zarr.open_group(zarr.storage.ZipStore(next(tmp_path.iterdir()), mode="r"), mode="r")
+    members: dict = {}
+    store = zarr.storage.MemoryStore(members)
+    copy = zarr.create_group(store, zarr_format=3, attributes=opened.attrs.asdict())
+    for name, array in opened.members(max_depth=None):
+        if isinstance(array, zarr.Array):
+            compressors = zarr.codecs.ZstdCodec(level=1, checksum=True)
+            options = {"compressors": compressors, "config": {"write_empty_chunks": True}}
+            copy.create_array(name, data=array[...], chunks=array.shape, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(store)
+    assert written.keys() == members.keys()
+    for name, content in members.items():
+        if name.endswith("zarr.json"):
+            assert json.loads(written[name]) == json.loads(content.to_bytes())
+        else:
+            assert written[name] == content.to_bytes()
 
 
 def test_the_name_tells_what_is_inside(tmp_path: Path):

@@ -173,15 +173,28 @@ def test_the_window_is_everything_at_first_and_then_grows_as_a_power():
 
 
 def test_the_ledger_allows_the_ratio_and_no_more():
-    ledger = Ledger(bootstrap=100, generated=50, trained=0)
-    assert ledger.level(ratio=8, bootstrap_credit=400) == 800
-    ledger.trained = 800
-    assert ledger.level(ratio=8, bootstrap_credit=400) == 0
-    assert ledger.replay_ratio(bootstrap_credit=400) == 8
+    ledger = Ledger()
+    ledger.earn_bootstrap(60, passes=4, most=100)
+    ledger.earn_bootstrap(90, passes=4, most=100)
+    ledger.earn(50, ratio=8)
+    assert (ledger.bootstrap, ledger.generated, ledger.credit) == (150, 50, 800)
+    ledger.spend(800)
+    assert ledger.credit == 0
+    assert ledger.replay_ratio() == 8
+
+
+def test_another_ratio_counts_from_now_on_and_leaves_no_debt():
+    ledger = Ledger()
+    ledger.earn(1000, ratio=8)
+    ledger.spend(8000)
+    ledger.earn(10, ratio=2)
+    assert ledger.credit == 20
 
 
 def test_credit_beyond_the_cap_is_given_up_and_counted():
-    ledger = Ledger(generated=1000)
-    ledger.cap(ledger.level(ratio=8, bootstrap_credit=0), most=3000)
-    assert ledger.skipped == 5000
-    assert ledger.level(ratio=8, bootstrap_credit=0) == 3000
+    ledger = Ledger()
+    ledger.earn(1000, ratio=8)
+    ledger.cap(3000)
+    assert (ledger.skipped, ledger.credit) == (5000, 3000)
+    ledger.cap(3000)
+    assert (ledger.skipped, ledger.credit) == (5000, 3000)
