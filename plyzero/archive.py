@@ -85,10 +85,12 @@ class Archive:
     """An opened file. Every method raises ValueError or one of zipfile's errors for what is not as it should be."""
 
     def __init__(self, content: bytes) -> None:
+        if content.count(b"PK\1\2") > MOST_MEMBERS:  # of the directory, which zipfile would read first
+            raise ValueError(f"more than {MOST_MEMBERS} members")
         self._zip = zipfile.ZipFile(io.BytesIO(content))
         names = self._zip.namelist()
-        if len(names) > MOST_MEMBERS or len(set(names)) < len(names):
-            raise ValueError(f"{len(names)} members, or two of one name")
+        if len(set(names)) < len(names):
+            raise ValueError("two members of one name")
         attributes = self._metadata("zarr.json").get("attributes")
         if not isinstance(attributes, dict):
             raise ValueError("no attributes")
@@ -114,7 +116,10 @@ class Archive:
                 raise ValueError(f"{name}: {key} is {metadata.get(key)!r}, not {value!r}")
         if [codec["name"] for codec in metadata["codecs"]] != ["bytes", "zstd"]:
             raise ValueError(f"{name}: the codecs are {metadata['codecs']!r}, not bytes and zstd")
-        chunk = self._member("/".join([name, "c", *["0"] * len(shape)]), most=MOST_BYTES)
+        if metadata["codecs"][0].get("configuration", {}).get("endian", "little") != "little":
+            raise ValueError(f"{name} is not little-endian")
+        largest = size + (size >> 7) + 1024  # zstd adds less to what it cannot compress
+        chunk = self._member("/".join([name, "c", *["0"] * len(shape)]), most=largest)
         if _decoded_size(chunk) != size:
             raise ValueError(f"{name}: its chunk would not decode to {size} bytes with a checksum")
         return np.frombuffer(Zstd().decode(chunk), dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
@@ -129,7 +134,8 @@ class Archive:
         member = self._zip.getinfo(name)
         if member.file_size > most or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{name}: {member.file_size} bytes of compression {member.compress_type}")
-        return self._zip.read(member)  # no more than it claims, and its checksum has to be right
+        with self._zip.open(member) as file:
+            return file.read(member.file_size)  # no more than it claims; at its end its checksum has to be right
 
 
 def _decoded_size(frame: bytes) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, shown
 from plyzero.game import Game
 from plyzero.symmetry import Symmetry
 
@@ -154,5 +154,5 @@ def _parse_parameters(text: str, arguments: str) -> dict[str, Any]:
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError
         return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-    except (SyntaxError, ValueError) as error:
-        raise UserError(f"expected parameters as in othello(size=6), got {text!r}") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"expected parameters as in othello(size=6), got {shown(text)}") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, shown
 from plyzero.settings import Settings
 
 PREFIX = "PLYZERO_"
@@ -56,7 +56,7 @@ def resolve(
             raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = ".".join(str(part) for part in first["loc"])
         source = next((name for name, layer in reversed(layers) if _holds(layer, first["loc"])), "the settings")
-        raise UserError(f"setting {key} from {source}: {first['msg']}, got {first['input']!r}") from error
+        raise UserError(f"setting {key} from {source}: {first['msg']}, got {shown(first['input'])}") from error
 
 
 def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:

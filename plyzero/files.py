@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,8 +38,8 @@ TEMPORARY: Final = ".tmp-"
 """How the names of unfinished files begin; no reader looks at them."""
 
 
-class TooLargeError(OSError):
-    """A file that is larger than anything plyzero writes; it is not read."""
+class UnreadableError(OSError):
+    """Not a file, or larger than anything plyzero writes; it is not read."""
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bool = True) -> None:
@@ -87,14 +88,21 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
 
 
 def read_file(path: Path, *, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises TooLargeError, without reading it, if it has more.
+    """Return the content of a file of at most `most` bytes. Raises UnreadableError, without reading, if it has more.
 
     It is opened and read in one go: over NFS a file that is removed meanwhile is gone in mid-read.
     """
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size > most:
-            raise TooLargeError(errno.EFBIG, f"more than {most} bytes", str(path))
-        return file.read(most)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not hold us up
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UnreadableError(errno.EINVAL, "not a file", str(path))
+        if found.st_size > most:
+            raise UnreadableError(errno.EFBIG, f"more than {most} bytes", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(found.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def rename(path: Path, name: Path) -> None:

@@ -87,8 +87,9 @@ def train(
             size = grown
             lines = _trainer_lines(run)
             for fields in lines[seen:]:
-                name = ModelName.parse(fields["model"])
-                assert name is not None
+                name = ModelName.parse(str(fields.get("model")))
+                if name is None:
+                    continue
                 network = load_model(run.models, name, run.game)
                 if fields is lines[-1]:
                     rater.offer(network)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.files import open_to_append, read_file, write_file
+from plyzero.files import UnreadableError, open_to_append, read_file, write_file
 
 VERSION: Final = 1
 """Of every line and heartbeat; docs/formats.md lists the fields."""
@@ -21,7 +21,7 @@ BEAT_SECONDS: Final = 2.0
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
 
-MOST_LINES_BYTES: Final = 1 << 28
+MOST_LINES_BYTES: Final = 1 << 25
 MOST_BEAT_BYTES: Final = 1 << 16
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     try:
         text = read_file(path, most=MOST_LINES_BYTES).decode(errors="replace")
     except FileNotFoundError:
+        return []
+    except UnreadableError as error:
+        log.warning("%s is passed over: %s", path, error.strerror)
         return []
     lines = []
     for line in text[: text.rfind("\n") + 1].splitlines():
@@ -91,6 +94,14 @@ def read_heartbeat(path: Path) -> dict[str, Any] | None:
     if not isinstance(beat, dict) or not all(isinstance(beat.get(key), kind) for key, kind in types.items()):
         return None
     return beat
+
+
+def number(fields: Mapping[str, Any], key: str) -> float:
+    """Return a number out of a heartbeat or a line, 0 if there is none, or nothing that could be one."""
+    value = fields.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
+        return 0.0
+    return float(value)
 
 
 def read_heartbeats(directory: Path) -> dict[str, dict[str, Any]]:

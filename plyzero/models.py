@@ -20,7 +20,7 @@ from watchdog.observers import Observer
 
 from plyzero.catalog import GameSpec
 from plyzero.errors import UserError
-from plyzero.files import TooLargeError, read_file, write_file
+from plyzero.files import UnreadableError, read_file, write_file
 from plyzero.metrics import read_lines
 from plyzero.network import ModelRefusedError, Network
 
@@ -55,7 +55,8 @@ class ModelName:
     def parse(name: str) -> ModelName | None:
         """Return what `name` tells, None if it is not the name of a model."""
         match = NAME.fullmatch(name)
-        return ModelName(int(match["fence"]), int(match["step"]), match["digest"]) if match else None
+        parsed = ModelName(int(match["fence"]), int(match["step"]), match["digest"]) if match else None
+        return parsed if str(parsed) == name else None
 
 
 def publish_model(directory: Path, content: bytes, *, fence: int, step: int) -> ModelName:
@@ -75,7 +76,7 @@ def load_model(directory: Path, name: ModelName, game: GameSpec, *, threads: int
     """Return a network ready to evaluate. Raises ModelRefusedError if the file is damaged or does not fit the game."""
     try:
         content = read_file(directory / str(name), most=MOST_BYTES)
-    except TooLargeError as error:
+    except UnreadableError as error:
         raise ModelRefusedError(f"{name}: {error.strerror}") from error
     if _digest(content) != name.digest:
         raise ModelRefusedError(f"{name}: its content has digest {_digest(content)}, so it is damaged")
@@ -119,7 +120,7 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
 def _points(line: dict[str, Any]) -> tuple[str, float] | None:
     try:
         return str(line["model"]), sum(float(won + drawn / 2) for won, drawn, _ in line["scores"].values())
-    except (AttributeError, KeyError, TypeError, ValueError):  # not a line of ours
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):  # not a line of ours
         return None
 
 

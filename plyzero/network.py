@@ -49,12 +49,15 @@ class Network:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        options.add_session_config_entry("session.load_model_format", "ONNX")
         if EXTERNAL_DATA.search(content):
             raise ModelRefusedError(f"{label} has external data: it would read other files")
         try:
             providers = [each for each in PROVIDERS if each in onnxruntime.get_available_providers()]
-            self._session = onnxruntime.InferenceSession(content, options, providers=providers)
+            self._session = onnxruntime.InferenceSession(content, options, providers=providers, enable_fallback=0)
             self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
+            ends = (*self._session.get_inputs(), *self._session.get_outputs())
+            self._shapes = {each.name: (each.type, each.shape) for each in ends}
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
             raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {error}") from error
         self.game = game or load_game(self.metadata.get("game", "").rpartition(" v")[0])
@@ -67,19 +70,27 @@ class Network:
                 raise ModelRefusedError(
                     f"{self.label} does not fit: its {key} is {self.metadata.get(key)!r}, expected {value!r}"
                 )
-        shapes = {each.name: each.shape[1:] for each in (*self._session.get_inputs(), *self._session.get_outputs())}
+        shapes = {name: shape[1:] for name, (_, shape) in self._shapes.items()}
         wanted = {INPUT: list(game.start.observation_shape), LOGITS: [game.start.num_actions], WDL: [3]}
         if shapes != wanted:
             raise ModelRefusedError(
                 f"{self.label} does not fit {game.name}: its shapes are {shapes}, expected {wanted}"
             )
+        two = np.repeat(game.start.observe()[np.newaxis], 2, axis=0).astype(np.float32)
+        try:
+            said = self(Leaves(two, list))
+        except Exception as error:
+            raise ModelRefusedError(f"{self.label} cannot be asked: {error}") from error
+        for name, each in said._asdict().items():
+            if each.dtype != np.float32 or each.shape != (2, *wanted[name]) or not np.isfinite(each).all():
+                raise ModelRefusedError(f"{self.label}: its {name} are not finite numbers for every position")
 
     @property
     def search_settings(self) -> SearchSettings:
         """The settings that the model was trained with, as far as they concern the search."""
         try:
             return Settings.model_validate_json(self.metadata.get("settings", "{}")).search
-        except ValidationError:  # of another version of plyzero
+        except (ValidationError, OverflowError):  # of another version of plyzero
             return SearchSettings()
 
     def __call__(self, leaves: Leaves) -> Evaluation:

@@ -104,6 +104,8 @@ def check_games(games: Games, num_actions: int) -> None:
             f"{counts[2]} observations"
         )
     legal = position["num_legal"].astype(np.int64)
+    if not (legal > 0).all():
+        raise ValueError(f"position/num_legal cannot be what it is at {int(np.argmin(legal))}")
     first_move = np.cumsum(legal) - legal
     of_position = np.repeat(np.arange(len(position)), legal)
     actions = move["action"].astype(np.int64)
@@ -115,7 +117,6 @@ def check_games(games: Games, num_actions: int) -> None:
         "game/winner": np.isin(game["winner"], (UNKNOWN, DRAWN, 0, 1)),
         "game/end": game["end"] <= TRUNCATED,
         "game/opening_plies": game["opening_plies"] <= game["positions"],
-        "position/num_legal": position["num_legal"] > 0,
         "position/to_play": position["to_play"] <= 1,
         "position/search": position["search"] <= 2,
         "position/full": position["full"] <= (position["search"] > 0),

@@ -13,14 +13,14 @@ import tomli_w
 
 from plyzero.catalog import GameSpec, load_game
 from plyzero.config import PRESETS, resolve
-from plyzero.errors import UserError
-from plyzero.files import TooLargeError, read_file, write_file
+from plyzero.errors import UserError, shown
+from plyzero.files import UnreadableError, read_file, write_file
 from plyzero.settings import Settings
 
 FORMAT = 1
 """Of the layout below; docs/formats.md describes it."""
 
-MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 14
 """Of run.toml."""
 
 
@@ -84,8 +84,7 @@ class Run:
 
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
     """Make `root` a run directory whose run.toml holds the resolved settings. FileExistsError if it is one already."""
-    if not 0 <= seed < 2**63:
-        raise UserError(f"expected a seed from 0 to 2^63 - 1, got {seed}")
+    _check_seed(seed)
     settings = resolve(preset=preset, environment=os.environ, options=options)
     table: dict[str, Any] = {
         "format": FORMAT,
@@ -101,6 +100,11 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
     return Run(root, game, preset, seed, settings)
 
 
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**63:
+        raise UserError(f"expected a seed from 0 to 2^63 - 1, got {shown(seed)}")
+
+
 def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:
     """Return the run in `root`. Raises UserError if there is none, or if it is of another `game`."""
     path = root / "run.toml"
@@ -108,19 +112,21 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
         table = tomllib.loads(read_file(path, most=MOST_BYTES).decode())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"{root} is not a run directory: it has no run.toml; make one with plyzero init") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, TooLargeError) as error:
+    except (ValueError, RecursionError, UnreadableError) as error:
         raise UserError(f"{path} is not valid TOML: {error}") from error
     header = {key: table.pop(key, None) for key in ("format", "game", "game_version", "seed", "preset")}
     if header["format"] != FORMAT:
-        raise UserError(f"{path} has format {header['format']!r}; this version of plyzero reads format {FORMAT}")
-    if not isinstance(header["game"], str) or not isinstance(header["seed"], int) or header["preset"] not in PRESETS:
+        raise UserError(f"{path} has format {shown(header['format'])}; this version of plyzero reads format {FORMAT}")
+    seed = header["seed"]
+    if not isinstance(header["game"], str) or type(seed) is not int or header["preset"] not in list(PRESETS):
         raise UserError(f"{path} needs game (a string), seed (a number) and preset ({', '.join(PRESETS)})")
+    _check_seed(seed)
     if game is not None and game.name != header["game"]:
         raise UserError(f"{root} is a run of {header['game']}, not of {game.name}; give another --run directory")
     loaded = load_game(header["game"])
     if loaded.start.version != header["game_version"]:
         raise UserError(
-            f"{root} was made with version {header['game_version']} of {loaded.name}, "
+            f"{root} was made with version {shown(header['game_version'])} of {loaded.name}, "
             f"the rules are now version {loaded.start.version}; start a new run"
         )
     tables = {key: value for key, value in table.items() if isinstance(value, dict)}
@@ -128,7 +134,7 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
         raise UserError(f"{path}: {', '.join(sorted(loose))} stands outside of the sections")
     preset = str(header["preset"])
     settings = resolve(preset=preset, run=tables, environment=os.environ, options=options)
-    return Run(root, loaded, preset, header["seed"], settings)
+    return Run(root, loaded, preset, seed, settings)
 
 
 def open_or_create_run(

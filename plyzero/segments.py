@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,10 @@ NAME = re.compile(
     r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})"
     r"-g(?P<games>\d+)-p(?P<positions>\d+)-f(?P<full>\d+)-m(?P<low>\d+)_(?P<high>\d+)\.zarr\.zip"
 )
+
+
+MOST_POSITIONS: Final = 1 << 20
+"""Of a segment that is read; workers seal long before."""
 
 
 class SegmentError(Exception):
@@ -73,17 +77,15 @@ class SegmentName:
         if not match:
             return None
         worker, incarnation, *numbers = match.groups()
-        return SegmentName(worker, incarnation, *map(int, numbers))
+        parsed = SegmentName(worker, incarnation, *map(int, numbers))
+        return parsed if str(parsed) == name else None
 
 
 def write_segment(
     directory: Path, games: Games, game: GameSpec, *, worker: str, incarnation: str, sequence: int
 ) -> Path:
     """Seal `games` into `directory` and return the file. FileExistsError if it has been sealed under this name."""
-    steps = games.positions["model_step"][games.positions["search"] > 0]
-    low, high = (int(steps.min()), int(steps.max())) if len(steps) else (0, 0)
-    counts = (len(games.games), len(games.positions), games.num_full)
-    name = SegmentName(worker, incarnation, sequence, *counts, low, high)
+    name = _name(games, worker, incarnation, sequence)
     path = directory / str(name)
     write_file(path, pack(_columns(games), _attributes(name, game)))
     return path
@@ -97,7 +99,7 @@ def read_segment(path: Path, game: GameSpec) -> Games:
     """
     try:
         name = SegmentName.parse(path.name)
-        if name is None or not (name.games and name.positions):
+        if name is None or not 0 < name.games <= name.positions <= MOST_POSITIONS:
             raise ValueError("it has not the name of a segment")
         archive = Archive(read_file(path, most=MOST_BYTES))
         for key, value in _attributes(name, game).items():
@@ -111,8 +113,8 @@ def read_segment(path: Path, game: GameSpec) -> Games:
             _read_observations(archive, name.positions, game),
         )
         check_games(games, game.start.num_actions)
-        if games.num_full != name.full:
-            raise ValueError(f"{games.num_full} positions have a full search, its name says {name.full}")
+        if (inside := _name(games, name.worker, name.incarnation, name.sequence)) != name:
+            raise ValueError(f"by what is inside its name is {inside}")
     except FileNotFoundError:
         raise
     except Exception as error:  # the system, zipfile, zlib, zstd and json each have their own words for damage
@@ -126,6 +128,13 @@ def list_segments(directory: Path) -> Iterator[SegmentName]:
         name = SegmentName.parse(file)
         if name:
             yield name
+
+
+def _name(games: Games, worker: str, incarnation: str, sequence: int) -> SegmentName:
+    steps = games.positions["model_step"][games.positions["search"] > 0]
+    low, high = (int(steps.min()), int(steps.max())) if len(steps) else (0, 0)
+    counts = (len(games.games), len(games.positions), games.num_full)
+    return SegmentName(worker, incarnation, sequence, *counts, low, high)
 
 
 def _attributes(name: SegmentName, game: GameSpec) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 Kind = Literal["gumbel", "puct"]
 
@@ -15,10 +15,21 @@ Opponents = Annotated[
 """A list, which environment and command line write with commas."""
 
 
+MOST = 2**40
+"""Of any whole number."""
+
+
 class Concern(BaseModel):
     """Frozen; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _is_no_mistake(cls, value: object) -> object:
+        if isinstance(value, int) and value > MOST:
+            raise ValueError(f"expected at most {MOST}")
+        return value
 
 
 class SearchSettings(Concern):

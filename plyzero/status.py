@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plyzero.liveness import Observer
-from plyzero.metrics import TRAINER, read_lines
+from plyzero.metrics import TRAINER, number, read_lines
 from plyzero.models import list_models
 from plyzero.run import Run
 from plyzero.segments import list_segments
@@ -19,7 +19,7 @@ def snapshot(run: Run, observer: Observer) -> dict[str, Any]:
     """Return a JSON object; docs/formats.md lists its fields. `observer` has looked at the run."""
     segments = list(list_segments(run.segments))
     models = list_models(run.models)
-    processes = [{"name": name, "life": observer.judge(name), **beat} for name, beat in observer.beats.items()]
+    processes = [{**beat, "name": name, "life": observer.judge(name)} for name, beat in observer.beats.items()]
     ratings = read_lines(run.metrics / "rating.jsonl")
     return {
         "version": VERSION,
@@ -66,8 +66,8 @@ def balance(processes: Sequence[dict[str, Any]], *, ratio: float) -> dict[str, f
     waits, and the number of such workers that would suit it; None until both have been measured.
     """
     alive = [each for each in processes if each["life"] == "ok"]
-    trained = sum(each.get("trained_per_second", 0) for each in _of_role(alive, TRAINER))
-    rates = [each.get("full_positions_per_second", 0) for each in _of_role(alive, "selfplay")]
+    trained = sum(number(each, "trained_per_second") for each in _of_role(alive, TRAINER))
+    rates = [number(each, "full_positions_per_second") for each in _of_role(alive, "selfplay")]
     made = sum(rates)
     if not trained or not made:
         return None

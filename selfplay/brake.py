@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from plyzero.files import free_bytes
-from plyzero.metrics import TRAINER, read_heartbeat
+from plyzero.metrics import TRAINER, number, read_heartbeat
 from plyzero.run import Run
 from plyzero.segments import list_segments
 from selfplay.store import Store
@@ -70,21 +70,24 @@ class TrainerWatch:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._beat: dict[str, Any] = {}
+        self._trained: float | None = None
         self._moved = -PROGRESS_SECONDS
 
     def look(self, beat: dict[str, Any] | None) -> None:
-        """Take notice of the newest heartbeat."""
-        beat = beat or {}
-        if self._beat and beat.get("trained_positions") != self._beat.get("trained_positions"):
+        """Take notice of the newest heartbeat, None if there is none that can be read."""
+        self._beat = beat or {}
+        if beat is None:
+            return
+        trained = number(beat, "trained_positions")
+        if self._trained not in (None, trained):
             self._moved = self._clock()
-        self._beat = beat
+        self._trained = trained
 
     def has_plenty(self) -> bool:
         """Tell whether it can train for a while without another game, and is seen to do so.
 
         Its progress counts, not that it lives: one that hangs with a full account would put everybody to sleep.
         """
-        credit, enough = self._beat.get("credit"), self._beat.get("credit_enough")
-        if not isinstance(credit, int | float) or not isinstance(enough, int | float):
-            return False
-        return credit >= enough and self._clock() - self._moved < PROGRESS_SECONDS
+        enough = number(self._beat, "credit_enough")
+        has_credit = 0 < enough <= number(self._beat, "credit")
+        return has_credit and self._clock() - self._moved < PROGRESS_SECONDS

@@ -36,6 +36,7 @@ def moved(brake: Brake, clock: Clock, run: Run, trained: int) -> str | None:
     """What the brake says one look after the trainer has trained so much."""
     trainer_says(run, trained_positions=trained)
     clock.now += LOOK_SECONDS
+    brake.look()
     return brake.reason(has_model=True)
 
 
@@ -55,7 +56,7 @@ def test_a_worker_pauses_while_too_much_waits_for_the_disk(
     assert brake.reason(has_model=True) == "paused: the volume does not take games as fast as they are made"
     store.trouble = "cannot write to the volume: No space left on device"
     assert brake.reason(has_model=True) == "paused: cannot write to the volume: No space left on device"
-    store._waiting.clear()
+    store._write()
     assert brake.reason(has_model=True) is None
 
 
@@ -68,11 +69,11 @@ def test_a_worker_pauses_below_the_reserve_and_goes_on_above_it(
     assert brake.reason(has_model=True) is None
     free[0] -= 1
     assert brake.reason(has_model=True) is None  # it has not looked again
-    clock.now += LOOK_SECONDS
+    brake.look()
     paused = "paused: the volume has 199 MB left, store.reserve_mb is 200; make room"
     assert brake.reason(has_model=True) == brake.reason(has_model=False) == paused
     free[0] += 1
-    clock.now += LOOK_SECONDS
+    brake.look()
     assert brake.reason(has_model=True) is None
 
 
@@ -84,7 +85,7 @@ def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Pat
     write_segment(run.segments, games, run.game, **writer, sequence=0)
     assert brake.reason(has_model=False) is None
     write_segment(run.segments, games, run.game, **writer, sequence=1)
-    clock.now += LOOK_SECONDS
+    brake.look()
     assert brake.reason(has_model=False) == "waiting for the first model"
     assert store._seal_asked
     assert brake.reason(has_model=True) is None
@@ -93,6 +94,7 @@ def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Pat
 def test_games_made_with_a_model_are_no_bootstrap(tmp_path: Path, clock: Clock):
     run, _, brake = parts(tmp_path, clock, "selfplay.bootstrap_positions=1", "trainer.batch_size=2")
     write_segment(run.segments, some_games(run.game), run.game, worker="w1", incarnation="00000001", sequence=0)
+    brake.look()
     assert brake.reason(has_model=False) is None
 
 
@@ -116,7 +118,7 @@ def test_who_throttles_waits_while_the_trainer_has_enough_and_is_seen_to_train(t
     assert moved(brake, clock, run, 10) is None  # it is not known yet whether it trains
     assert moved(brake, clock, run, 20) == waiting
     trainer_says(run, trained_positions=30, credit=499)
-    clock.now += LOOK_SECONDS
+    brake.look()
     assert brake.reason(has_model=True) is None
     assert moved(brake, clock, run, 40) == waiting
     assert brake.reason(has_model=False) is None
@@ -161,6 +163,7 @@ def test_a_trainer_of_which_nothing_sensible_is_heard_holds_nobody_back(
     path.unlink() if content is None else path.write_bytes(content)
     for _ in range(3):
         clock.now += LOOK_SECONDS
+        brake.look()
         assert brake.reason(has_model=True) is None
 
 
@@ -178,5 +181,5 @@ def test_a_heartbeat_that_cannot_be_read_for_a_moment_is_no_progress(tmp_path: P
     assert moved(brake, clock, run, 20)
     clock.now += PROGRESS_SECONDS
     (run.workers / "trainer.json").write_bytes(b"")
-    brake.reason(has_model=True)
+    brake.look()
     assert moved(brake, clock, run, 20) is None

@@ -296,12 +296,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
         while not game.is_over:
             game.play_move(search([game._position], Uniform(9), simulations=4)[0], None)
         finished.append(game.finish())
-    for game in finished:
-        game.positions["full"] = game.positions["search"] > 0
+    for number, game in enumerate(finished):
+        searched = game.positions["search"] > 0
+        game.positions["full"] = searched
+        if number > 0:
+            game.positions["model_step"][searched] = 40
     for sequence, part in enumerate((finished[:1], finished[1:])):
         games = Games.concatenate(part)
-        if sequence:
-            games.positions["model_step"][games.positions["search"] > 0] = 40
         write_segment(run.segments, games, run.game, worker="w0", incarnation="0123abcd", sequence=sequence)
     worker = {"role": "selfplay", "state": "playing", "model": None, "games": 3}
     Heartbeat(run.workers / "w0.0123abcd.json").beat(worker)

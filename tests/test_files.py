@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plyzero import files
-from plyzero.files import POINTS, TooLargeError, lock, read_file, write_at, write_file
+from plyzero.files import POINTS, UnreadableError, lock, read_file, write_at, write_file
 from plyzero.journal import Journal
 from tests.test_segments import CONNECT_FOUR, some_games
 
@@ -238,7 +238,7 @@ def test_a_file_is_read_up_to_a_size_and_a_larger_one_not_at_all(tmp_path: Path)
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 40)  # nobody has the memory to read it
     for name, most in (("a", 4), ("large", 1 << 30)):
-        with pytest.raises(TooLargeError, match=f"more than {most} bytes"):
+        with pytest.raises(UnreadableError, match=f"more than {most} bytes"):
             read_file(tmp_path / name, most=most)
 
 

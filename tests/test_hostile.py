@@ -34,7 +34,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.fuzz import damaged, look
 from plyzero.catalog import GameSpec, load_game
 from plyzero.errors import UserError
-from plyzero.files import TooLargeError, read_file
+from plyzero.files import UnreadableError, read_file
 from plyzero.journal import FRAME, MAGIC, Journal, read_journal
 from plyzero.liveness import Observer
 from plyzero.metrics import read_heartbeat, read_lines
@@ -54,11 +54,6 @@ HOSTILE = Path(__file__).parent / "hostile"
 TIC_TAC_TOE = load_game("tic-tac-toe")
 KINDS = pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])
 ODD = (None, True, -1, 10**400, math.nan, math.inf, "x", "[/]", "[red]", "\x1b[2J", "\ud800", [], {}, [[1]], {"a": 1})
-
-
-def fault(reason: str) -> pytest.MarkDecorator:
-    """What a reader is known to do wrong; take the mark away with the fault."""
-    return pytest.mark.xfail(reason=reason)
 
 
 class TooSlow(BaseException):
@@ -145,11 +140,8 @@ ROOT_METADATA, METADATA, CHUNK = "zarr.json", "game/positions/zarr.json", "game/
     [
         (ROOT_METADATA, True),
         (METADATA, True),
-        pytest.param(CHUNK, True, marks=fault("any chunk may inflate to 256 MB, however small its array")),
-        *[
-            pytest.param(member, False, marks=fault("ZipFile.read inflates 2 GB at a time, whatever is claimed"))
-            for member in (ROOT_METADATA, METADATA, CHUNK)
-        ],
+        (CHUNK, True),
+        *[(member, False) for member in (ROOT_METADATA, METADATA, CHUNK)],
     ],
 )
 def test_a_zip_bomb_is_refused_before_it_inflates(tmp_path: Path, member: str, honest: bool):
@@ -171,7 +163,6 @@ def test_a_zip_bomb_is_refused_before_it_inflates(tmp_path: Path, member: str, h
         never_other_games(path, some_games(CONNECT_FOUR))
 
 
-@fault("a ZipInfo is made of every entry before they are counted")
 def test_a_hundred_thousand_members_are_refused_in_little_memory(tmp_path: Path):
     path, _ = segment(tmp_path)
     entries = (b"PK\1\2" + bytes(42)) * 100_000
@@ -197,7 +188,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path, name: str):
         archive.writestr(name, b"one")
         if name == "unknown":
             archive.writestr(name, b"two")
-    with pytest.raises(SegmentError, match="two of one name"):
+    with pytest.raises(SegmentError, match="two members of one name"):
         read_segment(path, CONNECT_FOUR)
 
 
@@ -341,7 +332,6 @@ def test_metadata_that_a_writer_does_not_write_is_refused(tmp_path: Path, what: 
         read_segment(path, CONNECT_FOUR)
 
 
-@fault("the configuration of the codecs is not looked at")
 def test_numbers_that_are_said_to_be_big_endian_are_refused(tmp_path: Path):
     path, _ = segment(tmp_path)
 
@@ -452,11 +442,9 @@ def test_a_chunk_that_holds_a_pickle_is_never_unpickled(tmp_path: Path, codec: s
         ("0123abcd", "01234567"),
         ("w0", "w1"),
         ("w0", "../w0"),
-        pytest.param(r"-m\d+_\d+", "-m0_0", marks=fault("the steps in a name are not compared with those inside")),
-        pytest.param(r"-m\d+_\d+", "-m7_5", marks=fault("the steps in a name are not compared with those inside")),
-        pytest.param(
-            r"-m\d+_\d+", f"-m1_{'9' * 40}", marks=fault("the steps in a name are not compared with those inside")
-        ),
+        (r"-m\d+_\d+", "-m0_0"),
+        (r"-m\d+_\d+", "-m7_5"),
+        (r"-m\d+_\d+", f"-m1_{'9' * 40}"),
     ],
 )
 def test_a_name_that_says_other_than_the_segment_is_refused(tmp_path: Path, part: str, lie: str):
@@ -469,9 +457,6 @@ def test_a_name_that_says_other_than_the_segment_is_refused(tmp_path: Path, part
         read_segment(renamed, CONNECT_FOUR)
 
 
-@fault(
-    "what int() takes for a number counts, so that a listed name may be no file's: the trainer waits for it for ever"
-)
 @pytest.mark.parametrize(("part", "odd"), [("-g2-", "-g02-"), ("-00000000-", "-0000000٠-"), ("-p8-", "-p٨-")])
 def test_every_name_that_is_listed_is_the_name_of_a_file(tmp_path: Path, part: str, odd: str):
     path, _ = segment(tmp_path)
@@ -479,13 +464,11 @@ def test_every_name_that_is_listed_is_the_name_of_a_file(tmp_path: Path, part: s
     assert [name for name in list_segments(tmp_path) if not (tmp_path / str(name)).exists()] == []
 
 
-@fault("what int() takes for a number counts")
 def test_every_model_that_is_listed_is_a_file(tmp_path: Path):
     (tmp_path / "00000١-000000001-01234567.onnx").touch()
     assert [name for name in list_models(tmp_path) if not (tmp_path / str(name)).exists()] == []
 
 
-@fault("one array may take 256 MB, all of them together and what is made of them any multiple of that")
 def test_a_small_file_of_very_many_positions_that_are_alike_is_refused(tmp_path: Path):
     size = 1_500_000
     one = some_games(CONNECT_FOUR, lengths=(1,))
@@ -579,9 +562,7 @@ RULES: list[Any] = [
     ("game/opening_plies", with_value("games", "opening_plies", 9)),
     ("position/num_legal", without_a_legal_move(0)),
     ("position/num_legal", without_a_legal_move(4)),
-    pytest.param(
-        "position/num_legal", without_a_legal_move(7), marks=fault("IndexError before the rules are looked at")
-    ),
+    ("position/num_legal", without_a_legal_move(7)),
     ("position/to_play", with_value("positions", "to_play", 2)),
     ("position/search", with_value("positions", "search", 3)),
     ("position/full", not_searched),
@@ -943,23 +924,13 @@ UNFIT: dict[str, dict[str, Any]] = {
         "outputs": [port("logits", 1, ACTIONS), port("wdl", 1, 3)],
     },
 }
-UNCHECKED = ("double precision", "double precision behind", "one position at a time")
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        pytest.param(what, marks=fault("neither the types nor the size of a batch are looked at"))
-        if what in UNCHECKED
-        else what
-        for what in UNFIT
-    ],
-)
+@pytest.mark.parametrize("what", UNFIT)
 def test_a_model_that_does_not_fit_its_game_is_refused(tmp_path: Path, what: str):
     refusal(linear(**UNFIT[what]), tmp_path)
 
 
-@fault("the names of inputs and outputs are looked at where nothing is caught")
 @pytest.mark.parametrize(
     ("name", "odd"), [(b"observations", b"observation\xff"), (b"wdl", b"w\xffl"), (b"\x01n", b"\x01\xff")]
 )
@@ -993,7 +964,6 @@ def test_a_model_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pyte
     assert "more than 100 bytes" in refusal(linear(), tmp_path)
 
 
-@fault("IsADirectoryError")
 def test_a_directory_with_the_name_of_a_model_is_refused(tmp_path: Path):
     name = ModelName(1, 1, "01234567")
     (tmp_path / str(name)).mkdir()
@@ -1023,9 +993,7 @@ def test_a_model_in_a_run_never_imports_what_it_names(tmp_path: Path, monkeypatc
         "1" * 5000,
         '{"search": {"kind": "os:system"}}',
         '{"search": []}',
-        pytest.param(
-            '{"trainer": {"window_positions": 1' + "0" * 400 + "}}", marks=fault("OverflowError in _nobody_waits")
-        ),
+        '{"trainer": {"window_positions": 1' + "0" * 400 + "}}",
     ],
     ids=lambda text: text[:24],
 )
@@ -1112,24 +1080,22 @@ BAD_TOML: dict[str, tuple[str, str] | bytes] = {
     "a game of huge size": ("game", '"othello(size=1000000)"'),
     "a game that calls": ("game", "\"othello(size=__import__('os').mkdir('harm'))\""),
     "a version that is text": ("game_version", '"1"'),
-}
-KNOWN_TOML: dict[str, tuple[str, tuple[str, str]]] = {
-    "a number of 10^4 digits": ("ValueError from tomllib", ("slots", "1" * 10_000)),
-    "a seed of 10^4 digits": ("ValueError from tomllib", ("seed", "1" * 10_000)),
-    "a format of 10^4 digits": ("ValueError in the message", ("format", "0x" + "1" * 10_000)),
-    "a version of 10^4 digits": ("ValueError in the message", ("game_version", "0x" + "1" * 10_000)),
-    "a factor of 10^4 digits": ("ValueError in the message", ("c_puct", "0x" + "f" * 10_000)),
-    "slots of 10^4 digits": ("is taken", ("slots", "0x" + "f" * 10_000)),
-    "a negative seed": ("is taken", ("seed", "-1")),
-    "a seed of 70 bits": ("is taken", ("seed", "0x3fffffffffffffffff")),
-    "a seed that is a truth": ("is taken", ("seed", "true")),
-    "a preset that is a list": ("TypeError: unhashable", ("preset", "[]")),
-    "a preset that is a table": ("TypeError: unhashable", ("preset", "{}")),
-    "a window of 10^400": ("OverflowError", ("window_positions", "1" + "0" * 400)),
-    "bootstrap positions of 10^400": ("OverflowError", ("bootstrap_positions", "1" + "0" * 400)),
-    "a key in a key in a key": ("RecursionError in the message", ("slots", "8\nthreads" + ".a" * 1500 + " = 8")),
-    "a game with many signs": ("RecursionError in ast.parse", ("game", f'"tic-tac-toe(size={"-" * 5000}1)"')),
-    "a key of very many parts": ("tomllib needs time with the square", ("slots", "8\nx" + ".a" * 60_000 + " = 8")),
+    "a number of 10^4 digits": ("slots", "1" * 10_000),
+    "a seed of 10^4 digits": ("seed", "1" * 10_000),
+    "a format of 10^4 digits": ("format", "0x" + "1" * 10_000),
+    "a version of 10^4 digits": ("game_version", "0x" + "1" * 10_000),
+    "a factor of 10^4 digits": ("c_puct", "0x" + "f" * 10_000),
+    "slots of 10^4 digits": ("slots", "0x" + "f" * 10_000),
+    "a negative seed": ("seed", "-1"),
+    "a seed of 70 bits": ("seed", "0x3fffffffffffffffff"),
+    "a seed that is a truth": ("seed", "true"),
+    "a preset that is a list": ("preset", "[]"),
+    "a preset that is a table": ("preset", "{}"),
+    "a window of 10^400": ("window_positions", "1" + "0" * 400),
+    "bootstrap positions of 10^400": ("bootstrap_positions", "1" + "0" * 400),
+    "a key in a key in a key": ("slots", "8\nthreads" + ".a" * 1500 + " = 8"),
+    "a game with many signs": ("game", f'"tic-tac-toe(size={"-" * 5000}1)"'),
+    "a key of very many parts": ("slots", "8\nx" + ".a" * 60_000 + " = 8"),
 }
 
 
@@ -1141,15 +1107,6 @@ def test_settings_that_nobody_can_mean_are_refused(tmp_path: Path, toml: str, wh
     assert not Path("harm").exists()
 
 
-@pytest.mark.parametrize("what", [pytest.param(what, marks=fault(KNOWN_TOML[what][0])) for what in KNOWN_TOML])
-def test_settings_of_any_size_and_depth_are_refused(tmp_path: Path, toml: str, what: str):
-    key, value = KNOWN_TOML[what][1]
-    changed = set_to(toml.replace("threads = 1\n", "", 1) if "threads.a" in value else toml, key, value)
-    with pytest.raises(UserError):
-        opened(tmp_path, changed)
-
-
-@fault("IsADirectoryError")
 def test_a_directory_in_the_place_of_the_settings_is_refused(tmp_path: Path):
     (tmp_path / "run.toml").mkdir()
     with pytest.raises(UserError):
@@ -1173,8 +1130,6 @@ TRAINER = {
     "credit": 3,
     "credit_enough": 2,
 }
-UNPRINTABLE = ("state", "step", "window", "games", "model", "name", "life")
-UNCOUNTABLE = ("replay_ratio", "replay_ratio_wanted", "trained_per_second", "full_positions_per_second")
 
 
 @pytest.fixture
@@ -1197,7 +1152,6 @@ def put(directory: Path, name: str, content: Any) -> Path:
             name,
             beat,
             key,
-            marks=[fault("status ends with a traceback")] if key in UNPRINTABLE + UNCOUNTABLE else [],
             id=f"{name[:2]}-{key}",
         )
         for name, beat in (("w0.00000000.json", WORKER), ("trainer.json", TRAINER))
@@ -1245,7 +1199,6 @@ def test_a_line_that_is_none_is_passed_over(tmp_path: Path, content: bytes):
     assert all(line.keys() >= TRAINER.keys() for line in objects)
 
 
-@fault("TooLargeError")
 def test_a_file_of_lines_that_is_too_large_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("plyzero.metrics.MOST_LINES_BYTES", 100)
     assert read_lines(put(tmp_path, "rating.jsonl", b"{}\n" * 100)) == []
@@ -1255,7 +1208,7 @@ def test_a_file_of_lines_that_is_too_large_is_passed_over(tmp_path: Path, monkey
     "scores",
     [
         *(None, 1, "x", [], {"a": 1}, {"a": "abc"}, {"a": [1, 2]}, {"a": [[], [], []]}, {"a": [None, 0, 0]}),
-        pytest.param({"a": [10**400, 0, 0]}, marks=fault("OverflowError")),
+        {"a": [10**400, 0, 0]},
     ],
     ids=lambda scores: str(scores)[:16],
 )
@@ -1296,11 +1249,8 @@ def test_a_state_that_would_run_code_is_refused_and_does_not(tmp_path: Path, zip
         {"format": 1},
         {"format": "2"},
         {"format": None},
-        pytest.param({"format": torch.zeros(3)}, marks=fault("RuntimeError")),
-        *[
-            pytest.param(value, marks=fault("AttributeError"))
-            for value in ([2], None, 2, "x", torch.zeros(3), ("format", 2))
-        ],
+        {"format": torch.zeros(3)},
+        *([2], None, 2, "x", torch.zeros(3), ("format", 2)),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -1319,7 +1269,6 @@ def test_a_state_cut_short_is_refused_wherever_it_is_cut(tmp_path: Path):
             load_state(tmp_path)
 
 
-@fault("PyTorch inflates a record before it compares its size")
 def test_a_state_that_is_a_zip_bomb_is_refused_in_little_memory(tmp_path: Path):
     file = io.BytesIO()
     with (
@@ -1346,11 +1295,10 @@ def test_a_file_is_read_whole_or_not_at_all(tmp_path_factory: pytest.TempPathFac
     if len(content) <= most:
         assert read_file(path, most=most) == content
     else:
-        with pytest.raises(TooLargeError):
+        with pytest.raises(UnreadableError):
             read_file(path, most=most)
 
 
-@fault("room is made for as much as there may be, 8 GB for a state")
 def test_a_small_file_takes_little_memory_however_large_it_might_be(tmp_path: Path):
     (tmp_path / "some").write_bytes(b"some")
     assert read_file(tmp_path / "some", most=1 << 45) == b"some"
@@ -1425,36 +1373,6 @@ def test_three_hundred_damaged_settings_are_refused_or_make_sense(tmp_path: Path
 
 # What once broke a reader.
 
-STILL_BREAKS = {
-    **dict.fromkeys(
-        (
-            "markuperror-in-_print_status--w0.00000000.json",
-            "overflowerror-in-_print_status--trainer.json",
-            "overflowerror-in-balance--w0.00000000.json",
-            "typeerror-in-_print_status--trainer.json",
-            "typeerror-in-balance--trainer.json",
-            "unicodeencodeerror-in-_print_status--trainer.json",
-            "valueerror-in-_print_status--trainer.json",
-            "valueerror-in-balance--trainer.json",
-            "wrong-kinds--trainer.json",
-        ),
-        "status ends with a traceback",
-    ),
-    "overflowerror-in-genexpr--rating.jsonl": "best_model ends with a traceback",
-    "unicodedecodeerror-in-dictcomp--model.onnx": "names are looked at where nothing is caught",
-    **dict.fromkeys(
-        (
-            "overflowerror-in-_nobody_waits_for_ever--run.toml",
-            "recursionerror-in-open_run--run.toml",
-            "recursionerror-in-resolve--run.toml",
-            "typeerror-in-open_run--run.toml",
-            "valueerror-in-open_run--run.toml",
-            "valueerror-in-resolve--run.toml",
-        ),
-        "open_run ends with a traceback",
-    ),
-}
-
 
 def replayed(reader: str, path: Path, directory: Path) -> None:
     """Read a file of the corpus, which keeps its promise if nothing else is raised than what is caught here."""
@@ -1488,14 +1406,7 @@ def replayed(reader: str, path: Path, directory: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(
-            path,
-            marks=[fault(STILL_BREAKS[path.name])] if path.name in STILL_BREAKS else [],
-            id=f"{path.parent.name}-{path.name}",
-        )
-        for path in sorted(HOSTILE.glob("*/*"))
-    ],
+    [pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in sorted(HOSTILE.glob("*/*"))],
 )
 def test_no_file_of_the_corpus_breaks_its_reader(tmp_path: Path, path: Path):
     replayed(path.parent.name, path, tmp_path)

@@ -44,9 +44,6 @@ POLL_SECONDS = 1.0
 KEEP_SECONDS = 10.0
 """How often the journals of dead workers are taken over and old files removed."""
 
-SPARE_SECONDS = 30.0
-"""Training in hand with which workers may wait: more than a game takes from its end into the window."""
-
 
 def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> None:
     """Train until `stop` is set, then save, and publish what has been learned since. Resumes from the newest state.
@@ -267,7 +264,7 @@ class Trainer:
             "replay_ratio": round(self.ledger.replay_ratio(), 3),
             "replay_ratio_wanted": self.settings.replay_ratio,
             "credit": round(self.ledger.credit),
-            "credit_enough": round(max(4 * self.settings.batch_size, SPARE_SECONDS * speed)),
+            "credit_enough": round(max(4 * self.settings.batch_size, self._spare_seconds() * speed)),
             "trained_per_second": round(speed, 1),
             "holes": self.intake.holes,
             "window": len(self.window),
@@ -309,6 +306,10 @@ class Trainer:
         samples = make_samples(games, search=self.run.settings.search, trainer=self.settings)
         if len(samples.wdl):
             self.window.add(str(name), samples, size=self._window_size())
+
+    def _spare_seconds(self) -> float:
+        """Training in hand with which workers may wait: twice what a game takes from its end into the window."""
+        return 2 * (self.run.settings.selfplay.seal_seconds + POLL_SECONDS)
 
     def _window_size(self) -> int:
         made = self.ledger.bootstrap + self.ledger.generated

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, shown
 from plyzero.files import read_file, remove, write_file
 
 FORMAT = 2
 KEPT = 2
 MOST_BYTES = 1 << 33
+MOST_MEMBERS = 100_000
 NAME = re.compile(r"state-(\d{6})-(\d{9})\.pt")
 
 
@@ -34,13 +36,27 @@ def load_state(directory: Path) -> dict[str, Any] | None:
     if not states:
         return None
     try:
-        content = io.BytesIO(read_file(states[0], most=MOST_BYTES))
-        state: dict[str, Any] = torch.load(content, map_location="cpu", weights_only=True)
+        content = read_file(states[0], most=MOST_BYTES)
+        _check_stored(content)
+        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        found = state["format"] if isinstance(state, dict) else None
     except Exception as error:  # torch has many words for damage
         raise UserError(f"{states[0]} cannot be read; move it away to go on from the state before it") from error
-    if state.get("format") != FORMAT:
-        raise UserError(f"{states[0]} has format {state.get('format')!r}; this version of plyzero reads {FORMAT}")
+    if type(found) is not int or found != FORMAT:
+        raise UserError(f"{states[0]} has format {shown(found)}; this version of plyzero reads {FORMAT}")
     return state
+
+
+def _check_stored(content: bytes) -> None:
+    """Raise ValueError for an archive that would unpack to more than it is; torch only ever stores."""
+    if content.count(b"PK\1\2") > MOST_MEMBERS:
+        raise ValueError("too many members")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("a compressed member")
+    if sum(member.file_size for member in members) > len(content):
+        raise ValueError("members larger than the file")
 
 
 def _list(directory: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from plyzero.commands.common import FailedError, Json, RunOption
 
@@ -34,7 +35,7 @@ def status(
     from plyzero.run import open_run
     from plyzero.status import snapshot
 
-    opened, console = open_run(run), Console(highlight=False)
+    opened, console = open_run(run), Console(highlight=False, markup=False)
     observer = observe(opened)  # one look cannot tell who lives
     while True:
         found = snapshot(opened, observer)
@@ -118,7 +119,14 @@ def replay_export(run: RunOption) -> None:
             print(json.dumps(game))
 
 
+def printable(text: str) -> Text:
+    """Return what a terminal can show of a text that another process wrote."""
+    return Text("".join(letter if letter.isprintable() else "?" for letter in text[:200]))
+
+
 def _print_status(console: Console, found: dict[str, Any]) -> None:
+    from plyzero.metrics import number
+
     replay, models = found["replay"], found["models"]
     console.print(f"{found['run']}: {found['game']}")
     console.print(
@@ -131,13 +139,14 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     table = Table("process", "", "doing", "done", box=None)
     for process in found["processes"]:
         if process["role"] == "trainer":
-            ratio, wanted = process.get("replay_ratio", 0), process.get("replay_ratio_wanted", 0)
-            done = f"step {process.get('step')}, replay ratio {ratio:.2f} of {wanted:g}, window {process.get('window')}"
+            step, window = number(process, "step"), number(process, "window")
+            ratio, wanted = number(process, "replay_ratio"), number(process, "replay_ratio_wanted")
+            done = f"step {step:.0f}, replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
         else:
-            done = f"{process.get('games')} games with {process.get('model') or 'no model'}"
-        table.add_row(process["name"], process["life"], process["state"], done)
+            done = f"{number(process, 'games'):.0f} games with {process.get('model') or 'no model'}"
+        table.add_row(*(printable(cell) for cell in (process["name"], process["life"], process["state"], done)))
     console.print(table)
-    console.print(found["waiting"])
+    console.print(printable(found["waiting"]))
     if balance := found["balance"]:
         console.print(
             f"while nobody waits, the workers make {balance['made_per_second']:.0f} positions/s and the trainer can "
