@@ -48,10 +48,17 @@ class Journal:
         unfinished = directory / f"{files.TEMPORARY}{uuid.uuid4().hex}"
         header = {"schema": SCHEMA, **_identity(game)}
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
-        held = files.lock(unfinished, needed=False)  # before anybody can see it
-        assert held is not None
-        self._descriptor, self._size = held, os.fstat(held).st_size
-        files.rename(unfinished, self._path)
+        held = None
+        try:
+            held = files.lock(unfinished, needed=False)  # before anybody can see it
+            assert held is not None
+            self._descriptor, self._size = held, os.fstat(held).st_size
+            files.rename(unfinished, self._path)
+        except BaseException:
+            files.remove(unfinished)
+            if held is not None:
+                os.close(held)
+            raise
 
     def append(self, games: Games) -> None:
         """Acknowledge `games`. After an error the same call may be tried again: it writes to the same place."""
@@ -82,9 +89,13 @@ def journal_name(worker: str, incarnation: str, sequence: int) -> str:
 def read_journal(path: Path, game: GameSpec) -> list[Games]:
     """Return the batches of games that were acknowledged, in order.
 
-    Raises ValueError if the file is of another schema or game, or if a whole frame holds what no worker writes.
+    Raises ValueError if the file is of another schema or game, or if a whole frame holds what no worker writes, and
+    OSError if the volume does not give it.
     """
-    bodies = _bodies(files.read_file(path, most=MOST_BYTES))
+    try:
+        bodies = _bodies(files.read_file(path, most=MOST_BYTES))
+    except files.UnreadableError as error:
+        raise ValueError(f"{path.name}: {error.strerror}") from error
     header = json.loads(next(bodies, b"null"))
     expected = {"schema": SCHEMA, **_identity(game)}
     if header != expected:
@@ -99,7 +110,8 @@ def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
     """Seal the journals of `run` whose owners are dead, under the names that those would use; return how many games.
 
     Whoever gets the lock does it, and it is done once: a journal whose segment is there already is only removed. One
-    that cannot be read is moved to `quarantine`, with a warning.
+    that is damaged is moved to `quarantine`, and one that the volume does not give just now is left for later, both
+    with a warning.
 
     gone: `<worker>.<incarnation>` of those held to be dead where the volume has no locks.
     """
@@ -118,22 +130,34 @@ def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
         if held is None:
             continue
         try:
-            batches = read_journal(path, run.game)
-        except Exception as error:  # damage has many words
-            log.warning("moved to quarantine: %s cannot be read: %r", path.name, error)
-            files.move(path, run.quarantine)
-        else:
-            sealed = {(name.incarnation, name.sequence) for name in list_segments(run.segments)}
-            if batches and (incarnation, sequence) not in sealed:
-                games = Games.concatenate(batches)
-                sealed_as = write_segment(
-                    run.segments, games, run.game, worker=worker, incarnation=incarnation, sequence=sequence
-                )
-                log.info("sealed %s for a process that is gone", sealed_as.name)
-                adopted += len(games.games)
-            files.remove(path)
+            adopted += _adopt(run, path, worker, incarnation, sequence)
+        except OSError as error:
+            log.warning("%s waits for somebody to seal it: %s", path.name, error)
         finally:
             os.close(held)
+    return adopted
+
+
+def _adopt(run: Run, path: Path, worker: str, incarnation: str, sequence: int) -> int:
+    """Do with one journal, whose lock we hold, what is to be done; return how many games were sealed."""
+    try:
+        batches = read_journal(path, run.game)
+    except OSError:
+        raise
+    except Exception as error:  # damage has many words
+        log.warning("moved to quarantine: %s cannot be read: %r", path.name, error)
+        files.move(path, run.quarantine)
+        return 0
+    sealed = {(name.incarnation, name.sequence) for name in list_segments(run.segments)}
+    adopted = 0
+    if batches and (incarnation, sequence) not in sealed:
+        games = Games.concatenate(batches)
+        segment = write_segment(
+            run.segments, games, run.game, worker=worker, incarnation=incarnation, sequence=sequence
+        )
+        log.info("sealed %s for a process that is gone", segment.name)
+        adopted = len(games.games)
+    files.remove(path)
     return adopted
 
 

@@ -17,6 +17,8 @@ Life = Literal["ok", "stalled", "gone", "stopped"]
 """ok = its count moves. stalled = it does not. gone = nor does it hold its lock. stopped = it said so itself."""
 
 STALLED_SECONDS: Final = 4 * BEAT_SECONDS
+UNHELD_SECONDS: Final = 1.5 * BEAT_SECONDS
+"""So long a silence is enough for who was never seen to move and holds no lock either."""
 GONE_SECONDS: Final = 600.0
 """After so long a silence, a process is gone even where there are no locks."""
 
@@ -53,11 +55,10 @@ class Observer:
         if self.beats[name]["state"] == "stopped":
             return "stopped"
         silence = self.silence(name)
-        if silence < STALLED_SECONDS:
+        holds_none = self._holders is not None and name not in self._holders
+        if silence < (UNHELD_SECONDS if holds_none and not self.has_moved(name) else STALLED_SECONDS):
             return "ok"
-        if silence >= GONE_SECONDS or (self._holders is not None and name not in self._holders):
-            return "gone"
-        return "stalled"
+        return "gone" if holds_none or silence >= GONE_SECONDS else "stalled"
 
 
 def observe(run: Run, *, only: Callable[[Mapping[str, Any]], bool] = lambda beat: True) -> Observer:
@@ -66,17 +67,14 @@ def observe(run: Run, *, only: Callable[[Mapping[str, Any]], bool] = lambda beat
     only: which heartbeats have to be waited for.
     """
     observer = Observer(run)
-    deadline = time.monotonic() + STALLED_SECONDS
-    while True:
-        observer.look()
-        waiting = [
-            name
-            for name, beat in observer.beats.items()
-            if only(beat) and beat["state"] != "stopped" and not observer.has_moved(name)
-        ]
-        if not waiting or time.monotonic() > deadline:
-            return observer
+    observer.look()
+    while any(
+        only(beat) and observer.judge(name) == "ok" and not observer.has_moved(name)
+        for name, beat in observer.beats.items()
+    ):
         time.sleep(0.1)
+        observer.look()
+    return observer
 
 
 def _holders(run: Run) -> set[str] | None:

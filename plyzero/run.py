@@ -14,7 +14,7 @@ import tomli_w
 from plyzero.catalog import GameSpec, load_game
 from plyzero.config import PRESETS, resolve
 from plyzero.errors import UserError, shown
-from plyzero.files import UnreadableError, read_file, write_file
+from plyzero.files import read_file, write_file
 from plyzero.settings import Settings
 
 FORMAT = 1
@@ -112,7 +112,9 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
         table = tomllib.loads(read_file(path, most=MOST_BYTES).decode())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"{root} is not a run directory: it has no run.toml; make one with plyzero init") from error
-    except (ValueError, RecursionError, UnreadableError) as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid TOML: {error}") from error
     header = {key: table.pop(key, None) for key in ("format", "game", "game_version", "seed", "preset")}
     if header["format"] != FORMAT:

@@ -39,6 +39,7 @@ class Store:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = self._seal_asked = False
+        self._must_seal = False  # before anything else is journaled
         self._error: BaseException | None = None
         self._waiting: deque[Games] = deque()  # finished
         self._waiting_positions = 0  # of those
@@ -126,12 +127,13 @@ class Store:
         if self._journal is None:
             self._open_journal()
         assert self._journal is not None
+        if self._must_seal:
+            self._seal()
+            return
         seal = self._closing or self._seal_asked
         self._seal_asked = False
         while self._waiting:
             self._journal.append(self._waiting[0])
-            if settings.store.sync_seconds == 0:
-                self._sync()
             if not self._journaled:
                 self._oldest = time.monotonic()
             with self._lock:
@@ -140,6 +142,8 @@ class Store:
                 self._journaled.append(games)
             self._positions += len(games.positions)
             self._bytes += games.nbytes
+            if settings.store.sync_seconds == 0:
+                self._sync()
             if self._positions >= settings.selfplay.seal_positions or self._bytes >= SEAL_BYTES:
                 self._seal()
                 return
@@ -154,11 +158,16 @@ class Store:
         try:
             self._journal.sync()
         except OSError:
-            self._seal_asked = True  # what the disk has of it is unknown, but a segment is a new file
+            self._must_seal = True  # what the disk has of it is unknown, but a segment is a new file
             raise
 
     def _seal(self) -> None:
-        """Write what is in the journal as a segment, and begin the next journal."""
+        """Write what is in the journal as a segment, and begin the next journal.
+
+        If that fails the segment may be there all the same, and whoever adopts the journal would hold all of it for
+        sealed: so nothing more goes into it.
+        """
+        self._must_seal = True
         for name in list_segments(self._run.segments):
             if (name.incarnation, name.sequence) == (self._incarnation, self._sequence):
                 # an earlier try that succeeded all the same, or somebody who held this process for dead
@@ -182,6 +191,7 @@ class Store:
         journal.close()
         if not self._closing:
             self._open_journal()
+        self._must_seal = False
 
     def _forget(self, sealed: set[int]) -> None:
         with self._lock:

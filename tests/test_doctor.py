@@ -175,7 +175,7 @@ def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed_all_the_same
 def test_a_run_whose_file_cannot_be_read_is_unfit(tmp_path: Path):
     (tmp_path / "run.toml").mkdir()
     assert unwell(tmp_path) == {"directory": "failure"}
-    assert os.strerror(errno.EISDIR) in found(tmp_path)["directory"].says
+    assert found(tmp_path)["directory"].says == f"{tmp_path / 'run.toml'} cannot be read: not a file"
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])

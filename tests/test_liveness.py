@@ -11,7 +11,7 @@ import pytest
 from plyzero import liveness
 from plyzero.journal import Journal
 from plyzero.lease import Lease
-from plyzero.liveness import GONE_SECONDS, STALLED_SECONDS, Observer, observe
+from plyzero.liveness import GONE_SECONDS, STALLED_SECONDS, UNHELD_SECONDS, Observer, observe
 from plyzero.metrics import Heartbeat
 from plyzero.run import Run
 from tests.runs import small_run
@@ -58,6 +58,8 @@ def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_whose_count_moves_is_well_whether_it_holds_a_lock_or_not(run: Run, clock: Clock):
     beat, observer = beating(run), Observer(run, clock=clock)
+    beat()
+    observer.look()
     for _ in range(5):
         beat()
         observer.look()
@@ -241,7 +243,7 @@ def test_an_observer_gives_up_on_who_does_not_move_and_can_judge_it(run: Run, mo
     beating(run)()
     observer = observe(run)
     assert observer.judge(WORKER) == "gone"
-    assert STALLED_SECONDS <= clock.now - 1000 < STALLED_SECONDS + 1
+    assert UNHELD_SECONDS <= clock.now - 1000 < UNHELD_SECONDS + 1
 
 
 def test_heartbeats_that_are_none_are_passed_over(run: Run, clock: Clock):

@@ -121,6 +121,7 @@ def test_a_segment_is_sealed_at_once_where_that_is_asked_for(run: Run):
     games = finished(run, 2)
     with Store(run, **WRITER) as store:
         store.seal_soon()  # of nothing
+        until(lambda: not store._seal_asked)
         store.add(games[0])
         until(lambda: journaled(run) == 1)
         assert sealed(run) == Counter()

@@ -89,9 +89,12 @@ class Intake:
         self._failures[name] = self._failures.get(name, 0) + 1
         if self._failures[name] < TRIES:
             return False
-        log.warning("moved to quarantine: %s", error)
-        move(self._run.segments / str(name), self._run.quarantine)
         del self._failures[name]
+        try:
+            move(self._run.segments / str(name), self._run.quarantine)
+            log.warning("moved to quarantine: %s", error)
+        except OSError as refusal:
+            log.warning("passed over, since quarantine does not take it (%s): %s", refusal.strerror, error)
         return True
 
 

@@ -8,9 +8,10 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ from trainer.ledger import Ledger
 from trainer.loss import loss
 from trainer.network import ResidualNetwork
 from trainer.retention import Retention
-from trainer.state import load_state, save_state
+from trainer.state import KEPT, load_state, save_state
 from trainer.targets import make_samples
 from trainer.window import Window, window_size
 
@@ -75,6 +76,13 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
         heartbeat.beat(trainer.describe("stopped"), force=True)
 
 
+class Restorable(NamedTuple):
+    """What a state on the disk needs of the store: all segments from its cursor on, and those of its window."""
+
+    cursor: dict[str, int]
+    window: frozenset[str]
+
+
 class Trainer:
     """Network, optimiser, window and ledger of one run, and what is done with them."""
 
@@ -102,8 +110,7 @@ class Trainer:
         self.window = Window(game)
         self.ledger = Ledger()
         self.intake, self.retention, self.observer = Intake(run), Retention(run), Observer(run)
-        self._covered: dict[str, int] = {}  # the cursor of the state before the newest: either may be restored
-        self._saved: dict[str, int] = {}  # that of the newest
+        self._states: dict[tuple[int, int], Restorable] = {}  # (fence, step) -> those on the disk, the newest last
         self._made, self._trained = Rate(), Rate()
         self.games = self.positions = 0  # taken in
         self.step = 0
@@ -114,7 +121,11 @@ class Trainer:
         self._published_step = -1
         self._published_at = -np.inf
         self._began = time.monotonic()
-        self._resume()
+        try:
+            self._resume()
+        except BaseException:
+            self.close()
+            raise
         log.info("trainer of %s on %s, step %d, fence %d", run.game.name, self.device, self.step, self.lease.fence)
 
     def close(self) -> None:
@@ -128,7 +139,9 @@ class Trainer:
             self.observer.look()
             gone = [name for name in self.observer.beats if self.observer.judge(name) == "gone"]
             adopt_journals(self.run, gone=gone)
-            self.retention.prune(covered=self._covered, window=self.window.names)
+            states = list(self._states.values())
+            covered = states[0].cursor if len(states) == KEPT else {}
+            self.retention.prune(covered=covered, window=set().union(*(state.window for state in states)))
         except OSError as error:
             log.warning("cannot keep the volume in order: %s", error)
 
@@ -151,7 +164,7 @@ class Trainer:
         if self.ledger.bootstrap + self.ledger.generated < enough:
             return enough - self.ledger.bootstrap - self.ledger.generated
         lacking = self.settings.batch_size - self.ledger.credit
-        return max(0, int(np.ceil(lacking / self.settings.replay_ratio)))
+        return max(0 if len(self.window) else 1, int(np.ceil(lacking / self.settings.replay_ratio)))
 
     def what_is_missing(self) -> str:
         """Return for what the trainer waits, and for how long where that can be said."""
@@ -181,7 +194,7 @@ class Trainer:
 
     def publish_is_due(self, *, waiting: bool) -> bool:
         """Tell whether a model should go out now; the first one as soon as the bootstrap's credit is used up."""
-        if self.step == self._published_step:
+        if not self._has_news():
             return False
         if self._is_first and not (waiting and self.step > 0):
             return False
@@ -189,7 +202,7 @@ class Trainer:
 
     def finish(self) -> None:
         """Keep everything: whoever plays next should meet all that was learned. Raises what goes wrong."""
-        if self._is_first or self.step == self._published_step:
+        if self._is_first or not self._has_news():
             self.save()
         else:
             self._publish()
@@ -245,7 +258,7 @@ class Trainer:
             "window": self.window.names,
         }
         save_state(self.run.trainer, state, fence=self.lease.fence, step=self.step)
-        self._covered, self._saved = self._saved, dict(self.intake.cursor)
+        self._restorable(self.lease.fence, self.intake.cursor, self.window.names)
 
     def describe(self, state: str) -> dict[str, Any]:
         """Return what heartbeat and metrics say of the trainer."""
@@ -293,7 +306,7 @@ class Trainer:
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.ledger = Ledger(**state["ledger"])
         self.intake.cursor, self.intake.holes = state["cursor"], state["holes"]
-        self._saved = dict(self.intake.cursor)
+        self._restorable(0, state["cursor"], state["window"])
         for text in state["window"]:
             name = SegmentName.parse(text)
             assert name is not None
@@ -301,6 +314,16 @@ class Trainer:
                 self._add_to_window(name, read_segment(self.run.segments / text, self.run.game))
             except (FileNotFoundError, SegmentError) as error:
                 log.warning("no longer in the window: %s", error)
+
+    def _restorable(self, fence: int, cursor: Mapping[str, int], window: Collection[str]) -> None:
+        """Remember what a state on the disk covers; one of the same fence and step was written over."""
+        self._states.pop((fence, self.step), None)
+        self._states[fence, self.step] = Restorable(dict(cursor), frozenset(window))
+        for key in list(self._states)[:-KEPT]:
+            del self._states[key]
+
+    def _has_news(self) -> bool:
+        return self.step != self._published_step and len(self.window) > 0
 
     def _add_to_window(self, name: SegmentName, games: Games) -> None:
         samples = make_samples(games, search=self.run.settings.search, trainer=self.settings)

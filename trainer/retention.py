@@ -66,9 +66,9 @@ class Retention:
                 remove(path)
 
     def _models_in_use(self) -> set[ModelName]:
-        labels = {
+        labels = [
             beat.get("model") for name, beat in self._observer.beats.items() if self._observer.judge(name) != "gone"
-        }
+        ]
         used = {ModelName.parse(label) for label in labels if isinstance(label, str)}
         with suppress(UserError):  # none has been measured
             used.add(best_model(self._run.models, self._run.metrics))

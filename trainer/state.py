@@ -22,7 +22,7 @@ NAME = re.compile(r"state-(\d{6})-(\d{9})\.pt")
 
 
 def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
-    """Write `state` beside the older ones, then remove all but the newest two."""
+    """Write `state` beside the older ones, or over that of this step, then remove all but the newest two."""
     file = io.BytesIO()
     torch.save({"format": FORMAT, **state}, file)
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", file.getvalue(), replace=True)

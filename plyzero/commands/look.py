@@ -111,11 +111,17 @@ def replay_export(run: RunOption) -> None:
     """Print every recorded game as a JSON line."""
     from plyzero.export import as_objects
     from plyzero.run import open_run
-    from plyzero.segments import list_segments, read_segment
+    from plyzero.segments import SegmentError, list_segments, read_segment
 
     opened = open_run(run)
     for name in sorted(list_segments(opened.segments), key=lambda each: (each.low, each.worker, each.sequence)):
-        for game in as_objects(read_segment(opened.segments / str(name), opened.game), opened.game.start):
+        try:
+            games = read_segment(opened.segments / str(name), opened.game)
+        except FileNotFoundError:  # the trainer has just removed it
+            continue
+        except SegmentError as error:
+            raise FailedError(f"{error}; all games before it are exported") from error
+        for game in as_objects(games, opened.game.start):
             print(json.dumps(game))
 
 
