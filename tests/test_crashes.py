@@ -1,5 +1,6 @@
 """Nothing is lost: processes are killed where it hurts most, and everything that was acknowledged is there, once."""
 
+import json
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +19,10 @@ from plyzero.journal import adopt_journals
 from plyzero.lease import Lease
 from plyzero.models import ModelWatch, list_models, publish_model
 from plyzero.run import Run
-from plyzero.segments import list_segments, read_segment
+from plyzero.segments import list_segments
 from plyzero.verify import find_faults
 from tests.runs import small_run
+from tests.victims import visible
 from trainer.export import untrained
 from trainer.intake import Intake
 from trainer.state import load_state
@@ -58,12 +61,6 @@ def acknowledged(log: Path) -> set[int]:
     )
 
 
-def recorded(run: Run) -> Counter[int]:
-    """How often each game is in a segment."""
-    names = list_segments(run.segments)
-    return Counter(int(i) for name in names for i in read_segment(run.segments / str(name), run.game).games["id"])
-
-
 def faults(run: Run) -> list[str]:
     return [fault for _, fault in find_faults(run) if fault]
 
@@ -76,7 +73,7 @@ def test_a_worker_killed_at_any_fault_point_loses_no_acknowledged_game(tmp_path:
         process = victim("store", run.root, log, f"{number:08x}", "--die-at", point, part, time_)
         assert process.wait(300) == -signal.SIGKILL, "the point was never reached"
     adopt_journals(run)
-    found = recorded(run)
+    found = visible(run)
     assert acknowledged(log) <= found.keys()
     assert set(found.values()) <= {1}
     assert list(run.journals.glob("*.wal")) == []
@@ -88,7 +85,37 @@ def test_a_worker_killed_at_any_fault_point_loses_no_acknowledged_game(tmp_path:
 def test_a_worker_that_is_not_killed_seals_everything(tmp_path: Path):
     run = small_run(tmp_path / "r")
     assert victim("store", run.root, tmp_path / "log", "00000001").wait(300) == 0
-    assert recorded(run) == Counter(range(1000, 1040)) == Counter(acknowledged(tmp_path / "log"))
+    assert visible(run) == Counter(range(1000, 1040)) == Counter(acknowledged(tmp_path / "log"))
+
+
+def outlasted(command: list[str], root: Path, limit: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [*command, sys.executable, "-m", "tests.victims", "outlast", str(root), limit],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_on_a_full_volume_every_game_waits_for_room(tmp_path: Path):
+    in_namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    mount = 'mount -t tmpfs -o size=3m none "$0" && exec "$@"'
+    if subprocess.run([*in_namespace, "sh", "-c", mount, str(tmp_path), "true"], capture_output=True).returncode:
+        pytest.skip("no small volume can be mounted here")
+    found = outlasted([*in_namespace, "sh", "-c", mount, str(tmp_path)], tmp_path, "volume")
+    assert found["trouble"] == "cannot write to the volume: No space left on device"
+    assert 0 < found["visible"] < found["added"]
+    assert (found["unfinished"], found["lost"], found["doubled"]) == ([], 0, 0)
+
+
+def test_beyond_a_limit_on_files_every_game_waits_for_a_larger_one(tmp_path: Path):
+    found = outlasted([], tmp_path, "quota")
+    assert found["trouble"] == "cannot write to the volume: File too large"
+    assert found["visible"] == 0
+    assert (found["unfinished"], found["lost"], found["doubled"]) == ([], 0, 0)
 
 
 def filled_run(root: Path) -> Run:
@@ -118,7 +145,7 @@ def test_a_trainer_killed_at_any_fault_point_goes_on_and_counts_every_game_once(
     assert process.wait(300) == 0
     state = load_state(run.trainer)
     assert state is not None
-    assert state["games"] == sum(recorded(run).values())
+    assert state["games"] == sum(visible(run).values())
     assert [fault for fault in faults(run) if "quarantine" not in fault] == []
 
 
@@ -148,7 +175,7 @@ def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_r
         process.send_signal(signal.SIGTERM)
     assert {process.wait(300) for process in workers} <= {0, -signal.SIGTERM}  # one may not have got to its handler
     adopt_journals(run)
-    found = recorded(run)
+    found = visible(run)
     last = max((name.sequence for name in list_segments(run.segments)), default=0)
     trainer.kill()
     trainer.wait()

@@ -140,12 +140,11 @@ class Life(RuleBasedStateMachine):
     def train(self, steps: int) -> None:
         """What the trainer's loop does, for so many steps at most."""
         self.trainer.take_in_segments()
-        for _ in range(steps):
-            missing = self.trainer.missing_positions()
-            if not missing:
-                self.trainer.train_step()
-            if self.trainer.publish_is_due(waiting=missing > 0):
-                self.trainer.publish()
+        while steps and not self.trainer.missing_positions():
+            self.trainer.train_step()
+            steps -= 1
+        if self.trainer.publish_is_due(waiting=self.trainer.missing_positions() > 0):
+            self.trainer.publish()
         self.beat()
 
     @rule()
@@ -165,6 +164,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def restore(self) -> None:
         """Somebody takes the newest state away, to go on from the one before it."""
+        self.trainer.keep_house()
         self.trainer.close()
         max(self.run.trainer.glob("state-*")).unlink()
         self.restart()
@@ -204,18 +204,14 @@ class Life(RuleBasedStateMachine):
         """When all that was sealed is taken in and everybody has looked, one who has nothing to train keeps nobody."""
         self.trainer.keep_house()
         self.trainer.take_in_segments()
-        for _ in range(1000):
-            missing = self.trainer.missing_positions()
-            if self.trainer.publish_is_due(waiting=missing > 0):
-                self.trainer.publish()
-            if missing:
-                break
+        while not self.trainer.missing_positions():
             self.beat()
             self.trainer.train_step()
-        assert missing > 0
+        if self.trainer.publish_is_due(waiting=True):
+            self.trainer.publish()
         self.beat()
         assert self.brake.reason(has_model=self.has_model) is None
 
 
-Life.TestCase.settings = settings(max_examples=25, stateful_step_count=40)
+Life.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestLife = Life.TestCase

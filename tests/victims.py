@@ -1,9 +1,14 @@
 """Processes that tests kill: what they acknowledge or publish is also written where the test can read it."""
 
+import json
 import os
+import resource
+import shutil
 import signal
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +20,10 @@ from plyzero.journal import Journal
 from plyzero.models import publish_model
 from plyzero.processes import stop_on_signals
 from plyzero.records import Games
-from plyzero.run import open_run
+from plyzero.run import Run, open_run
+from plyzero.segments import list_segments, read_segment
 from selfplay.store import Store
+from tests.runs import small_run
 from tests.test_segments import some_games
 
 
@@ -68,6 +75,46 @@ def fill_store(root: Path, log: Path, incarnation: str) -> None:
                     time.sleep(0.001)
 
 
+def outlast(root: Path, limit: str) -> None:
+    """Add games until there is no room for more, make room, and print what became of them."""
+    run = small_run(root / "r", "tic-tac-toe", "store.reserve_mb=0", "selfplay.seal_seconds=0.02")
+    make_room = take_the_volume(root) if limit == "volume" else take_the_quota()
+    found: dict[str, object] = {}
+    with Store(run, worker="w0", incarnation="00000001") as store:
+        added = 0
+        while store.trouble is None:
+            (games,) = numbered_games(added, 1)
+            store.add(games)
+            added += 1
+            time.sleep(0.002)
+        found |= {"trouble": store.trouble, "visible": visible(run).total()}
+        found["unfinished"] = [path.name for path in run.segments.glob(".tmp-*")]
+        make_room()
+        while store.trouble is not None:
+            time.sleep(0.01)
+    times = visible(run)
+    found |= {"added": added, "lost": added - len(times), "doubled": times.total() - len(times)}
+    print(json.dumps(found))
+
+
+def visible(run: Run) -> Counter[int]:
+    """How often each game is in a segment; SegmentError if one of them is not whole."""
+    names = list_segments(run.segments)
+    return Counter(int(i) for name in names for i in read_segment(run.segments / str(name), run.game).games["id"])
+
+
+def take_the_volume(root: Path) -> Callable[[], None]:
+    ballast, left = root / "ballast", 200_000
+    ballast.write_bytes(bytes(shutil.disk_usage(root).free - left))
+    return ballast.unlink
+
+
+def take_the_quota() -> Callable[[], None]:
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, most))  # enough for a journal with a game or two
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
 def work(root: Path, log: Path, name: str) -> None:
     """Be a worker."""
     from selfplay.worker import run_worker
@@ -105,7 +152,9 @@ def main(role: str, *arguments: str) -> None:
         given = given[:at]
     paths = [Path(each) for each in given[:2]]
     np.seterr(all="raise")
-    if role == "store":
+    if role == "outlast":
+        outlast(paths[0], given[1])
+    elif role == "store":
         fill_store(paths[0], paths[1], given[2])
     elif role == "worker":
         work(paths[0], paths[1], given[2])
