@@ -27,6 +27,21 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "plyzero" / "template" / "README.md"]
 
 
+def is_slow_by_name(path: Path) -> dict[str, bool]:
+    """Return name -> is it a slow test."""
+    functions = [each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.FunctionDef)]
+    return {each.name: any("slow" in ast.unparse(mark) for mark in each.decorator_list) for each in functions}
+
+
+def test_every_test_that_bears_a_guarantee_exists_and_is_called_slow_where_it_is():
+    slow = {name: is_slow for path in (ROOT / "tests").glob("test_*.py") for name, is_slow in is_slow_by_name(path).items()}
+    text = (ROOT / "docs" / "guarantees.md").read_text()
+    named = re.findall(r"`(test_\w+)`(†?)", text)
+    assert len(named) > 50
+    assert [(name, slow.get(name)) for name, mark in named if slow.get(name) != bool(mark)] == []
+    assert all((ROOT / path).exists() for path in re.findall(r"`((?:tests|benchmarks|plyzero)/[\w./]+)`", text))
+
+
 def blocks(path: Path, language: str) -> list[str]:
     fences = re.split(r"^```(.*)\n", path.read_text(), flags=re.MULTILINE)  # text, language, block, "", text, ...
     return [block for found, block in zip(fences[1::4], fences[2::4], strict=True) if found == language]
