@@ -34,7 +34,9 @@ def is_slow_by_name(path: Path) -> dict[str, bool]:
 
 
 def test_every_test_that_bears_a_guarantee_exists_and_is_called_slow_where_it_is():
-    slow = {name: is_slow for path in (ROOT / "tests").glob("test_*.py") for name, is_slow in is_slow_by_name(path).items()}
+    slow = {
+        name: is_slow for path in (ROOT / "tests").glob("test_*.py") for name, is_slow in is_slow_by_name(path).items()
+    }
     text = (ROOT / "docs" / "guarantees.md").read_text()
     named = re.findall(r"`(test_\w+)`(†?)", text)
     assert len(named) > 50
