@@ -49,6 +49,22 @@ ODD: tuple[Any, ...] = (
 )
 
 
+COMMON = {"state": "playing", "beats": 1, "pid": 1, "host": "h"}
+WORKER = {**COMMON, "role": "selfplay", "games": 1, "model": "m", "full_positions_per_second": 3.0}
+TRAINER = {
+    **COMMON,
+    "role": "trainer",
+    "step": 1,
+    "replay_ratio": 1.0,
+    "replay_ratio_wanted": 8.0,
+    "window": 3,
+    "trained_per_second": 10.0,
+    "trained_positions": 4,
+    "credit": 3,
+    "credit_enough": 2,
+}
+
+
 class BrokenError(Exception):
     """A reader does not keep its promise; the message says in a few words what happened."""
 
@@ -458,27 +474,13 @@ class Heartbeats:
         self.rng = rng
         self.run = small_run(directory / "run")
         self.model = str(publish_model(self.run.models, b"x", fence=1, step=1))
-        common = {"state": "playing", "beats": 1, "pid": 1, "host": "h"}
-        self.worker = {**common, "role": "selfplay", "games": 1, "model": "m", "full_positions_per_second": 3.0}
-        self.trainer = {
-            **common,
-            "role": "trainer",
-            "step": 1,
-            "replay_ratio": 1.0,
-            "replay_ratio_wanted": 8.0,
-            "window": 3,
-            "trained_per_second": 10.0,
-            "credit": 5,
-            "credit_enough": 3,
-            "trained_positions": 1,
-        }
-        (self.run.workers / "w9.00000009.json").write_text(json.dumps(self.worker))
+        (self.run.workers / "w9.00000009.json").write_text(json.dumps(WORKER))
 
     def case(self) -> Case:
         rng = self.rng
         name = pick(rng, ("w0.00000000.json", "trainer.json", "rating.jsonl"))
         line = {"model": self.model, "scores": {"random": [1, 2, 3]}}
-        value: Any = {"w0.00000000.json": self.worker, "trainer.json": self.trainer, "rating.jsonl": line}[name]
+        value: Any = {"w0.00000000.json": WORKER, "trainer.json": TRAINER, "rating.jsonl": line}[name]
         for _ in range(int(rng.integers(1, 3))):
             value = twisted(rng, value)
         content = json.dumps(value).encode() + b"\n"

@@ -194,7 +194,7 @@ def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_r
             next_trainer += rng.uniform(20, 40)
     for process in workers:
         process.send_signal(signal.SIGTERM)
-    assert {process.wait(300) for process in workers} <= {0, -signal.SIGTERM}  # one may not have got to its handler
+    assert {process.wait(300) for process in workers} <= {0, -signal.SIGTERM}  # one may have been killed by it, newborn
     adopt_journals(run)
     found = visible(run)
     last = max((name.sequence for name in list_segments(run.segments)), default=0)
@@ -212,7 +212,7 @@ def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_r
             trainer.wait()
             trainer = victim("trainer", run.root)
     trainer.send_signal(signal.SIGTERM)
-    assert trainer.wait(300) == 0
+    assert trainer.wait(300) in {0, -signal.SIGTERM}
     acknowledged_ids = set().union(*(acknowledged(tmp_path / f"log{i}") for i in range(3)))
     print(f"{kills} kills, {len(acknowledged_ids)} games acknowledged, {len(found)} recorded, last sequence {last}")
     assert sum(kills.values()) >= 40

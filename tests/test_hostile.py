@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from numcodecs.zstd import Zstd
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.fuzz import damaged, look
+from benchmarks.fuzz import TRAINER, WORKER, damaged, look
 from plyzero.catalog import GameSpec, load_game
 from plyzero.errors import UserError
 from plyzero.files import UnreadableError, read_file
@@ -1114,22 +1114,6 @@ def test_a_directory_in_the_place_of_the_settings_is_refused(tmp_path: Path):
 
 
 # Heartbeats and metric lines.
-
-
-COMMON = {"state": "playing", "beats": 1, "pid": 1, "host": "h"}
-WORKER = {**COMMON, "role": "selfplay", "games": 1, "model": "m", "full_positions_per_second": 3.0}
-TRAINER = {
-    **COMMON,
-    "role": "trainer",
-    "step": 1,
-    "replay_ratio": 1.0,
-    "replay_ratio_wanted": 8.0,
-    "window": 3,
-    "trained_per_second": 10.0,
-    "trained_positions": 4,
-    "credit": 3,
-    "credit_enough": 2,
-}
 
 
 @pytest.fixture
