@@ -134,7 +134,7 @@ def commands() -> list[tuple[str, str]]:
     for path in PAGES:
         for block in blocks(path, "sh"):
             for line in block.splitlines():
-                for part in re.split(r"&&|\|", line.partition("#")[0]):
+                for part in re.split(r"&&|\||>", line.partition("#")[0]):
                     words = part.strip().removesuffix("&").strip()
                     words = re.sub(r"^(\w+=\S+ )+", "", words)
                     if words.startswith("plyzero "):
