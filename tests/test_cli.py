@@ -346,7 +346,9 @@ def test_status_says_what_every_process_does(played: tuple[Path, Games]):
     assert f"replay: 3 games, {positions} in 2 segments" in text
     assert "models: 0, newest none yet" in text
     assert "step 17, replay ratio 3.50 of 8, window 20" in text
-    assert "3 games with no model" in text
+    assert "1 worker" in text
+    assert "gone" in text
+    assert "3 games" in text
 
 
 def test_looking_at_a_run_changes_nothing(played: tuple[Path, Games]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -130,9 +131,34 @@ def printable(text: str) -> Text:
     return Text("".join(letter if letter.isprintable() else "?" for letter in text[:200]))
 
 
-def _print_status(console: Console, found: dict[str, Any]) -> None:
+def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield a row for the trainer, one for every worker that lives, and one for all that do so no more."""
     from plyzero.metrics import number
+    from plyzero.models import ModelName
 
+    over: dict[str, list[float]] = {}
+    for process in processes:
+        name, life, state = process["name"], process["life"], process["state"]
+        games = number(process, "games")
+        if process["role"] == "trainer":
+            step, window = number(process, "step"), number(process, "window")
+            ratio, wanted = number(process, "replay_ratio"), number(process, "replay_ratio_wanted")
+            yield name, life, state, f"step {step:.0f}, replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
+        elif life in ("ok", "stalled"):
+            model = ModelName.parse(str(process.get("model")))
+            yield (
+                name,
+                life,
+                state,
+                f"{games:.0f} games, " + (f"model of step {model.step}" if model else "no model yet"),
+            )
+        else:
+            over.setdefault(life, []).append(games)
+    for life, games_of in over.items():
+        yield f"{len(games_of)} worker{'s' if len(games_of) > 1 else ''}", life, "", f"{sum(games_of):.0f} games"
+
+
+def _print_status(console: Console, found: dict[str, Any]) -> None:
     replay, models = found["replay"], found["models"]
     console.print(f"{found['run']}: {found['game']}")
     console.print(
@@ -143,14 +169,8 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     if replay["quarantined"]:
         console.print(f"{replay['quarantined']} files could not be read and were put into quarantine/")
     table = Table("process", "", "doing", "done", box=None)
-    for process in found["processes"]:
-        if process["role"] == "trainer":
-            step, window = number(process, "step"), number(process, "window")
-            ratio, wanted = number(process, "replay_ratio"), number(process, "replay_ratio_wanted")
-            done = f"step {step:.0f}, replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
-        else:
-            done = f"{number(process, 'games'):.0f} games with {process.get('model') or 'no model'}"
-        table.add_row(*(printable(cell) for cell in (process["name"], process["life"], process["state"], done)))
+    for row in _rows(found["processes"]):
+        table.add_row(*(printable(cell) for cell in row))
     console.print(table)
     console.print(printable(found["waiting"]))
     if balance := found["balance"]:
