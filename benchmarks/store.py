@@ -4,6 +4,7 @@ python benchmarks/store.py --seconds 20 --writers 2
 """
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
@@ -16,7 +17,6 @@ from dataclasses import replace
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,13 @@ import numpy as np
 import selfplay.store
 from plyzero import files
 from plyzero.catalog import load_game
+from plyzero.evaluate import Evaluation, Leaves
 from plyzero.models import publish_model
 from plyzero.records import Games
 from plyzero.run import Run, create_run, open_run
-from plyzero.search import KINDS, Root, SearchSlots
-from plyzero.settings import SearchSettings, SelfplaySettings, TrainerSettings
-from plyzero.tree import UNPROVEN
-from selfplay.game import GameInPlay
+from plyzero.search import SearchSlots
+from plyzero.settings import SearchSettings, SelfplaySettings, Settings, TrainerSettings
+from selfplay.game import GamesInPlay
 from selfplay.store import Store
 from selfplay.worker import run_worker
 from trainer.export import untrained
@@ -323,51 +323,20 @@ def longest_gap(times: list[float], since: float, until: float) -> float:
 
 
 def play_games(count: int, *, seed: int) -> list[Games]:
-    """Return records of random legal Othello games as a worker makes them, but for the searches, which are made up."""
-    start, settings, search = load_game("othello").start, SelfplaySettings(), SearchSettings()
-    model: Any = SimpleNamespace(fence=1, step=1000)
-    played = []
-    for number in range(count):
-        slots: Any = MadeUpSearches(search, np.random.default_rng([seed, number]))
-        game = GameInPlay(start, settings, seed=number)
-        while not game.is_over:
-            game.begin_search(slots, 0)
-            game.play_move(slots.root(0), model)
-        played.append(game.finish())
-    return played
+    """Return records of Othello games as a worker makes them, with guesses for what its network says."""
+    rng = np.random.default_rng(seed)
+    start = load_game("othello").start
 
+    def guess(leaves: Leaves) -> Evaluation:
+        n = len(leaves.observations)
+        logits = rng.normal(scale=2, size=(n, start.num_actions))
+        return Evaluation(logits.astype(np.float32), rng.dirichlet([5, 1, 5], size=n).astype(np.float32))
 
-class MadeUpSearches:
-    """Stands in for SearchSlots: visits follow a random prior, values wander."""
-
-    def __init__(self, settings: SearchSettings, rng: np.random.Generator) -> None:
-        self._settings, self._rng = settings, rng
-        self._value = 0.0
-
-    def begin(self, slot: int, position: Any, *, simulations: int, kind: str = "gumbel", rng: Any = None) -> None:
-        self._actions = np.asarray(position.legal_actions(), np.int32)
-        self._simulations, self._kind = simulations, kind
-
-    def root(self, slot: int) -> Root:
-        rng, count = self._rng, len(self._actions)
-        self._value = float(np.clip(-self._value + rng.normal(scale=0.1), -0.95, 0.95))
-        prior = rng.dirichlet(np.full(count, min(1.0, 10 / count)))
-        visits = rng.multinomial(self._simulations, prior)
-        q = np.clip(self._value + rng.normal(scale=0.2, size=count), -0.99, 0.99)
-        return Root(
-            actions=self._actions,
-            visits=visits.astype(np.int32),
-            prior=prior.astype(np.float32),
-            q=np.where(visits > 0, q, np.nan).astype(np.float32),
-            value=self._value,
-            draw=float(rng.uniform(0, 0.05)),
-            network_value=float(np.clip(self._value + rng.normal(scale=0.1), -1, 1)),
-            network_draw=float(rng.uniform(0, 0.05)),
-            proven=UNPROVEN,
-            kind=KINDS[self._kind],
-            simulations=self._simulations,
-            settings=self._settings,
-        )
+    games = GamesInPlay(start, Settings(selfplay=SelfplaySettings(slots=min(count, 64))), seeds=itertools.count(seed))
+    played: list[Games] = []
+    while len(played) < count:
+        played += games.run(guess, fence=1, step=1000)
+    return played[:count]
 
 
 def samples_of(run: Run, games: Games) -> Samples:

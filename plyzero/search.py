@@ -16,7 +16,7 @@ from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
 from plyzero.settings import SearchSettings
-from plyzero.simulate import SETTINGS, advance_all, completed, principal_line, receive_all
+from plyzero.simulate import SETTINGS, advance_all, begin_all, completed, principal_line, receive_all
 from plyzero.tree import DONE, EDGE, EVALUATION, FULL, IDLE, NODE, NOTHING, PUCT, READ, RULES, SLOT, UNPROVEN
 
 KINDS = {"puct": tree.PUCT, "gumbel": tree.GUMBEL}
@@ -109,20 +109,24 @@ class Root:
 
 
 class SearchSlots:
-    """B searches side by side, each with its own position, budget and kind; one network batch serves them all."""
+    """B searches side by side, each with its own position, budget and kind; one network batch serves them all.
+
+    slots, nodes, edges: the trees, `[B]`, `[B, N]` and `[B, E]`, for compiled code that reads them; see plyzero.tree.
+    states: `[B, N, S]`, the positions of a compiled game; row 0 is what is searched. rules: that game's.
+    """
 
     def __init__(self, start: Game, settings: SearchSettings, *, slots: int, simulations: int) -> None:
         """Make room for `slots` searches of at most `simulations` each, of the game that `start` belongs to."""
         self._start = start
         self._settings = settings
         self._numbers = _settings_record(settings)
-        rules, self._compiled, state_size, self._to_play_offset = _rules_of(start)
-        self._advance_all = bind(advance_all, rules)
+        self.rules, self._compiled, state_size, self._to_play_offset = _rules_of(start)
+        self._advance_all = bind(advance_all, self.rules)
         nodes, actions = simulations + 1, start.num_actions
-        self._slots = np.zeros(slots, SLOT)
-        self._nodes = np.zeros((slots, nodes), NODE)
-        self._edges = np.zeros((slots, actions + min(actions, 32) * nodes), EDGE)
-        self._states = np.zeros((slots, nodes, state_size), np.uint8)
+        self.slots = np.zeros(slots, SLOT)
+        self.nodes = np.zeros((slots, nodes), NODE)
+        self.edges = np.zeros((slots, actions + min(actions, 32) * nodes), EDGE)
+        self.states = np.zeros((slots, nodes, state_size), np.uint8)
         self._masks = np.zeros((slots, actions), np.bool_)
         self._observations = np.zeros((slots, *start.observation_shape), np.float32)
         self._noise = np.zeros((slots, actions), np.float32)
@@ -142,32 +146,54 @@ class SearchSlots:
 
         `kind` overrides the settings'; `rng` adds the noise of self-play.
         """
-        if not 0 <= simulations < self._nodes.shape[1]:
-            raise ValueError(f"expected at most {self._nodes.shape[1] - 1} simulations, got {simulations}")
         if position.outcome() is not None:
             raise ValueError(f"expected a position that is not finished, got\n{position}")
-        record = self._slots[slot]
-        record["kind"] = KINDS[kind or self._settings.kind]
-        record["budget"], record["simulations"], record["nodes"], record["edges"] = simulations, 0, 0, 0
-        record["leaf"], record["leaf_edge"], record["leaf_parent"] = 0, NOTHING, NOTHING
-        record["noisy"] = rng is not None
-        record["phase"] = RULES
+        self.place(slot, position)
+        kinds = np.array([KINDS[kind or self._settings.kind]])
+        self.begin_all(np.array([slot]), simulations=np.array([simulations]), kinds=kinds, rngs=[rng])
+
+    def place(self, slot: int, position: Game) -> None:
+        """Put `position` into `slot`, for `begin_all` to search."""
         if isinstance(position, CompiledGame):
-            self._states[slot, 0] = position.state
+            self.states[slot, 0] = position.state
         else:
             self._positions[slot] = {0: position}
-        if rng is not None:
-            self._noise[slot] = self._draw_noise(record["kind"], position, rng)
 
-    def _draw_noise(self, kind: int, position: Game, rng: np.random.Generator) -> NDArray[Any]:
+    def position(self, slot: int) -> Game:
+        """Return the position that is searched in `slot`."""
+        if isinstance(self._start, CompiledGame):
+            return self._start.with_state(self.states[slot, 0])
+        return self._positions[slot][0]
+
+    def begin_all(
+        self,
+        which: NDArray[np.intp],
+        *,
+        simulations: NDArray[np.integer],
+        kinds: NDArray[np.integer],
+        rngs: Sequence[np.random.Generator | None],
+    ) -> None:
+        """Start to search what stands in the slots `which`, `[n]`, none of it finished.
+
+        simulations, kinds: `[n]` each; kinds as in KINDS. rngs: n of them; with one, a search is noisy.
+        """
+        for extreme in (simulations.min(), simulations.max()):
+            if not 0 <= extreme < self.nodes.shape[1]:
+                raise ValueError(f"expected at most {self.nodes.shape[1] - 1} simulations, got {extreme}")
+        begin_all(self.slots, which, simulations, kinds, np.array([rng is not None for rng in rngs]))
+        for slot, kind, rng in zip(which.tolist(), kinds.tolist(), rngs, strict=True):
+            if rng is not None:
+                self._noise[slot] = self._draw_noise(kind, slot, rng)
+
+    def _draw_noise(self, kind: int, slot: int, rng: np.random.Generator) -> NDArray[Any]:
         if kind == PUCT:
-            alpha = self._settings.noise_alpha or min(1.0, 10 / len(position.legal_actions()))
+            alpha = self._settings.noise_alpha or min(1.0, 10 / len(self.position(slot).legal_actions()))
             return rng.gamma(alpha, size=self._noise.shape[1]) + 1e-20
         return rng.gumbel(size=self._noise.shape[1])
 
     def idle(self, slot: int) -> None:
         """Leave the slot out of what follows until it is begun again."""
-        self._slots[slot]["phase"] = IDLE
+        self.slots[slot]["phase"] = IDLE
 
     def run(self, evaluate: Evaluate) -> list[int]:
         """Move all searches on until at least one is done; return the slots that are, or [] if all are idle.
@@ -176,21 +202,21 @@ class SearchSlots:
         """
         while True:
             self._advance()
-            phase = self._slots["phase"]
+            phase = self.slots["phase"]
             done = np.flatnonzero(phase == DONE)
             waiting = np.flatnonzero(phase == EVALUATION)
             if len(done) or not len(waiting):
                 return done.tolist()
             logits, wdl = evaluate(self._leaves(waiting))
             receive_all(
-                *(self._slots, self._nodes, self._edges, self._noise, self._schedules, self._numbers),
+                *(self.slots, self.nodes, self.edges, self._noise, self._schedules, self._numbers),
                 *(waiting, np.asarray(logits, np.float32), np.asarray(wdl, np.float32)),
             )
 
     def root(self, slot: int) -> Root:
         """Return what the search in `slot` has found so far."""
-        record, node = self._slots[slot], self._nodes[slot, 0]
-        edges = self._edges[slot, node["first_edge"] : node["first_edge"] + node["num_edges"]]
+        record, node = self.slots[slot], self.nodes[slot, 0]
+        edges = self.edges[slot, node["first_edge"] : node["first_edge"] + node["num_edges"]]
         proven = int(node["proven"])
         visits = max(1, int(node["visits"]))
         return Root(
@@ -210,7 +236,7 @@ class SearchSlots:
 
     def lines(self, slot: int) -> tuple[tuple[int, ...], ...]:
         """Return, for each legal action at the root, what the search expects to follow, itself first."""
-        nodes, edges = self._nodes[slot], self._edges[slot]
+        nodes, edges = self.nodes[slot], self.edges[slot]
         first = nodes[0]["first_edge"]
         return tuple(
             tuple(principal_line(nodes, edges, e).tolist()) for e in range(first, first + nodes[0]["num_edges"])
@@ -218,30 +244,30 @@ class SearchSlots:
 
     def simulations(self) -> int:
         """Return how many simulations the searches have made so far, all together."""
-        return int(self._slots["simulations"].sum())
+        return int(self.slots["simulations"].sum())
 
     def _advance(self) -> None:
         while True:
             self._advance_all(
-                *(self._slots, self._nodes, self._edges, self._states, self._masks, self._observations, self._noise),
+                *(self.slots, self.nodes, self.edges, self.states, self._masks, self._observations, self._noise),
                 *(self._schedules, self._numbers, self._compiled, self._to_play_offset),
             )
-            phase = self._slots["phase"]
+            phase = self.slots["phase"]
             asking = np.flatnonzero(phase == RULES)
             full = (phase == FULL).any()
             if full:
-                self._edges = np.concatenate([self._edges, np.zeros_like(self._edges)], axis=1)
+                self.edges = np.concatenate([self.edges, np.zeros_like(self.edges)], axis=1)
             for slot in asking.tolist():
                 self._read_plain_position(slot)
             if not full and not len(asking):
                 return
 
     def _read_plain_position(self, slot: int) -> None:
-        record, positions = self._slots[slot], self._positions[slot]
+        record, positions = self.slots[slot], self._positions[slot]
         if record["leaf_edge"] == NOTHING:
             position = positions[0]
         else:
-            action = int(self._edges[slot, record["leaf_edge"]]["action"])
+            action = int(self.edges[slot, record["leaf_edge"]]["action"])
             position = positions[int(record["leaf_parent"])].play_unchecked(action)
         outcome = position.outcome()
         if outcome is None:
@@ -259,10 +285,10 @@ class SearchSlots:
         return Leaves(self._observations[waiting], lambda: self._leaf_positions(waiting))
 
     def _leaf_positions(self, waiting: NDArray[np.intp]) -> list[Game]:
-        leaves = self._slots["leaf"][waiting]
+        leaves = self.slots["leaf"][waiting]
         if isinstance(self._start, CompiledGame):
             start = self._start
-            return [start.with_state(self._states[slot, leaf]) for slot, leaf in zip(waiting, leaves, strict=True)]
+            return [start.with_state(self.states[slot, leaf]) for slot, leaf in zip(waiting, leaves, strict=True)]
         return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
 
 

@@ -54,6 +54,23 @@ SETTINGS = np.dtype(
 """The numbers of plyzero.settings.SearchSettings that compiled code reads."""
 
 
+@numba.njit(cache=True)
+def begin_all(
+    slots: Records,
+    which: NDArray[np.intp],
+    simulations: NDArray[np.integer],
+    kinds: NDArray[np.integer],
+    noisy: NDArray[np.bool_],
+) -> None:
+    """Empty the trees of the slots `which`, `[n]`; their first leaf is the root."""
+    for i in range(len(which)):
+        slot = slots[which[i]]
+        slot["kind"], slot["budget"], slot["noisy"] = kinds[i], simulations[i], noisy[i]
+        slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
+        slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NOTHING, NOTHING
+        slot["phase"] = RULES
+
+
 def advance_all(
     slots: Records,
     nodes: Records,

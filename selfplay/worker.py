@@ -16,9 +16,8 @@ from plyzero.metrics import Heartbeat, Rate
 from plyzero.models import ModelWatch
 from plyzero.network import Network
 from plyzero.run import Run
-from plyzero.search import SearchSlots
 from selfplay.brake import LOOK_SECONDS, Brake
-from selfplay.game import GameInPlay
+from selfplay.game import GamesInPlay
 from selfplay.store import Store
 
 log = logging.getLogger(__name__)
@@ -32,15 +31,9 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     """
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
-    seeds = game_seeds(run.seed, name, incarnation)
+    games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(run.seed, name, incarnation))
     heartbeat = Heartbeat(run.workers / f"{name}.{incarnation}.json")
     adopt_journals(run)
-    slots = SearchSlots(
-        run.game.start,
-        run.settings.search,
-        slots=settings.slots,
-        simulations=max(settings.simulations, settings.fast_simulations),
-    )
     uniform = Uniform(run.game.start.num_actions)
     network: Network | None = None
     reason: str | None = None
@@ -64,9 +57,6 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     ):
         brake = Brake(run, store)
         network = watch.newer()
-        games = [GameInPlay(run.game.start, settings, seed=next(seeds)) for _ in range(settings.slots)]
-        for slot, game in enumerate(games):
-            game.begin_search(slots, slot)
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
         with Beside(lambda: describe(reason or "playing"), heartbeat, brake) as beside:
             while not stop.is_set():
@@ -80,12 +70,9 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
                     watch.wait(0.2)
                     waited += time.monotonic() - before
                     continue
-                for slot in slots.run(network or uniform):
-                    games[slot].play_move(slots.root(slot), network)
-                    if games[slot].is_over:
-                        store.add(games[slot].finish())
-                        games[slot] = GameInPlay(run.game.start, settings, seed=next(seeds))
-                    games[slot].begin_search(slots, slot)
+                fence, step = (network.fence, network.step) if network else (0, 0)
+                for finished in games.run(network or uniform, fence=fence, step=step):
+                    store.add(finished)
     heartbeat.beat(describe("stopped"), force=True)
 
 

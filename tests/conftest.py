@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-PACKAGE = Path(__file__).resolve().parent.parent / "plyzero"
+ROOT = Path(__file__).resolve().parent.parent
 
 
-def delete_stale_caches(package: Path) -> None:
+def delete_stale_caches() -> None:
     # Numba recompiles a cached function when the file of that very function changes, but not when a function it calls
     # in another file does: after an edit of gumbel.py the cached advance_all of simulate.py would run the old code.
-    sources = ("tree", "gumbel", "simulate", "policy", "evaluate", "compiled")
-    newest = max((package / f"{name}.py").stat().st_mtime for name in sources)
-    for index in package.glob("__pycache__/*.nbi"):
+    sources = ("tree", "gumbel", "simulate", "policy", "evaluate", "compiled", "records")
+    newest = max((ROOT / "plyzero" / f"{name}.py").stat().st_mtime for name in sources)
+    for index in (path for package in ("plyzero", "selfplay") for path in ROOT.glob(f"{package}/__pycache__/*.nbi")):
         if index.stat().st_mtime < newest:
             index.unlink(missing_ok=True)
 
 
-delete_stale_caches(PACKAGE)
+delete_stale_caches()
 
 settings.register_profile(
     "fixed",

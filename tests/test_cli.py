@@ -18,10 +18,9 @@ from plyzero.evaluate import Uniform
 from plyzero.metrics import Heartbeat
 from plyzero.models import publish_model
 from plyzero.records import Games
-from plyzero.search import search
 from plyzero.segments import write_segment
 from plyzero.status import balance, who_waits
-from selfplay.game import GameInPlay
+from selfplay.game import GamesInPlay
 from tests.runs import small_run
 from trainer.export import untrained
 
@@ -290,12 +289,10 @@ def test_status_recommends_as_many_workers_as_the_trainer_can_use(trained: float
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
     """A run of tic-tac-toe with three games in two segments, and a worker and a trainer that have beaten once."""
     run = small_run(tmp_path_factory.mktemp("run") / "played", "tic-tac-toe")
-    finished = []
-    for seed in range(3):
-        game = GameInPlay(run.game.start, run.settings.selfplay, seed=seed)
-        while not game.is_over:
-            game.play_move(search([game._position], Uniform(9), simulations=4)[0], None)
-        finished.append(game.finish())
+    games_in_play, finished = GamesInPlay(run.game.start, run.settings, seeds=itertools.count()), []
+    while len(finished) < 3:
+        finished += games_in_play.run(Uniform(9))
+    del finished[3:]
     for number, game in enumerate(finished):
         searched = game.positions["search"] > 0
         game.positions["full"] = searched

@@ -1,22 +1,24 @@
 """The worker: its games are played by the rules and recorded whole, and it is never without the newest model."""
 
+import itertools
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from games.connect_four import ConnectFour
 from plyzero.evaluate import Leaves, Uniform
+from plyzero.game import Game
 from plyzero.models import load_model, publish_model
 from plyzero.records import BY_RULE, TRUNCATED, UNKNOWN, Games, winner_code
 from plyzero.run import Run
-from plyzero.search import search
 from plyzero.segments import list_segments, read_segment
-from plyzero.settings import SelfplaySettings
+from plyzero.settings import SelfplaySettings, Settings
 from plyzero.tree import GUMBEL, PUCT
 from selfplay.brake import Brake
-from selfplay.game import GameInPlay, choose
+from selfplay.game import GamesInPlay, choose, temperature
 from selfplay.store import Store
 from selfplay.worker import game_seeds, run_worker
 from tests.runs import moves_of, replay, small_run
@@ -163,35 +165,44 @@ def test_what_the_network_said_is_recorded(tmp_path: Path):
         assert record["network_value"] == pytest.approx(wdl[i, 0] - wdl[i, 2], abs=1e-5)
 
 
+def played(start: Game, count: int, **selfplay: Any) -> list[Games]:
+    """At least so many games, three at a time, with two simulations a move."""
+    settings = SelfplaySettings(slots=3, simulations=2, fast_simulations=2, **selfplay)
+    in_play, found = GamesInPlay(start, Settings(selfplay=settings), seeds=itertools.count()), []
+    while len(found) < count:
+        found += in_play.run(Uniform(start.num_actions))
+    return found
+
+
 def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
     start = ConnectFour()
     start.max_plies = 3
-    game = GameInPlay(start, SelfplaySettings(opening_plies=3), seed=1)
-    while not game.is_over:
-        game.play_move(search([game._position], Uniform(start.num_actions), simulations=2)[0], None)
-    record = game.finish().games[0]
-    assert (record["positions"], record["end"], record["winner"]) == (3, TRUNCATED, UNKNOWN)
+    for games in played(start, 20, opening_plies=3):
+        record = games.games[0]
+        assert (record["positions"], record["end"], record["winner"]) == (3, TRUNCATED, UNKNOWN)
 
 
 def test_temperature_falls_by_halves_to_the_final_one():
-    settings = SelfplaySettings(temperature=1.0, final_temperature=0.2, temperature_plies=2, opening_plies=0)
-    game = GameInPlay(Relay(9), settings, seed=0)
+    selfplay = SelfplaySettings(temperature=1.0, final_temperature=0.2, temperature_plies=2)
+    choice = GamesInPlay(Relay(9), Settings(selfplay=selfplay), seeds=itertools.count())._choice
     for plies, expected in ((0, 1.0), (2, 0.6), (4, 0.4)):
-        game._plies = plies
-        assert game.temperature() == pytest.approx(expected)
+        assert temperature(plies, choice) == pytest.approx(expected)
 
 
 def test_a_move_is_drawn_from_the_policy_sharpened_by_the_temperature():
     rng = np.random.default_rng(0)
     policy = np.array([0.6, 0.0, 0.3, 0.1])
-    for temperature, expected in ((1.0, policy), (0.5, policy**2 / (policy**2).sum())):
-        drawn = np.bincount([choose(policy, temperature, rng) for _ in range(20_000)], minlength=4) / 20_000
+    for degree, expected in ((1.0, policy), (0.5, policy**2 / (policy**2).sum())):
+        drawn = np.bincount([choose(policy, degree, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
         assert drawn == pytest.approx(expected, abs=0.015)
         assert drawn[1] == 0
-    assert {choose(policy, 0.01, rng) for _ in range(100)} == {0}
+    assert {choose(policy, 0.01, rng.random()) for _ in range(100)} == {0}
+    assert (choose(policy, 1.0, 0.0), choose(policy, 1.0, np.nextafter(1, 0))) == (0, 3)
+    assert choose(np.array([0.0, 1.0, 0.0]), 1.0, 0.0) == choose(np.array([0.0, 1.0, 0.0]), 1.0, 1.0) == 1
 
 
-def test_non_binary_planes_are_refused_where_bits_are_declared():
+@pytest.mark.parametrize("opening_plies", [0, 8])
+def test_non_binary_planes_are_refused_where_bits_are_declared(opening_plies: int):
     class HalfPlanes(Relay):
         observation_dtype = bool
 
@@ -199,4 +210,4 @@ def test_non_binary_planes_are_refused_where_bits_are_declared():
             return np.full(self.observation_shape, 0.5)
 
     with pytest.raises(ValueError, match="not all 0 and 1"):
-        GameInPlay(HalfPlanes(9), SelfplaySettings(opening_plies=0), seed=0)._append(0, np.zeros(1))
+        played(HalfPlanes(9), 1, opening_plies=opening_plies)
