@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import typer
 
-from plyzero.commands import doctor, look, make, play, train
+from plyzero.commands import bench, doctor, look, make, play, train
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError
 
@@ -33,7 +33,13 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {"train": train.train, "init": train.init, "selfplay": train.selfplay, "trainer": train.trainer},
     "Play": {"play": play.play, "analyze": play.analyze, "match": play.match},
     "Make": {"new": make.new, "check": make.check},
-    "Look": {"games": look.list_games, "status": look.status, "health": look.health, "doctor": doctor.doctor},
+    "Look": {
+        "games": look.list_games,
+        "status": look.status,
+        "health": look.health,
+        "doctor": doctor.doctor,
+        "bench": bench.bench,
+    },
 }
 
 for panel, commands in PANELS.items():

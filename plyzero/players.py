@@ -118,21 +118,22 @@ def find_player(name: str, game: GameSpec, rng: np.random.Generator, *, simulati
     return Bot.of(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
 
 
-def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newest") -> Network:
+def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newest", threads: int = 1) -> Network:
     """Return the network in the ONNX file `path`, or the chosen model of the run directory `path`."""
     if not path.is_dir():
         try:
-            return Network(path.read_bytes(), game, label=path.name)
+            return Network(path.read_bytes(), game, label=path.name, threads=threads)
         except OSError as error:
             raise UserError(f"cannot use {path}: {error.strerror}") from error
         except ModelRefusedError as error:
             raise UserError(f"cannot use {path}: {error}") from error
     run = open_run(path, game=game)
     if model == "best":
-        return load_model(run.models, best_model(run.models, run.metrics), run.game)
+        return load_model(run.models, best_model(run.models, run.metrics), run.game, threads=threads)
     if model != "newest" and not model.isdecimal():
         raise UserError(f"expected model newest, best or a step, got {model!r}")
-    network = load_newest(run.models, run.game, step=int(model) if model != "newest" else None)
+    step = None if model == "newest" else int(model)
+    network = load_newest(run.models, run.game, step=step, threads=threads)
     if network is None:
         raise UserError(f"{path} has no model yet; train it first, or meet pure MCTS, which needs none")
     return network

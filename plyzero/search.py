@@ -207,11 +207,7 @@ class SearchSlots:
             waiting = np.flatnonzero(phase == EVALUATION)
             if len(done) or not len(waiting):
                 return done.tolist()
-            logits, wdl = evaluate(self._leaves(waiting))
-            receive_all(
-                *(self.slots, self.nodes, self.edges, self._noise, self._schedules, self._numbers),
-                *(waiting, np.asarray(logits, np.float32), np.asarray(wdl, np.float32)),
-            )
+            self._receive(waiting, evaluate(self._leaves(waiting)))
 
     def root(self, slot: int) -> Root:
         """Return what the search in `slot` has found so far."""
@@ -261,6 +257,12 @@ class SearchSlots:
                 self._read_plain_position(slot)
             if not full and not len(asking):
                 return
+
+    def _receive(self, waiting: NDArray[np.intp], evaluation: Evaluation) -> None:
+        logits, wdl = (np.asarray(each, np.float32) for each in evaluation)
+        receive_all(
+            *(self.slots, self.nodes, self.edges, self._noise, self._schedules, self._numbers, waiting, logits, wdl)
+        )
 
     def _read_plain_position(self, slot: int) -> None:
         record, positions = self.slots[slot], self._positions[slot]

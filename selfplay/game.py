@@ -50,7 +50,10 @@ CHOICE = np.dtype(
 
 
 class GamesInPlay:
-    """One game per slot, from its random opening to its end. All randomness in a game comes from its seed."""
+    """One game per slot, from its random opening to its end. All randomness in a game comes from its seed.
+
+    moves, simulations: found so far, and made to find them.
+    """
 
     def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int]) -> None:
         self._start, self._settings, self._seeds = start, settings.selfplay, seeds
@@ -76,6 +79,7 @@ class GamesInPlay:
             "c_scale": settings.search.c_scale,
         }.items():
             self._choice[name] = value
+        self.moves = self.simulations = 0
         for slot in range(slots):
             self._begin_game(slot)
         self._begin_searches(np.arange(slots))
@@ -86,6 +90,8 @@ class GamesInPlay:
         fence, step: of the model that `evaluate` is, for the records; 0 = none.
         """
         done = np.array(self.search.run(evaluate), np.intp)
+        self.moves += len(done)
+        self.simulations += int(self.search.slots["simulations"][done].sum())
         while self._moves.shape[1] < self._games["moves"][done].max() + self._start.num_actions:
             self._moves = np.concatenate([self._moves, np.zeros_like(self._moves)], axis=1)
         plies = self._games["plies"][done]

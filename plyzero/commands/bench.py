@@ -1,0 +1,84 @@
+"""bench: how fast a worker plays on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from plyzero.commands.common import GameArgument, Json, Options, find_game
+
+
+def bench(
+    game: GameArgument,
+    net: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A model; without it, one of random weights.")
+    ] = None,
+    blocks: Annotated[int, typer.Option(min=1, help="Of the network of random weights.")] = 4,
+    channels: Annotated[int, typer.Option(min=1, help="Of the network of random weights.")] = 64,
+    seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 20,
+    options: Options = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a worker's speed with that of its network alone.
+
+    Games are played, recorded and stored as a worker does it, in turns of half a second with the same network that
+    evaluates the same batch again and again.
+    """
+    import tempfile
+
+    from plyzero.errors import UserError
+    from plyzero.network import Network
+    from plyzero.players import load_network
+    from plyzero.run import create_run
+    from selfplay.bench import measure
+
+    found = find_game(game)
+    given = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
+    with tempfile.TemporaryDirectory() as directory, Console(stderr=True).status("starting") as progress:
+        run = create_run(Path(directory) / "run", found, options=given)
+        threads = run.settings.selfplay.threads
+        if net is None:
+            try:
+                from trainer.export import untrained
+            except ImportError as error:
+                raise UserError(
+                    "a network of random weights needs the package torch; give a model with --net"
+                ) from error
+            network = Network(untrained(run), found, label=f"random weights, {blocks} x {channels}", threads=threads)
+        else:
+            network = load_network(net, found, threads=threads)
+        report = measure(run, network, seconds=seconds, tell=progress.update)
+    if as_json:
+        print(json.dumps(report))
+    else:
+        _print(report)
+
+
+def _print(report: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    console.print(
+        f"{report['game']}, {report['network']}, {report['slots']} games at once, batches of {report['batch']}"
+    )
+    low, _, high = report["share_of_ceiling_quartiles"]
+    table = Table(box=None, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    rows = {
+        "network alone, evaluations/s": f"{report['ceiling_per_second']:,.0f}",
+        "worker, evaluations/s": f"{report['evaluations_per_second']:,.0f}",
+        "the worker's share of the network's speed": f"{report['share_of_ceiling']:.1%} ({low:.1%} to {high:.1%})",
+        "the same by CPU time": f"{report['share_of_ceiling_cpu']:.1%}",
+        "simulations/s": f"{report['simulations_per_second']:,.0f}",
+        "positions/s": f"{report['positions_per_second']:,.1f}",
+        "first move after": f"{report['first_move_seconds']:.1f} s",
+        "memory": f"{report['memory_mb']} MB",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    console.print(table)
+    console.print("of its time: " + ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items()))
