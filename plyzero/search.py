@@ -16,7 +16,7 @@ from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
 from plyzero.settings import SearchSettings
-from plyzero.simulate import SETTINGS, advance_all, begin_all, completed, principal_line, receive_all
+from plyzero.simulate import SETTINGS, advance_all, begin_slot, completed, principal_line, receive_all
 from plyzero.tree import DONE, EDGE, EVALUATION, FULL, IDLE, NODE, NOTHING, PUCT, READ, RULES, SLOT, UNPROVEN
 
 KINDS = {"puct": tree.PUCT, "gumbel": tree.GUMBEL}
@@ -146,14 +146,17 @@ class SearchSlots:
 
         `kind` overrides the settings'; `rng` adds the noise of self-play.
         """
+        if not 0 <= simulations < self.nodes.shape[1]:
+            raise ValueError(f"expected at most {self.nodes.shape[1] - 1} simulations, got {simulations}")
         if position.outcome() is not None:
             raise ValueError(f"expected a position that is not finished, got\n{position}")
         self.place(slot, position)
-        kinds = np.array([KINDS[kind or self._settings.kind]])
-        self.begin_all(np.array([slot]), simulations=np.array([simulations]), kinds=kinds, rngs=[rng])
+        begin_slot(self.slots[slot], KINDS[kind or self._settings.kind], simulations, rng is not None)
+        if rng is not None:
+            self.draw_noise(slot, rng)
 
     def place(self, slot: int, position: Game) -> None:
-        """Put `position` into `slot`, for `begin_all` to search."""
+        """Put `position` into `slot`, without a search."""
         if isinstance(position, CompiledGame):
             self.states[slot, 0] = position.state
         else:
@@ -165,31 +168,14 @@ class SearchSlots:
             return self._start.with_state(self.states[slot, 0])
         return self._positions[slot][0]
 
-    def begin_all(
-        self,
-        which: NDArray[np.intp],
-        *,
-        simulations: NDArray[np.integer],
-        kinds: NDArray[np.integer],
-        rngs: Sequence[np.random.Generator | None],
-    ) -> None:
-        """Start to search what stands in the slots `which`, `[n]`, none of it finished.
-
-        simulations, kinds: `[n]` each; kinds as in KINDS. rngs: n of them; with one, a search is noisy.
-        """
-        for extreme in (simulations.min(), simulations.max()):
-            if not 0 <= extreme < self.nodes.shape[1]:
-                raise ValueError(f"expected at most {self.nodes.shape[1] - 1} simulations, got {extreme}")
-        begin_all(self.slots, which, simulations, kinds, np.array([rng is not None for rng in rngs]))
-        for slot, kind, rng in zip(which.tolist(), kinds.tolist(), rngs, strict=True):
-            if rng is not None:
-                self._noise[slot] = self._draw_noise(kind, slot, rng)
-
-    def _draw_noise(self, kind: int, slot: int, rng: np.random.Generator) -> NDArray[Any]:
-        if kind == PUCT:
+    def draw_noise(self, slot: int, rng: np.random.Generator) -> None:
+        """Draw the noise of a search that has just begun: for PUCT what becomes Dirichlet's, Gumbel's otherwise."""
+        size = self._noise.shape[1]
+        if self.slots[slot]["kind"] == PUCT:
             alpha = self._settings.noise_alpha or min(1.0, 10 / len(self.position(slot).legal_actions()))
-            return rng.gamma(alpha, size=self._noise.shape[1]) + 1e-20
-        return rng.gumbel(size=self._noise.shape[1])
+            self._noise[slot] = rng.gamma(alpha, size=size) + 1e-20
+        else:
+            self._noise[slot] = rng.gumbel(size=size)
 
     def idle(self, slot: int) -> None:
         """Leave the slot out of what follows until it is begun again."""

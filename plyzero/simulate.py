@@ -54,23 +54,6 @@ SETTINGS = np.dtype(
 """The numbers of plyzero.settings.SearchSettings that compiled code reads."""
 
 
-@numba.njit(cache=True)
-def begin_all(
-    slots: Records,
-    which: NDArray[np.intp],
-    simulations: NDArray[np.integer],
-    kinds: NDArray[np.integer],
-    noisy: NDArray[np.bool_],
-) -> None:
-    """Empty the trees of the slots `which`, `[n]`; their first leaf is the root."""
-    for i in range(len(which)):
-        slot = slots[which[i]]
-        slot["kind"], slot["budget"], slot["noisy"] = kinds[i], simulations[i], noisy[i]
-        slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
-        slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NOTHING, NOTHING
-        slot["phase"] = RULES
-
-
 def advance_all(
     slots: Records,
     nodes: Records,
@@ -114,6 +97,15 @@ def advance_all(
                 add_leaf(slot, nodes[b], edges[b], masks[b])
             else:
                 break
+
+
+@numba.njit(cache=True)
+def begin_slot(slot: Any, kind: int, simulations: int, noisy: bool) -> None:
+    """Empty the tree; its first leaf is the root."""
+    slot["kind"], slot["budget"], slot["noisy"] = kind, simulations, noisy
+    slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NOTHING, NOTHING
+    slot["phase"] = RULES
 
 
 @numba.njit(cache=True)

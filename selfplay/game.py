@@ -19,7 +19,7 @@ from plyzero.policy import policy_target
 from plyzero.records import BY_RULE, DRAWN, GAME, MOVE, POSITION, TRUNCATED, UNKNOWN, Games
 from plyzero.search import KINDS, SearchSlots
 from plyzero.settings import Settings
-from plyzero.simulate import completed
+from plyzero.simulate import begin_slot, completed
 from plyzero.tree import DRAW as PROVEN_DRAW
 from plyzero.tree import EDGE, NODE, SLOT, UNPROVEN
 
@@ -43,10 +43,15 @@ CHOICE = np.dtype(
         ("temperature_plies", "f8"),
         ("c_visit", "f8"),
         ("c_scale", "f8"),
+        ("full_share", "f8"),
+        ("simulations", "i8"),
+        ("fast_simulations", "i8"),
+        ("kind", "i8"),
+        ("fast_kind", "i8"),
     ],
     align=True,
 )
-"""The settings by which compiled code chooses a move."""
+"""The settings by which compiled code chooses a move, and the search for the next one."""
 
 
 class GamesInPlay:
@@ -60,14 +65,12 @@ class GamesInPlay:
         slots, plies = self._settings.slots, start.max_plies
         most = max(self._settings.simulations, self._settings.fast_simulations)
         self.search = SearchSlots(start, settings.search, slots=slots, simulations=most)
-        self._full_kind = settings.search.kind
         self._is_compiled = isinstance(start, CompiledGame)
         self._play_all = bind(play_all, self.search.rules)
         self._games = np.zeros(slots, IN_PLAY)
         self._positions = np.zeros((slots, plies), POSITION)
         self._moves = np.zeros((slots, min(plies, 8) * start.num_actions), MOVE)
-        self._observations = np.zeros((slots, plies, *start.observation_shape), start.observation_dtype)
-        self._planes = np.zeros((slots, *start.observation_shape), np.float32)  # of the positions just left
+        self._observations = np.zeros((slots, plies, *start.observation_shape), np.float32)
         self._draws = np.zeros((slots, plies, 2))  # from 0 to 1: which move, and whether it gets a full search
         self._rngs = [np.random.default_rng()] * slots
         self._choice = np.zeros(1, CHOICE)[0]
@@ -77,6 +80,11 @@ class GamesInPlay:
             "temperature_plies": self._settings.temperature_plies or max(1.0, plies / 5),
             "c_visit": settings.search.c_visit,
             "c_scale": settings.search.c_scale,
+            "full_share": self._settings.full_share,
+            "simulations": self._settings.simulations,
+            "fast_simulations": self._settings.fast_simulations,
+            "kind": KINDS[settings.search.kind],
+            "fast_kind": KINDS[self._settings.fast_kind or settings.search.kind],
         }.items():
             self._choice[name] = value
         self.moves = self.simulations = 0
@@ -94,17 +102,15 @@ class GamesInPlay:
         self.simulations += int(self.search.slots["simulations"][done].sum())
         while self._moves.shape[1] < self._games["moves"][done].max() + self._start.num_actions:
             self._moves = np.concatenate([self._moves, np.zeros_like(self._moves)], axis=1)
-        plies = self._games["plies"][done]
         self._play_all(
             *(done, self.search.slots, self.search.nodes, self.search.edges, self.search.states),
-            *(self._games, self._positions, self._moves, self._planes, self._draws, self._choice, fence, step),
+            *(self._games, self._positions, self._moves, self._observations, self._draws, self._choice, fence, step),
             self._is_compiled,
         )
         if not self._is_compiled:
             for slot in done.tolist():
                 self._play_plain(slot)
-        self._observe(done, plies)
-        over = done[(self._games["outcome"][done] != ONGOING) | (plies + 1 >= self._start.max_plies)]
+        over = done[(self._games["outcome"][done] != ONGOING) | (self._games["plies"][done] == self._start.max_plies)]
         finished = []
         for slot in over.tolist():
             finished.append(self._finish(slot))
@@ -140,39 +146,26 @@ class GamesInPlay:
         record["proven"] = UNPROVEN
         moves = self._moves[slot, game["moves"] : game["moves"] + len(legal)]
         moves["action"], moves["visits"], moves["prior"], moves["q"] = legal, 0, 0, np.nan
-        self._planes[slot] = position.observe()
-        self._observe(np.array([slot]), game["plies"])
+        self._observations[slot, game["plies"]] = position.observe()
         game["plies"] += 1
         game["opening_plies"] += 1
         game["moves"] += len(legal)
 
     def _begin_searches(self, which: NDArray[np.intp]) -> None:
         """Search for the next move: fully and noisily, or fast (playout-cap randomisation; Wu, 2019)."""
-        settings = self._settings
-        full = self._draws[which, self._games["plies"][which], 1] < settings.full_share
-        self._games["full"][which] = full
-        self.search.begin_all(
-            which,
-            simulations=np.where(full, settings.simulations, settings.fast_simulations),
-            kinds=np.where(full, KINDS[self._full_kind], KINDS[settings.fast_kind or self._full_kind]),
-            rngs=[self._rngs[slot] if is_full else None for slot, is_full in zip(which.tolist(), full, strict=True)],
-        )
+        begin_searches(which, self.search.slots, self._games, self._draws, self._choice)
+        for slot in which[self._games["full"][which] == 1].tolist():
+            self.search.draw_noise(slot, self._rngs[slot])
 
     def _play_plain(self, slot: int) -> None:
         """Do what `play_all` leaves to the rules, in Python."""
         position, game = self.search.position(slot), self._games[slot]
-        self._planes[slot] = position.observe()
-        position = position.play_unchecked(int(self._positions[slot, game["plies"] - 1]["action"]))
+        ply = game["plies"] - 1
+        self._observations[slot, ply] = position.observe()
+        position = position.play_unchecked(int(self._positions[slot, ply]["action"]))
         if outcome := position.outcome():
             game["outcome"] = DRAW if outcome.winner is None else outcome.winner
         self.search.place(slot, position)
-
-    def _observe(self, slots: NDArray[np.intp], plies: NDArray[np.int32]) -> None:
-        """Keep what was seen of the positions just left."""
-        planes = self._planes[slots]
-        self._observations[slots, plies] = planes
-        if self._observations.dtype.kind == "b" and not ((planes == 0) | (planes == 1)).all():
-            raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
 
     def _finish(self, slot: int) -> Games:
         """Return the record of the game, which is over."""
@@ -185,12 +178,12 @@ class GamesInPlay:
         else:
             game["winner"] = DRAWN if played["outcome"] == DRAW else played["outcome"]
             game["end"] = BY_RULE
-        return Games(
-            game,
-            self._positions[slot, : played["plies"]].copy(),
-            self._moves[slot, : played["moves"]].copy(),
-            self._observations[slot, : played["plies"]].copy(),
-        )
+        seen = self._observations[slot, : played["plies"]]
+        observations = seen.astype(self._start.observation_dtype)
+        if observations.dtype.kind == "b" and not np.array_equal(observations, seen):
+            raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
+        positions, moves = self._positions[slot, : played["plies"]], self._moves[slot, : played["moves"]]
+        return Games(game, positions.copy(), moves.copy(), observations)
 
 
 def play_all(
@@ -202,7 +195,7 @@ def play_all(
     games: NDArray[np.void],
     positions: NDArray[np.void],
     moves: NDArray[np.void],
-    planes: NDArray[np.float32],
+    observations: NDArray[np.float32],
     draws: NDArray[np.float64],
     choice: Any,
     fence: int,
@@ -226,17 +219,34 @@ def play_all(
             *(record["search"], found["visits"], found["prior"], found["q"]),
             *(record["network_value"], record["proven"], choice["c_visit"], choice["c_scale"]),
         )
-        record["action"] = found[choose(policy, temperature(game["plies"], choice), draws[b, game["plies"], 0])][
-            "action"
-        ]
+        chosen = choose(policy, temperature(game["plies"], choice), draws[b, game["plies"], 0])
+        record["action"] = found[chosen]["action"]
         record["num_legal"] = len(row)
-        game["moves"] += len(row)
-        game["plies"] += 1
         if compiled_rules:
-            planes[b] = 0
-            observe(states[b, 0], planes[b])
+            seen = observations[b, game["plies"]]
+            seen[:] = 0
+            observe(states[b, 0], seen)
             play(states[b, 0], record["action"])
             game["outcome"] = outcome(states[b, 0])
+        game["moves"] += len(row)
+        game["plies"] += 1
+
+
+@numba.njit(cache=True)
+def begin_searches(
+    which: NDArray[np.intp],
+    slots: NDArray[np.void],
+    games: NDArray[np.void],
+    draws: NDArray[np.float64],
+    choice: Any,
+) -> None:
+    """Decide for each of the slots `which` whether its next search is a full one, and empty its tree."""
+    for i in range(len(which)):
+        b = which[i]
+        full = draws[b, games[b]["plies"], 1] < choice["full_share"]
+        games[b]["full"] = full
+        simulations = choice["simulations"] if full else choice["fast_simulations"]
+        begin_slot(slots[b], choice["kind"] if full else choice["fast_kind"], simulations, full)
 
 
 @numba.njit(cache=True)
@@ -290,7 +300,7 @@ def _signature() -> Any:
 
     return types.void(
         *(array(np.intp, 1), array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3)),
-        *(array(IN_PLAY, 1), array(POSITION, 2), array(MOVE, 2), array("f4", 4), array("f8", 3)),
+        *(array(IN_PLAY, 1), array(POSITION, 2), array(MOVE, 2), array("f4", 5), array("f8", 3)),
         *(numba.from_dtype(CHOICE), types.int64, types.int64, types.boolean, *compiled.RULE_TYPES),
     )
 
