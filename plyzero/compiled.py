@@ -29,7 +29,7 @@ import numba
 import numpy as np
 from numba import types
 from numba.core.errors import NumbaExperimentalFeatureWarning
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from plyzero.errors import UserError
 from plyzero.game import Game, Outcome
@@ -44,9 +44,15 @@ Record = Any
 kernel: Any = numba.njit
 """Marks a helper function that compiled rules call."""
 
-STATE: Final = types.Array(types.uint8, 1, "C")
-MASK: Final = types.Array(types.boolean, 1, "C")
-PLANES: Final = types.Array(types.float32, 3, "C")
+
+def array_type(dtype: DTypeLike, dimensions: int) -> types.Array:
+    """Return the type by which compiled code declares an array of NumPy's `dtype` that lies in one piece."""
+    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
+
+
+STATE: Final = array_type(np.uint8, 1)
+MASK: Final = array_type(np.bool_, 1)
+PLANES: Final = array_type(np.float32, 3)
 PLAY: Final = types.void(STATE, types.int64)
 OUTCOME: Final = types.int64(STATE)
 LEGAL: Final = types.void(STATE, MASK)

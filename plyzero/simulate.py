@@ -376,9 +376,7 @@ def prove(nodes: Records, edges: Records, n: int) -> None:
 
 
 def _signature() -> Any:
-    def array(dtype: Any, dimensions: int) -> Any:
-        return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
-
+    array = compiled.array_type
     return types.void(
         *(array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3), array("?", 2), array("f4", 4)),
         *(array("f4", 2), array("i4", 2), numba.from_dtype(SETTINGS), types.boolean, types.int64, *compiled.RULE_TYPES),

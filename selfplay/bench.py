@@ -129,7 +129,7 @@ class TimedWorker:
         self.batch = np.zeros((0, *run.game.start.observation_shape), np.float32)
         self._seconds: defaultdict[str, float] = defaultdict(float)
         for name in ("run", "_advance_all", "_read_plain_position", "_receive"):
-            self._clock(self._games.search, name)
+            self._clock(name)
         self.reset()
 
     def play(self, seconds: float) -> int:
@@ -178,8 +178,8 @@ class TimedWorker:
             self.batch = leaves.observations.copy()
         return evaluation
 
-    def _clock(self, owner: object, name: str) -> None:
-        call = getattr(owner, name)
+    def _clock(self, name: str) -> None:
+        call = getattr(self._games.search, name)
 
         def clocked(*arguments: Any) -> Any:
             began = time.perf_counter()
@@ -187,7 +187,7 @@ class TimedWorker:
             self._seconds[name] += time.perf_counter() - began
             return result
 
-        setattr(owner, name, clocked)
+        setattr(self._games.search, name, clocked)
 
 
 def seconds_of_rules(search: SearchSlots) -> float:
@@ -233,7 +233,7 @@ def read_followers(
 
 read_followers = numba.njit(
     types.int64(
-        *(types.Array(types.uint8, 2, "C"), compiled.STATE, compiled.MASK, compiled.PLANES, types.int64),
+        *(compiled.array_type(np.uint8, 2), compiled.STATE, compiled.MASK, compiled.PLANES, types.int64),
         *compiled.RULE_TYPES,
     ),
     cache=True,

@@ -295,9 +295,7 @@ def choose(policy: NDArray[np.float64], temperature: float, draw: float) -> int:
 
 
 def _signature() -> Any:
-    def array(dtype: Any, dimensions: int) -> Any:
-        return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
-
+    array = compiled.array_type
     return types.void(
         *(array(np.intp, 1), array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3)),
         *(array(IN_PLAY, 1), array(POSITION, 2), array(MOVE, 2), array("f4", 5), array("f8", 3)),

@@ -136,6 +136,7 @@ def steps(run: Run) -> list[int]:
 
 
 def prune(retention: Retention) -> None:
+    retention.observer.look()
     retention.prune(covered={}, window=[])
 
 

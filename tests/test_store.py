@@ -17,6 +17,7 @@ from plyzero.segments import list_segments, read_segment, write_segment
 from selfplay.store import Store
 from tests.runs import small_run
 from tests.test_segments import some_games
+from tests.victims import visible as sealed
 
 WRITER = {"worker": "w0", "incarnation": "0123abcd"}
 
@@ -39,14 +40,6 @@ def finished(run: Run, count: int, positions: int = 5, seed: int = 0) -> list[Ga
 
 def ids(games: list[Games]) -> Counter[int]:
     return Counter(int(each.games["id"][0]) for each in games)
-
-
-def sealed(run: Run) -> Counter[int]:
-    """How often each game is in a segment."""
-    found: Counter[int] = Counter()
-    for name in list_segments(run.segments):
-        found.update(read_segment(run.segments / str(name), run.game).games["id"].tolist())
-    return found
 
 
 def journaled(run: Run, sequence: int = 0) -> int:

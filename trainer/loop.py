@@ -21,7 +21,6 @@ from plyzero import __version__
 from plyzero.errors import UserError
 from plyzero.journal import adopt_journals
 from plyzero.lease import Lease
-from plyzero.liveness import Observer
 from plyzero.metrics import TRAINER, Heartbeat, Rate, append_line
 from plyzero.models import list_models, publish_model
 from plyzero.records import Games
@@ -109,7 +108,7 @@ class Trainer:
         )
         self.window = Window(game)
         self.ledger = Ledger()
-        self.intake, self.retention, self.observer = Intake(run), Retention(run), Observer(run)
+        self.intake, self.retention = Intake(run), Retention(run)
         self._states: dict[tuple[int, int], Restorable] = {}  # (fence, step) -> those on the disk, the newest last
         self._made, self._trained = Rate(), Rate()
         self.games = self.positions = 0  # taken in
@@ -136,8 +135,9 @@ class Trainer:
         """Seal what dead workers have left, and remove what nobody needs; an error of the volume may pass."""
         try:
             self.lease.check()
-            self.observer.look()
-            gone = [name for name in self.observer.beats if self.observer.judge(name) == "gone"]
+            observer = self.retention.observer
+            observer.look()
+            gone = [name for name in observer.beats if observer.judge(name) == "gone"]
             adopt_journals(self.run, gone=gone)
             states = list(self._states.values())
             covered = states[0].cursor if len(states) == KEPT else {}

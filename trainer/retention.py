@@ -19,11 +19,14 @@ log = logging.getLogger(__name__)
 
 
 class Retention:
-    """Remembers since when it has seen what, by its own clock; times of files are another machine's."""
+    """Remembers since when it has seen what, by its own clock; times of files are another machine's.
+
+    observer: who lives, as of its last look, which is the caller's to take.
+    """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
-        self._observer = Observer(run, clock=clock)
+        self.observer = Observer(run, clock=clock)
         self._seen: dict[Path, float] = {}
 
     def prune(self, *, covered: Mapping[str, int], window: Collection[str]) -> None:
@@ -32,7 +35,6 @@ class Retention:
         covered: incarnation -> sequence below which every segment is in a state that is on the disk for good.
         window:  names of the segments that a restart would read.
         """
-        self._observer.look()
         self._prune_segments(covered, window)
         self._prune_models()
         self._prune_rest()
@@ -67,7 +69,7 @@ class Retention:
 
     def _models_in_use(self) -> set[ModelName]:
         labels = [
-            beat.get("model") for name, beat in self._observer.beats.items() if self._observer.judge(name) != "gone"
+            beat.get("model") for name, beat in self.observer.beats.items() if self.observer.judge(name) != "gone"
         ]
         used = {ModelName.parse(label) for label in labels if isinstance(label, str)}
         with suppress(UserError):  # none has been measured
@@ -76,9 +78,9 @@ class Retention:
 
     def _prune_rest(self) -> None:
         """Heartbeats of processes that are long gone, and what writers that were killed left behind."""
-        for name in self._observer.beats:
+        for name in self.observer.beats:
             path = self._run.workers / f"{name}.json"
-            if self._observer.judge(name) in ("gone", "stopped") and self._observer.silence(name) >= GONE_SECONDS:
+            if self.observer.judge(name) in ("gone", "stopped") and self.observer.silence(name) >= GONE_SECONDS:
                 remove(path)
         for path in self._run.root.glob(f"*/{TEMPORARY}*"):
             if self._age(path) >= GONE_SECONDS:
