@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from plyzero.journal import Journal
+from plyzero.journal import Journal, journal_name
 from plyzero.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.metrics import Heartbeat, append_line
 from plyzero.models import ModelName, list_models
@@ -271,6 +271,21 @@ def test_heartbeats_are_removed_long_after_their_process_has_gone_or_stopped(tmp
     moving()
     prune(retention)
     assert [path.name for path in run.workers.iterdir()] == ["w0.00000000.json"]
+
+
+def test_the_heartbeat_of_a_dead_worker_stays_until_its_journal_is_sealed(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path)
+    beating(run, "w0.00000000", ModelName(1, 1, "0123abcd"))()
+    journal = run.journals / journal_name("w0", "00000000", 3)
+    journal.touch()
+    retention = Retention(run, clock=clock)
+    prune(retention)
+    clock.now += GONE_SECONDS
+    prune(retention)
+    assert len(list(run.workers.iterdir())) == 1  # where there are no locks nothing else says whose it was
+    journal.unlink()
+    prune(retention)
+    assert list(run.workers.iterdir()) == []
 
 
 @pytest.fixture

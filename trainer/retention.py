@@ -77,8 +77,12 @@ class Retention:
         return {name for name in used if name}
 
     def _prune_rest(self) -> None:
-        """Heartbeats of processes that are long gone, and what writers that were killed left behind."""
-        for name in self.observer.beats:
+        """Heartbeats of processes that are long gone, and what writers that were killed left behind.
+
+        A journal that could not be sealed yet keeps its owner's: without locks nothing else says that it is dead.
+        """
+        unsealed = {path.name.rpartition("-")[0] for path in self._run.journals.glob("*.wal")}
+        for name in self.observer.beats.keys() - unsealed:
             path = self._run.workers / f"{name}.json"
             if self.observer.judge(name) in ("gone", "stopped") and self.observer.silence(name) >= GONE_SECONDS:
                 remove(path)
