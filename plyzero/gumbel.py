@@ -1,7 +1,7 @@
 """Planning with Gumbel: completed values, the improved policy, sequential halving (Danihelka et al., 2022).
 
 Compiled functions over the legal actions of one node. `q` holds values in [-1, 1] for the player to move, NaN where
-an action was never visited.
+an action was never visited. The search calls them at every step, so they write over `q` and return it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,34 @@ Floats = NDArray[np.floating]
 def improved_policy(
     logits: Floats, visits: NDArray[np.integer], q: Floats, network_value: float, c_visit: float, c_scale: float
 ) -> Floats:
-    """Return π' = softmax(logits + σ(completed Q)), `[n]` (equation 11)."""
-    scores = logits + transformed_q(logits, visits, q, network_value, c_visit, c_scale)
-    weights = np.exp(scores - scores.max())
-    return weights / weights.sum()
+    """Turn q into π' = softmax(logits + σ(completed Q)), `[n]` (equation 11)."""
+    transformed_q(logits, visits, q, network_value, c_visit, c_scale)
+    highest, total = -np.inf, 0.0
+    for i in range(len(q)):
+        q[i] += logits[i]
+        highest = max(highest, q[i])
+    for i in range(len(q)):
+        q[i] = math.exp(q[i] - highest)
+        total += q[i]
+    for i in range(len(q)):
+        q[i] /= total
+    return q
 
 
 @numba.njit(cache=True)
 def transformed_q(
     logits: Floats, visits: NDArray[np.integer], q: Floats, network_value: float, c_visit: float, c_scale: float
 ) -> Floats:
-    """Return σ(completed Q), `[n]`: σ(q) = (c_visit + max_b N(b)) · c_scale · q with q scaled to [0, 1] (equation 8).
+    """Turn q into σ(completed Q), `[n]`: σ(q) = (c_visit + max_b N(b)) · c_scale · q, q scaled to [0, 1] (equation 8).
 
     Not rescaled by the node's smallest and largest value: where all actions are worth nearly the same, π' stays near
     the prior.
     """
     scale = (c_visit + visits.max()) * c_scale
     mixed = mixed_value(logits, visits, q, network_value)
-    result = np.empty(len(q))
     for i in range(len(q)):
-        result[i] = scale * ((mixed if math.isnan(q[i]) else q[i]) + 1) / 2
-    return result
+        q[i] = scale * ((mixed if math.isnan(q[i]) else q[i]) + 1) / 2
+    return q
 
 
 @numba.njit(cache=True)

@@ -33,7 +33,8 @@ def policy_target(
     if proven != UNPROVEN:
         weights[:] = q == proven
     elif kind == GUMBEL or visits.sum() == 0:
-        weights[:] = improved_policy(np.log(np.maximum(prior, 1e-30)), visits, q, network_value, c_visit, c_scale)
+        weights[:] = q
+        improved_policy(np.log(np.maximum(prior, 1e-30)), visits, weights, network_value, c_visit, c_scale)
     else:
         weights[:] = visits
     kept = np.where(q == -1, 0.0, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero import tree
+from plyzero.cache import forget, make_cache
 from plyzero.compiled import DRAW as DRAWN
 from plyzero.compiled import ONGOING, CompiledGame, Rules, bind
 from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
 from plyzero.settings import SearchSettings
-from plyzero.simulate import SETTINGS, advance_all, begin_slot, completed, principal_line, receive_all
-from plyzero.tree import DONE, EDGE, EVALUATION, FULL, IDLE, NODE, NOTHING, PUCT, READ, RULES, SLOT, UNPROVEN
+from plyzero.simulate import advance_all, begin_slot, completed, principal_line
+from plyzero.tree import (
+    DONE,
+    EDGE,
+    EVALUATION,
+    FULL,
+    IDLE,
+    NODE,
+    NOTHING,
+    READ,
+    RULES,
+    SETTINGS,
+    SLOT,
+    UNPROVEN,
+    Trees,
+)
 
 KINDS = {"puct": tree.PUCT, "gumbel": tree.GUMBEL}
 
@@ -111,27 +127,44 @@ class Root:
 class SearchSlots:
     """B searches side by side, each with its own position, budget and kind; one network batch serves them all.
 
-    slots, nodes, edges: the trees, `[B]`, `[B, N]` and `[B, E]`, for compiled code that reads them; see plyzero.tree.
-    states: `[B, N, S]`, the positions of a compiled game; row 0 is what is searched. rules: that game's.
+    trees:   see plyzero.tree; `trees.states[:, 0]` and `trees.roots` are what is searched.
+    rules:   of a compiled game.
+    waiting: how many searches wait for an evaluation.
     """
 
-    def __init__(self, start: Game, settings: SearchSettings, *, slots: int, simulations: int) -> None:
-        """Make room for `slots` searches of at most `simulations` each, of the game that `start` belongs to."""
+    def __init__(
+        self, start: Game, settings: SearchSettings, *, slots: int, simulations: int, cache_bytes: int = 0
+    ) -> None:
+        """Make room for `slots` searches of at most `simulations` each, of the game that `start` belongs to.
+
+        cache_bytes: memory for evaluations, which are remembered until another evaluator is used.
+        """
         self._start = start
         self._settings = settings
-        self._numbers = _settings_record(settings)
-        self.rules, self._compiled, state_size, self._to_play_offset = _rules_of(start)
+        self.rules, state_size, to_play_offset = _rules_of(start)
         self._advance_all = bind(advance_all, self.rules)
-        nodes, actions = simulations + 1, start.num_actions
-        self.slots = np.zeros(slots, SLOT)
-        self.nodes = np.zeros((slots, nodes), NODE)
-        self.edges = np.zeros((slots, actions + min(actions, 32) * nodes), EDGE)
-        self.states = np.zeros((slots, nodes, state_size), np.uint8)
-        self._masks = np.zeros((slots, actions), np.bool_)
-        self._observations = np.zeros((slots, *start.observation_shape), np.float32)
-        self._noise = np.zeros((slots, actions), np.float32)
-        self._schedules = np.zeros((slots, simulations), np.int32)  # of sequential halving
         self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
+        self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
+        self._answer = self._no_answer
+        self._evaluate: Evaluate | None = None
+        self.waiting = 0
+        nodes, actions, planes = simulations + 1, start.num_actions, start.observation_shape
+        size = math.prod(planes)
+        self.trees = Trees(
+            slots=np.zeros(slots, SLOT),
+            nodes=np.zeros((slots, nodes), NODE),
+            edges=np.zeros((slots, actions + min(actions, 32) * nodes), EDGE),
+            states=np.zeros((slots, nodes, state_size), np.uint8),
+            masks=np.zeros((slots, actions), np.bool_),
+            observations=np.zeros((slots, *planes), np.float32),
+            roots=np.zeros((slots, *planes), np.float32),
+            batch=np.zeros((slots, *planes), np.float32),
+            noise=np.zeros((slots, actions), np.float32),
+            schedules=np.zeros((slots, nodes), np.int32),
+            scratch=np.zeros(actions),
+            cache=make_cache(cache_bytes, observation_size=size, num_actions=actions),
+            settings=_settings_record(settings, to_play_offset),
+        )
 
     def begin(
         self,
@@ -146,40 +179,33 @@ class SearchSlots:
 
         `kind` overrides the settings'; `rng` adds the noise of self-play.
         """
-        if not 0 <= simulations < self.nodes.shape[1]:
-            raise ValueError(f"expected at most {self.nodes.shape[1] - 1} simulations, got {simulations}")
+        most = self.trees.nodes.shape[1] - 1
+        if not 0 <= simulations <= most:
+            raise ValueError(f"expected at most {most} simulations, got {simulations}")
         if position.outcome() is not None:
             raise ValueError(f"expected a position that is not finished, got\n{position}")
         self.place(slot, position)
-        begin_slot(self.slots[slot], KINDS[kind or self._settings.kind], simulations, rng is not None)
-        if rng is not None:
-            self.draw_noise(slot, rng)
+        noise_seed = 0 if rng is None else int(rng.integers(1 << 32))
+        begin_slot(
+            self.trees.slots[slot], KINDS[kind or self._settings.kind], simulations, rng is not None, noise_seed
+        )
 
     def place(self, slot: int, position: Game) -> None:
         """Put `position` into `slot`, without a search."""
         if isinstance(position, CompiledGame):
-            self.states[slot, 0] = position.state
+            self.trees.states[slot, 0] = position.state
         else:
             self._positions[slot] = {0: position}
 
     def position(self, slot: int) -> Game:
         """Return the position that is searched in `slot`."""
         if isinstance(self._start, CompiledGame):
-            return self._start.with_state(self.states[slot, 0])
+            return self._start.with_state(self.trees.states[slot, 0])
         return self._positions[slot][0]
-
-    def draw_noise(self, slot: int, rng: np.random.Generator) -> None:
-        """Draw the noise of a search that has just begun: for PUCT what becomes Dirichlet's, Gumbel's otherwise."""
-        size = self._noise.shape[1]
-        if self.slots[slot]["kind"] == PUCT:
-            alpha = self._settings.noise_alpha or min(1.0, 10 / len(self.position(slot).legal_actions()))
-            self._noise[slot] = rng.gamma(alpha, size=size) + 1e-20
-        else:
-            self._noise[slot] = rng.gumbel(size=size)
 
     def idle(self, slot: int) -> None:
         """Leave the slot out of what follows until it is begun again."""
-        self.slots[slot]["phase"] = IDLE
+        self.trees.slots[slot]["phase"] = IDLE
 
     def run(self, evaluate: Evaluate) -> list[int]:
         """Move all searches on until at least one is done; return the slots that are, or [] if all are idle.
@@ -187,25 +213,52 @@ class SearchSlots:
         A slot that is done stays so, and is returned again, until `begin` or `idle`.
         """
         while True:
-            self._advance()
-            phase = self.slots["phase"]
-            done = np.flatnonzero(phase == DONE)
-            waiting = np.flatnonzero(phase == EVALUATION)
-            if len(done) or not len(waiting):
+            self.advance(self._advance_all)
+            done = np.flatnonzero(self.trees.slots["phase"] == DONE)
+            if len(done) or not self.waiting:
                 return done.tolist()
-            self._receive(waiting, evaluate(self._leaves(waiting)))
+            self.ask(evaluate)
+
+    def advance(self, kernel: Callable[..., int], *arguments: Any) -> None:
+        """Move all searches on, with the answer if there is one, until each waits for an evaluation, is done or idle.
+
+        kernel: `advance_all` of plyzero.simulate, with the rules bound, or what does more; it gets `arguments` too.
+        """
+        slots = self.trees.slots
+        while True:
+            self.waiting = kernel(self.trees, *self._answer, *arguments)
+            self._answer = self._no_answer
+            if self.waiting == len(slots):
+                return
+            full = (slots["phase"] == FULL).any()
+            if full:
+                edges = self.trees.edges
+                self.trees = self.trees._replace(edges=np.concatenate([edges, np.zeros_like(edges)], axis=1))
+            asking = np.flatnonzero(slots["phase"] == RULES)
+            for slot in asking.tolist():
+                self._read_plain_position(slot)
+            if not full and not len(asking):
+                return
+
+    def ask(self, evaluate: Evaluate) -> None:
+        """Let `evaluate` answer all searches that wait; `advance` hands the answer out."""
+        if evaluate is not self._evaluate:
+            self._evaluate = evaluate
+            forget(self.trees.cache)
+        logits, wdl = evaluate(Leaves(self.trees.batch[: self.waiting], self._leaf_positions))
+        self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
 
     def root(self, slot: int) -> Root:
         """Return what the search in `slot` has found so far."""
-        record, node = self.slots[slot], self.nodes[slot, 0]
-        edges = self.edges[slot, node["first_edge"] : node["first_edge"] + node["num_edges"]]
+        record, node = self.trees.slots[slot], self.trees.nodes[slot, 0]
+        edges = self.trees.edges[slot, node["first_edge"] : node["first_edge"] + node["num_edges"]]
         proven = int(node["proven"])
         visits = max(1, int(node["visits"]))
         return Root(
             actions=edges["action"].copy(),
             visits=edges["visits"].copy(),
             prior=np.exp(edges["logit"]),
-            q=completed(edges).astype(np.float32),
+            q=completed(edges, np.empty(len(edges))).astype(np.float32),
             value=float(node["value_sum"]) / visits if proven == UNPROVEN else float(proven),
             draw=float(node["draw_sum"]) / visits if proven == UNPROVEN else float(proven == tree.DRAW),
             network_value=float(node["network_value"]),
@@ -218,7 +271,7 @@ class SearchSlots:
 
     def lines(self, slot: int) -> tuple[tuple[int, ...], ...]:
         """Return, for each legal action at the root, what the search expects to follow, itself first."""
-        nodes, edges = self.nodes[slot], self.edges[slot]
+        nodes, edges = self.trees.nodes[slot], self.trees.edges[slot]
         first = nodes[0]["first_edge"]
         return tuple(
             tuple(principal_line(nodes, edges, e).tolist()) for e in range(first, first + nodes[0]["num_edges"])
@@ -226,73 +279,49 @@ class SearchSlots:
 
     def simulations(self) -> int:
         """Return how many simulations the searches have made so far, all together."""
-        return int(self.slots["simulations"].sum())
-
-    def _advance(self) -> None:
-        while True:
-            self._advance_all(
-                *(self.slots, self.nodes, self.edges, self.states, self._masks, self._observations, self._noise),
-                *(self._schedules, self._numbers, self._compiled, self._to_play_offset),
-            )
-            phase = self.slots["phase"]
-            asking = np.flatnonzero(phase == RULES)
-            full = (phase == FULL).any()
-            if full:
-                self.edges = np.concatenate([self.edges, np.zeros_like(self.edges)], axis=1)
-            for slot in asking.tolist():
-                self._read_plain_position(slot)
-            if not full and not len(asking):
-                return
-
-    def _receive(self, waiting: NDArray[np.intp], evaluation: Evaluation) -> None:
-        logits, wdl = (np.asarray(each, np.float32) for each in evaluation)
-        receive_all(
-            *(self.slots, self.nodes, self.edges, self._noise, self._schedules, self._numbers, waiting, logits, wdl)
-        )
+        return int(self.trees.slots["simulations"].sum())
 
     def _read_plain_position(self, slot: int) -> None:
-        record, positions = self.slots[slot], self._positions[slot]
+        record, positions = self.trees.slots[slot], self._positions[slot]
         if record["leaf_edge"] == NOTHING:
             position = positions[0]
         else:
-            action = int(self.edges[slot, record["leaf_edge"]]["action"])
+            action = int(self.trees.edges[slot, record["leaf_edge"]]["action"])
             position = positions[int(record["leaf_parent"])].play_unchecked(action)
         outcome = position.outcome()
         if outcome is None:
             record["outcome"] = ONGOING
             record["to_play"] = position.to_play
-            self._masks[slot] = False
-            self._masks[slot, list(position.legal_actions())] = True
-            self._observations[slot] = position.observe()
+            self.trees.masks[slot] = False
+            self.trees.masks[slot, list(position.legal_actions())] = True
+            self.trees.observations[slot] = position.observe()
             positions[int(record["leaf"])] = position
         else:
             record["outcome"] = DRAWN if outcome.winner is None else outcome.winner
         record["phase"] = READ
 
-    def _leaves(self, waiting: NDArray[np.intp]) -> Leaves:
-        return Leaves(self._observations[waiting], lambda: self._leaf_positions(waiting))
-
-    def _leaf_positions(self, waiting: NDArray[np.intp]) -> list[Game]:
-        leaves = self.slots["leaf"][waiting]
+    def _leaf_positions(self) -> list[Game]:
+        waiting = np.flatnonzero(self.trees.slots["phase"] == EVALUATION)
+        leaves = self.trees.slots["leaf"][waiting]
         if isinstance(self._start, CompiledGame):
-            start = self._start
-            return [start.with_state(self.states[slot, leaf]) for slot, leaf in zip(waiting, leaves, strict=True)]
+            start, states = self._start, self.trees.states[waiting, leaves]
+            return [start.with_state(state) for state in states]
         return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
 
 
-def _settings_record(settings: SearchSettings) -> Any:
+def _settings_record(settings: SearchSettings, to_play_offset: int) -> NDArray[np.void]:
     record = np.zeros(1, SETTINGS)
     for name in SETTINGS.names or ():
-        record[name] = getattr(settings, name)
-    return record[0]
+        record[name] = to_play_offset if name == "to_play_offset" else getattr(settings, name) or 0
+    return record
 
 
-def _rules_of(start: Game) -> tuple[Rules, bool, int, int]:
-    """Return rules, whether they are compiled, bytes of a state, and where in them `to_play` is."""
+def _rules_of(start: Game) -> tuple[Rules, int, int]:
+    """Return the rules, bytes of a state, and where in them `to_play` is, NOTHING for a game in plain Python."""
     if isinstance(start, CompiledGame):
         assert start.State.fields is not None
-        return start.rules, True, start.State.itemsize, int(start.State.fields["to_play"][1])
-    return _NoRules().rules, False, 1, 0
+        return start.rules, start.State.itemsize, int(start.State.fields["to_play"][1])
+    return _NoRules().rules, 1, NOTHING
 
 
 class _NoRules(CompiledGame):

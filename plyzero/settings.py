@@ -106,6 +106,9 @@ class SelfplaySettings(Concern):
     poll_seconds: float = Field(2.0, gt=0)
     """How often a worker looks for a new model when no file event wakes it."""
 
+    cache_mb: int = Field(32, ge=0)
+    """Memory for evaluations that a worker remembers until its next model; 0 = none."""
+
     threads: int = Field(1, ge=1)
     """Threads of one worker's network. On a CPU one thread and a process per core is fastest."""
 

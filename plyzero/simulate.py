@@ -16,6 +16,8 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero import compiled
+from plyzero.borrow import borrowed
+from plyzero.cache import ABSENT, CACHE, find, remember
 from plyzero.gumbel import considered_visits, improved_policy, transformed_q
 from plyzero.tree import (
     DONE,
@@ -25,84 +27,111 @@ from plyzero.tree import (
     FULL,
     GUMBEL,
     LOSS,
+    NO_SEARCH,
     NODE,
     NOTHING,
     PUCT,
     READ,
     RULES,
     SELECTING,
+    SETTINGS,
     SLOT,
     UNPROVEN,
     WIN,
+    Trees,
 )
 
 Records = NDArray[np.void]
 ONGOING, DRAWN = compiled.ONGOING, compiled.DRAW
 ALMOST_PROVEN = 1 - 1e-6  # a float32 apart from 1
 
-SETTINGS = np.dtype(
-    [
-        ("c_puct", "f8"),
-        ("fpu_reduction", "f8"),
-        ("noise_fraction", "f8"),
-        ("c_visit", "f8"),
-        ("c_scale", "f8"),
-        ("considered_actions", "i8"),
-    ],
-    align=True,
-)
-"""The numbers of plyzero.settings.SearchSettings that compiled code reads."""
-
 
 def advance_all(
-    slots: Records,
-    nodes: Records,
-    edges: Records,
-    states: NDArray[np.uint8],
-    masks: NDArray[np.bool_],
-    observations: NDArray[np.float32],
-    noise: NDArray[np.float32],
-    schedules: NDArray[np.int32],
-    settings: Any,
-    compiled_rules: bool,
-    to_play_offset: int,
+    trees: Trees,
+    logits: NDArray[np.float32],
+    wdl: NDArray[np.float32],
+    play: Callable[..., None],
+    outcome: Callable[..., int],
+    legal: Callable[..., None],
+    observe: Callable[..., None],
+) -> int:
+    """Move every slot on until it waits for the network, for rules, for room, or is done; return how many wait for
+    the network.
+
+    logits, wdl: the answer to the batch that was returned before, `[n, A]` and `[n, 3]`, or of no rows.
+    """
+    trees = borrowed(trees)
+    waiting = 0
+    for b in range(len(trees.slots)):
+        advance(trees, b, logits, wdl, play, outcome, legal, observe)
+        waiting = join_batch(trees, b, waiting)
+    return waiting
+
+
+@numba.njit(cache=True, forceinline=True)
+def advance(
+    trees: Trees,
+    b: int,
+    logits: NDArray[np.float32],
+    wdl: NDArray[np.float32],
     play: Callable[..., None],
     outcome: Callable[..., int],
     legal: Callable[..., None],
     observe: Callable[..., None],
 ) -> None:
-    """Move every slot on until it waits for an evaluation, for rules, for room, or is done."""
-    for b in range(len(slots)):
-        slot = slots[b]
-        while True:
-            if slot["phase"] == SELECTING:
-                select_leaf(slot, nodes[b], edges[b], noise[b], schedules[b], settings)
-            elif slot["phase"] == RULES and compiled_rules:
-                state = states[b, slot["leaf"]]
-                if slot["leaf_edge"] != NOTHING:
-                    state[:] = states[b, slot["leaf_parent"]]
-                    play(state, edges[b, slot["leaf_edge"]]["action"])
-                slot["outcome"] = outcome(state)
-                slot["to_play"] = state[to_play_offset]
-                if slot["outcome"] == ONGOING:
-                    masks[b] = False
-                    legal(state, masks[b])
-                    observations[b] = 0
-                    observe(state, observations[b])
-                slot["phase"] = READ
-            elif slot["phase"] in (READ, FULL):
-                if slot["edges"] + len(masks[b]) > len(edges[b]):
-                    slot["phase"] = FULL
-                    break
-                add_leaf(slot, nodes[b], edges[b], masks[b])
-            else:
-                break
+    """Give slot `b` its row of the answer, and move it on."""
+    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
+    observation, mask = trees.observations[b], trees.masks[b]
+    noise, schedule, settings = trees.noise[b], trees.schedules[b], trees.settings[0]
+    if slot["phase"] == EVALUATION and len(logits):
+        remember(trees.cache, observation, logits[slot["row"]], wdl[slot["row"]])
+        receive(slot, nodes, edges, noise, schedule, settings, logits[slot["row"]], wdl[slot["row"]])
+    while True:
+        if slot["phase"] == SELECTING:
+            select_leaf(slot, nodes, edges, noise, schedule, settings, trees.scratch)
+        elif slot["phase"] == RULES and settings["to_play_offset"] != NOTHING:
+            state = trees.states[b, slot["leaf"]]
+            if slot["leaf_edge"] != NOTHING:
+                state[:] = trees.states[b, slot["leaf_parent"]]
+                play(state, edges[slot["leaf_edge"]]["action"])
+            slot["outcome"] = outcome(state)
+            slot["to_play"] = state[settings["to_play_offset"]]
+            if slot["outcome"] == ONGOING:
+                mask[:] = False
+                legal(state, mask)
+                observation[:] = 0
+                observe(state, observation)
+            slot["phase"] = READ
+        elif slot["phase"] in (READ, FULL):
+            if slot["edges"] + len(mask) > len(edges):
+                slot["phase"] = FULL
+                return
+            if slot["leaf_edge"] == NOTHING:
+                trees.roots[b] = observation
+            add_leaf(slot, nodes, edges, mask)
+            if slot["phase"] == EVALUATION:
+                found = find(trees.cache, observation)
+                if found != ABSENT:
+                    logits_row, wdl_row = trees.cache.logits[found], trees.cache.wdl[found]
+                    receive(slot, nodes, edges, noise, schedule, settings, logits_row, wdl_row)
+        else:
+            return
+
+
+@numba.njit(cache=True, forceinline=True)
+def join_batch(trees: Trees, b: int, row: int) -> int:
+    """Put what slot `b` wants evaluated, if anything, into `row` of the batch; return the next free row."""
+    if trees.slots[b]["phase"] != EVALUATION:
+        return row
+    trees.slots[b]["row"] = row
+    trees.batch[row] = trees.observations[b]
+    return row + 1
 
 
 @numba.njit(cache=True)
-def begin_slot(slot: Any, kind: int, simulations: int, noisy: bool) -> None:
+def begin_slot(slot: Any, kind: int, simulations: int, noisy: bool, noise_seed: int) -> None:
     """Empty the tree; its first leaf is the root."""
-    slot["kind"], slot["budget"], slot["noisy"] = kind, simulations, noisy
+    slot["kind"], slot["budget"], slot["noisy"], slot["noise_seed"] = kind, simulations, noisy, noise_seed
     slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NOTHING, NOTHING
     slot["phase"] = RULES
@@ -110,7 +139,13 @@ def begin_slot(slot: Any, kind: int, simulations: int, noisy: bool) -> None:
 
 @numba.njit(cache=True)
 def select_leaf(
-    slot: Any, nodes: Records, edges: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
+    slot: Any,
+    nodes: Records,
+    edges: Records,
+    noise: NDArray[np.float32],
+    schedule: NDArray[np.int32],
+    settings: Any,
+    scratch: NDArray[np.float64],
 ) -> None:
     """Walk from the root to an action not yet tried and ask for its position; back up at once what is proven."""
     if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != UNPROVEN:
@@ -121,9 +156,9 @@ def select_leaf(
         if slot["kind"] == PUCT:
             e = select_puct(nodes[n], edges, settings, n == 0)
         elif n == 0:
-            e = select_gumbel_root(slot, nodes[0], edges, noise, schedule, settings)
+            e = select_gumbel_root(slot, nodes[0], edges, noise, schedule, settings, scratch)
         else:
-            e = select_gumbel(nodes[n], edges, settings)
+            e = select_gumbel(nodes[n], edges, settings, scratch)
         if edges[e]["proven"] != UNPROVEN:
             backup(nodes, edges, n, e, edges[e]["proven"], 1.0 if edges[e]["proven"] == DRAW else 0.0)
             slot["simulations"] += 1
@@ -153,6 +188,7 @@ def add_leaf(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_])
     node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
     node["to_play"], node["proven"] = slot["to_play"], UNPROVEN
     node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
+    node["network_value"], node["network_draw"] = 0.0, 0.0
     node["first_edge"] = slot["edges"]
     for action in range(len(mask)):
         if mask[action]:
@@ -164,42 +200,56 @@ def add_leaf(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_])
     if slot["leaf_edge"] != NOTHING:
         edges[slot["leaf_edge"]]["child"] = slot["leaf"]
     slot["nodes"] += 1
-    slot["phase"] = EVALUATION
+    slot["phase"] = DONE if slot["kind"] == NO_SEARCH else EVALUATION
 
 
 @numba.njit(cache=True)
-def receive_all(
-    slots: Records,
+def receive(
+    slot: Any,
     nodes: Records,
     edges: Records,
     noise: NDArray[np.float32],
-    schedules: NDArray[np.int32],
+    schedule: NDArray[np.int32],
     settings: Any,
-    waiting: NDArray[np.intp],
     logits: NDArray[np.float32],
     wdl: NDArray[np.float32],
 ) -> None:
-    """Give each slot in `waiting` its row of `logits` `[n, A]` and of `wdl` `[n, 3]`, and back the values up."""
-    for i in range(len(waiting)):
-        b = waiting[i]
-        slot = slots[b]
-        node = nodes[b, slot["leaf"]]
-        low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
-        set_priors(edges[b, low:high], logits[i])
-        if slot["leaf_edge"] == NOTHING and slot["kind"] == GUMBEL:
-            considered = min(settings["considered_actions"], node["num_edges"])
-            schedules[b, : slot["budget"]] = considered_visits(considered, slot["budget"])
-        elif slot["leaf_edge"] == NOTHING and slot["noisy"]:
-            mix_noise(edges[b, low:high], noise[b], settings["noise_fraction"])
-        value, draw = wdl[i, 0] - wdl[i, 2], wdl[i, 1]
-        node["network_value"], node["network_draw"] = value, draw
-        node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
-        if slot["leaf_edge"] != NOTHING:
-            mover = nodes[b, slot["leaf_parent"]]["to_play"]
-            seen_above = value if node["to_play"] == mover else -value
-            backup(nodes[b], edges[b], slot["leaf_parent"], slot["leaf_edge"], seen_above, draw)
-            slot["simulations"] += 1
-        slot["phase"] = SELECTING
+    """Give the leaf its evaluation, `[A]` and `[3]`, and back the value up."""
+    node = nodes[slot["leaf"]]
+    row = edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
+    set_priors(row, logits)
+    value, draw = wdl[0] - wdl[2], wdl[1]
+    node["network_value"], node["network_draw"] = value, draw
+    node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
+    if slot["leaf_edge"] == NOTHING:
+        prepare_root(slot, row, noise, schedule, settings)
+    else:
+        mover = nodes[slot["leaf_parent"]]["to_play"]
+        seen_above = value if node["to_play"] == mover else -value
+        backup(nodes, edges, slot["leaf_parent"], slot["leaf_edge"], seen_above, draw)
+        slot["simulations"] += 1
+    slot["phase"] = SELECTING
+
+
+@numba.njit(cache=True)
+def prepare_root(
+    slot: Any, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
+) -> None:
+    """Draw the root's noise, if it gets any, and plan the visits of its edges `row` where the kind of search does."""
+    if slot["noisy"]:
+        np.random.seed(slot["noise_seed"])
+    if slot["kind"] == GUMBEL:
+        for i in range(len(row)):
+            noise[i] = np.random.gumbel(0.0, 1.0) if slot["noisy"] else 0.0
+        considered = min(settings["considered_actions"], len(row))
+        schedule[: slot["budget"]] = considered_visits(considered, slot["budget"])
+    elif slot["noisy"]:
+        alpha = settings["noise_alpha"]
+        if alpha == 0:
+            alpha = min(1.0, 10 / len(row))
+        for i in range(len(row)):
+            noise[i] = np.random.gamma(alpha, 1.0) + 1e-20
+        mix_noise(row, noise, settings["noise_fraction"])
 
 
 @numba.njit(cache=True)
@@ -219,11 +269,9 @@ def set_priors(edges: Records, logits: NDArray[np.float32]) -> None:
 @numba.njit(cache=True)
 def mix_noise(edges: Records, gammas: NDArray[np.float32], fraction: float) -> None:
     """Mix Dirichlet noise into the priors: Gamma(α, 1) numbers, divided by their sum, are Dirichlet(α)."""
-    total = 0.0
+    total = gammas[: len(edges)].sum()
     for e in range(len(edges)):
-        total += gammas[edges[e]["action"]]
-    for e in range(len(edges)):
-        edges[e]["prior"] = (1 - fraction) * edges[e]["prior"] + fraction * gammas[edges[e]["action"]] / total
+        edges[e]["prior"] = (1 - fraction) * edges[e]["prior"] + fraction * gammas[e] / total
 
 
 @numba.njit(cache=True)
@@ -261,15 +309,22 @@ def select_puct(node: Any, edges: Records, settings: Any, is_root: bool) -> int:
 
 @numba.njit(cache=True)
 def select_gumbel_root(
-    slot: Any, node: Any, edges: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
+    slot: Any,
+    node: Any,
+    edges: Records,
+    noise: NDArray[np.float32],
+    schedule: NDArray[np.int32],
+    settings: Any,
+    scratch: NDArray[np.float64],
 ) -> int:
     """Return the edge that sequential halving tries next: of those with as many visits as the schedule wants the one
     with the largest g + logit + σ(completed Q). A move proven lost is left alone; if only such ones have the visits
     that are wanted, any other will do."""
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     row = edges[low:high]
-    sigma = transformed_q(
-        row["logit"], row["visits"], completed(row), node["network_value"], settings["c_visit"], settings["c_scale"]
+    sigma = completed(row, scratch)
+    transformed_q(
+        row["logit"], row["visits"], sigma, node["network_value"], settings["c_visit"], settings["c_scale"]
     )
     wanted = schedule[slot["simulations"]]
     best, best_score, on_schedule = NOTHING, -np.inf, False
@@ -277,19 +332,20 @@ def select_gumbel_root(
         if row[i]["proven"] == LOSS:
             continue
         fits = row[i]["visits"] == wanted
-        score = row[i]["logit"] + sigma[i] + (noise[row[i]["action"]] if slot["noisy"] else 0.0)
+        score = row[i]["logit"] + sigma[i] + noise[i]
         if (fits and not on_schedule) or (fits == on_schedule and score > best_score):
             best, best_score, on_schedule = low + i, score, fits
     return best
 
 
 @numba.njit(cache=True)
-def select_gumbel(node: Any, edges: Records, settings: Any) -> int:
+def select_gumbel(node: Any, edges: Records, settings: Any, scratch: NDArray[np.float64]) -> int:
     """Return the edge whose share of visits lags most behind the improved policy: largest π'(a) - n(a) / (1 + Σ n)."""
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     row = edges[low:high]
-    policy = improved_policy(
-        row["logit"], row["visits"], completed(row), node["network_value"], settings["c_visit"], settings["c_scale"]
+    policy = completed(row, scratch)
+    improved_policy(
+        row["logit"], row["visits"], policy, node["network_value"], settings["c_visit"], settings["c_scale"]
     )
     best, best_score = NOTHING, -np.inf
     for i in range(len(row)):
@@ -300,12 +356,12 @@ def select_gumbel(node: Any, edges: Records, settings: Any) -> int:
 
 
 @numba.njit(cache=True)
-def completed(row: Records) -> NDArray[np.float64]:
-    """Return what is known of each edge's value, `[n]`: proven, the mean of its visits, or NaN.
+def completed(row: Records, room: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return, in the first n numbers of `room`, what is known of each edge's value: proven, its visits' mean, or NaN.
 
     Only a proof is worth exactly +1 or -1; a mean that is (every playout won, say) stops just short of it.
     """
-    q = np.empty(len(row))
+    q = room[: len(row)]
     for i in range(len(row)):
         if row[i]["proven"] != UNPROVEN:
             q[i] = row[i]["proven"]
@@ -375,13 +431,18 @@ def prove(nodes: Records, edges: Records, n: int) -> None:
         n = node["parent"]
 
 
-def _signature() -> Any:
+def _trees_type() -> Any:
     array = compiled.array_type
-    return types.void(
-        *(array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3), array("?", 2), array("f4", 4)),
-        *(array("f4", 2), array("i4", 2), numba.from_dtype(SETTINGS), types.boolean, types.int64, *compiled.RULE_TYPES),
+    fields = (
+        *(array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3), array("?", 2)),
+        *(array("f4", 4), array("f4", 4), array("f4", 4), array("f4", 2), array("i4", 2), array("f8", 1)),
+        *(CACHE, array(SETTINGS, 1)),
     )
+    return types.NamedTuple(fields, Trees)
 
+
+KERNEL_TYPES = (_trees_type(), compiled.array_type("f4", 2), compiled.array_type("f4", 2))
+"""What compiled code that moves all slots on declares as its first parameters; its last ones are RULE_TYPES."""
 
 # Compiled against a fixed signature, with the rules as function pointers: once for every game, and cached on disk.
-advance_all = numba.njit(_signature(), cache=True)(advance_all)
+advance_all = numba.njit(types.int64(*KERNEL_TYPES, *compiled.RULE_TYPES), cache=True)(advance_all)

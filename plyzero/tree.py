@@ -6,9 +6,12 @@ node `n` owns `edges[first_edge : first_edge + num_edges]`, in ascending order o
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.cache import Cache
 
 NOTHING: Final = -1
 """No node, no edge, no action: the parent of the root, the child of an edge not yet walked."""
@@ -19,9 +22,10 @@ WIN: Final = 1
 UNPROVEN: Final = 2
 """What is proven of a node or an edge, from the point of view of the player who moves there."""
 
+NO_SEARCH: Final = 0
 PUCT: Final = 1
 GUMBEL: Final = 2
-"""The kinds of search; a record stores them as `search`, where 0 means a move without any search."""
+"""The kinds of search; a record stores them as `search`. Without a search only the legal actions are read."""
 
 # A slot is a small state machine; its phase says what it waits for.
 IDLE: Final = 0
@@ -36,9 +40,10 @@ SLOT: Final[np.dtype[Any]] = np.dtype(
     [
         ("phase", "i1"),
         ("kind", "i1"),  # PUCT or GUMBEL
-        ("noisy", "i1"),  # whether the slot's row of noise counts
+        ("noisy", "i1"),  # whether the root gets noise
         ("outcome", "i1"),  # of the position just read: plyzero.compiled.ONGOING, DRAW or the winner
         ("to_play", "i1"),  # of the position just read
+        ("noise_seed", "u4"),
         ("budget", "i4"),  # simulations asked for
         ("simulations", "i4"),  # simulations made
         ("nodes", "i4"),  # nodes in use
@@ -46,6 +51,7 @@ SLOT: Final[np.dtype[Any]] = np.dtype(
         ("leaf", "i4"),  # the node being made
         ("leaf_edge", "i4"),  # the edge that leads to it, NOTHING for the root
         ("leaf_parent", "i4"),  # the node it hangs from, NOTHING for the root
+        ("row", "i4"),  # of the batch, where the leaf is evaluated
     ],
     align=True,
 )
@@ -79,3 +85,47 @@ EDGE: Final[np.dtype[Any]] = np.dtype(
     ],
     align=True,
 )
+
+SETTINGS: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("c_puct", "f8"),
+        ("fpu_reduction", "f8"),
+        ("noise_fraction", "f8"),
+        ("noise_alpha", "f8"),  # 0 = by the number of legal actions
+        ("c_visit", "f8"),
+        ("c_scale", "f8"),
+        ("considered_actions", "i8"),
+        ("to_play_offset", "i8"),  # in the state of a compiled game; NOTHING = the rules are plain Python
+    ],
+    align=True,
+)
+"""What compiled code reads of plyzero.settings.SearchSettings, and of the game."""
+
+
+class Trees(NamedTuple):
+    """B searches side by side, each with room for N nodes and E edges, of a game with A actions.
+
+    states:       `[B, N, S]` uint8, the positions of a compiled game, by node.
+    masks:        `[B, A]` bool, the legal actions of the position just read ...
+    observations: `[B, C, H, W]` float32, ... and what the network sees of it.
+    roots:        `[B, C, H, W]` float32, what the network sees of the root.
+    batch:        `[B, C, H, W]` float32, the observations that wait for the network, row after row.
+    noise:        `[B, A]` float32, of the root's edges in their order.
+    schedules:    `[B, N]` int32, of sequential halving.
+    scratch:      `[A]` float64, room to compute in.
+    settings:     `[1]` SETTINGS.
+    """
+
+    slots: NDArray[np.void]
+    nodes: NDArray[np.void]
+    edges: NDArray[np.void]
+    states: NDArray[np.uint8]
+    masks: NDArray[np.bool_]
+    observations: NDArray[np.float32]
+    roots: NDArray[np.float32]
+    batch: NDArray[np.float32]
+    noise: NDArray[np.float32]
+    schedules: NDArray[np.int32]
+    scratch: NDArray[np.float64]
+    cache: Cache
+    settings: NDArray[np.void]

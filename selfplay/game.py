@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
@@ -12,22 +12,24 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero import compiled
+from plyzero.borrow import borrowed
 from plyzero.compiled import DRAW, ONGOING, CompiledGame, bind
 from plyzero.evaluate import Evaluate
 from plyzero.game import Game
+from plyzero.mix import draw
 from plyzero.policy import policy_target
 from plyzero.records import BY_RULE, DRAWN, GAME, MOVE, POSITION, TRUNCATED, UNKNOWN, Games
 from plyzero.search import KINDS, SearchSlots
 from plyzero.settings import Settings
-from plyzero.simulate import begin_slot, completed
+from plyzero.simulate import KERNEL_TYPES, advance, begin_slot, completed, join_batch
+from plyzero.tree import DONE, IDLE, NO_SEARCH, NOTHING, UNPROVEN, Trees
 from plyzero.tree import DRAW as PROVEN_DRAW
-from plyzero.tree import EDGE, NODE, SLOT, UNPROVEN
 
-IN_PLAY = np.dtype(
+IN_PLAY: Final = np.dtype(
     [
         ("seed", "u8"),
         ("plies", "i4"),
-        ("opening_plies", "i4"),
+        ("opening_plies", "i4"),  # the first so many are random
         ("moves", "i4"),  # legal actions recorded
         ("full", "i1"),  # whether the search that runs is a full one
         ("outcome", "i1"),  # ONGOING, DRAW or the winner
@@ -36,8 +38,10 @@ IN_PLAY = np.dtype(
 )
 """What is known of a game beside its records."""
 
-CHOICE = np.dtype(
+CHOICE: Final = np.dtype(
     [
+        ("max_plies", "i8"),
+        ("opening_plies", "i8"),
         ("temperature", "f8"),
         ("final_temperature", "f8"),
         ("temperature_plies", "f8"),
@@ -53,123 +57,108 @@ CHOICE = np.dtype(
 )
 """The settings by which compiled code chooses a move, and the search for the next one."""
 
+# What the draws of a game are for: one of each a ply.
+MOVE_DRAW, FULL_DRAW, NOISE_DRAW, OPENING_DRAW = range(4)
 
-class GamesInPlay:
-    """One game per slot, from its random opening to its end. All randomness in a game comes from its seed.
 
-    moves, simulations: found so far, and made to find them.
+class Table(NamedTuple):
+    """The games that are played in B slots, and their records so far; P is the game's max_plies.
+
+    games:        `[B]` IN_PLAY.
+    positions:    `[B, P]` POSITION.
+    moves:        `[B, M]` MOVE.
+    observations: `[B, P, C, H, W]` float32.
+    choice:       `[1]` CHOICE.
+    counts:       `[2]` int64, searched moves and their simulations.
     """
 
+    games: NDArray[np.void]
+    positions: NDArray[np.void]
+    moves: NDArray[np.void]
+    observations: NDArray[np.float32]
+    choice: NDArray[np.void]
+    counts: NDArray[np.int64]
+
+
+class GamesInPlay:
+    """One game per slot, from its random opening to its end. All randomness in a game comes from its seed."""
+
     def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int]) -> None:
-        self._start, self._settings, self._seeds = start, settings.selfplay, seeds
-        slots, plies = self._settings.slots, start.max_plies
-        most = max(self._settings.simulations, self._settings.fast_simulations)
-        self.search = SearchSlots(start, settings.search, slots=slots, simulations=most)
-        self._is_compiled = isinstance(start, CompiledGame)
-        self._play_all = bind(play_all, self.search.rules)
-        self._games = np.zeros(slots, IN_PLAY)
-        self._positions = np.zeros((slots, plies), POSITION)
-        self._moves = np.zeros((slots, min(plies, 8) * start.num_actions), MOVE)
-        self._observations = np.zeros((slots, plies, *start.observation_shape), np.float32)
-        self._draws = np.zeros((slots, plies, 2))  # from 0 to 1: which move, and whether it gets a full search
-        self._rngs = [np.random.default_rng()] * slots
-        self._choice = np.zeros(1, CHOICE)[0]
-        for name, value in {
-            "temperature": self._settings.temperature,
-            "final_temperature": self._settings.final_temperature,
-            "temperature_plies": self._settings.temperature_plies or max(1.0, plies / 5),
-            "c_visit": settings.search.c_visit,
-            "c_scale": settings.search.c_scale,
-            "full_share": self._settings.full_share,
-            "simulations": self._settings.simulations,
-            "fast_simulations": self._settings.fast_simulations,
-            "kind": KINDS[settings.search.kind],
-            "fast_kind": KINDS[self._settings.fast_kind or settings.search.kind],
-        }.items():
-            self._choice[name] = value
-        self.moves = self.simulations = 0
-        for slot in range(slots):
+        self._start, self._seeds = start, seeds
+        given, plies = settings.selfplay, start.max_plies
+        self.search = SearchSlots(
+            start,
+            settings.search,
+            slots=given.slots,
+            simulations=max(given.simulations, given.fast_simulations),
+            cache_bytes=given.cache_mb << 20,
+        )
+        self._play_on = bind(play_on, self.search.rules)
+        self._table = Table(
+            games=np.zeros(given.slots, IN_PLAY),
+            positions=np.zeros((given.slots, plies), POSITION),
+            moves=np.zeros((given.slots, min(plies, 8) * start.num_actions), MOVE),
+            observations=np.zeros((given.slots, plies, *start.observation_shape), np.float32),
+            choice=_choice(settings, plies),
+            counts=np.zeros(2, np.int64),
+        )
+        for slot in range(given.slots):
             self._begin_game(slot)
-        self._begin_searches(np.arange(slots))
+        self._play(fence=0, step=0)
+
+    @property
+    def moves(self) -> int:
+        """Moves found by a search so far."""
+        return int(self._table.counts[0])
+
+    @property
+    def simulations(self) -> int:
+        """Simulations made to find them."""
+        return int(self._table.counts[1])
 
     def run(self, evaluate: Evaluate, *, fence: int = 0, step: int = 0) -> list[Games]:
-        """Search on until at least one move is found; play what is found, and return the games that are over with it.
+        """Let `evaluate` answer the positions that wait, one per slot; return the games that are over with it.
 
         fence, step: of the model that `evaluate` is, for the records; 0 = none.
         """
-        done = np.array(self.search.run(evaluate), np.intp)
-        self.moves += len(done)
-        self.simulations += int(self.search.slots["simulations"][done].sum())
-        while self._moves.shape[1] < self._games["moves"][done].max() + self._start.num_actions:
-            self._moves = np.concatenate([self._moves, np.zeros_like(self._moves)], axis=1)
-        self._play_all(
-            *(done, self.search.slots, self.search.nodes, self.search.edges, self.search.states),
-            *(self._games, self._positions, self._moves, self._observations, self._draws, self._choice, fence, step),
-            self._is_compiled,
-        )
-        if not self._is_compiled:
-            for slot in done.tolist():
-                self._play_plain(slot)
-        over = done[(self._games["outcome"][done] != ONGOING) | (self._games["plies"][done] == self._start.max_plies)]
-        finished = []
-        for slot in over.tolist():
-            finished.append(self._finish(slot))
-            self._begin_game(slot)
-        self._begin_searches(done)
-        return finished
+        self.search.ask(evaluate)
+        return self._play(fence, step)
+
+    def _play(self, fence: int, step: int) -> list[Games]:
+        """Search and play on until every slot waits for an evaluation again."""
+        phase, finished = self.search.trees.slots["phase"], []
+        while True:
+            self.search.advance(self._play_on, self._table, fence, step)
+            if self.search.waiting == len(phase):
+                return finished
+            if (phase == DONE).any():
+                moves = self._table.moves
+                self._table = self._table._replace(moves=np.concatenate([moves, np.zeros_like(moves)], axis=1))
+            for slot in np.flatnonzero(phase == IDLE).tolist():
+                if not isinstance(self._start, CompiledGame):
+                    self._play_plain(slot)
+                if phase[slot] == IDLE:
+                    finished.append(self._finish(slot))
+                    self._begin_game(slot)
 
     def _begin_game(self, slot: int) -> None:
-        """Play the random opening; a game that is over before its first search would teach nothing."""
-        seed = next(self._seeds)
-        rng = self._rngs[slot] = np.random.default_rng(seed)
-        self._draws[slot] = rng.random(self._draws.shape[1:])
-        self._games[slot] = (seed, 0, 0, 0, 0, ONGOING)
-        position, plies = self._start, self._start.max_plies
-        longest = self._settings.opening_plies
-        if longest is None:
-            longest = min(8, math.ceil(plies / 5))
-        for _ in range(int(rng.integers(min(longest, plies - 1) + 1))):
-            legal = position.legal_actions()
-            action = int(legal[int(rng.integers(len(legal)))])
-            following = position.play_unchecked(action)
-            if following.outcome() is not None:
-                break
-            self._record_opening_move(slot, position, legal, action)
-            position = following
-        self.search.place(slot, position)
-
-    def _record_opening_move(self, slot: int, position: Game, legal: Sequence[int], action: int) -> None:
-        game = self._games[slot]
-        self._positions[slot, game["plies"]] = np.zeros((), POSITION)
-        record = self._positions[slot, game["plies"]]
-        record["action"], record["to_play"], record["num_legal"] = action, position.to_play, len(legal)
-        record["proven"] = UNPROVEN
-        moves = self._moves[slot, game["moves"] : game["moves"] + len(legal)]
-        moves["action"], moves["visits"], moves["prior"], moves["q"] = legal, 0, 0, np.nan
-        self._observations[slot, game["plies"]] = position.observe()
-        game["plies"] += 1
-        game["opening_plies"] += 1
-        game["moves"] += len(legal)
-
-    def _begin_searches(self, which: NDArray[np.intp]) -> None:
-        """Search for the next move: fully and noisily, or fast (playout-cap randomisation; Wu, 2019)."""
-        begin_searches(which, self.search.slots, self._games, self._draws, self._choice)
-        for slot in which[self._games["full"][which] == 1].tolist():
-            self.search.draw_noise(slot, self._rngs[slot])
+        self.search.place(slot, self._start)
+        begin_game(self.search.trees.slots[slot], self._table.games[slot], next(self._seeds), self._table.choice[0])
 
     def _play_plain(self, slot: int) -> None:
-        """Do what `play_all` leaves to the rules, in Python."""
-        position, game = self.search.position(slot), self._games[slot]
-        ply = game["plies"] - 1
-        self._observations[slot, ply] = position.observe()
-        position = position.play_unchecked(int(self._positions[slot, ply]["action"]))
-        if outcome := position.outcome():
-            game["outcome"] = DRAW if outcome.winner is None else outcome.winner
-        self.search.place(slot, position)
+        """Do what `play_on` leaves to the rules, in Python."""
+        game = self._table.games[slot]
+        record = self._table.positions[slot, game["plies"]]
+        following = self.search.position(slot).play_unchecked(int(record["action"]))
+        outcome, code = following.outcome(), ONGOING
+        if outcome is not None:
+            code = DRAW if outcome.winner is None else outcome.winner
+        if go_on(self.search.trees.slots[slot], game, record, code, self._table.choice[0]):
+            self.search.place(slot, following)
 
     def _finish(self, slot: int) -> Games:
         """Return the record of the game, which is over."""
-        played = self._games[slot]
+        played = self._table.games[slot]
         game = np.zeros(1, GAME)
         game["id"] = game["seed"] = played["seed"]
         game["positions"], game["opening_plies"] = played["plies"], played["opening_plies"]
@@ -178,75 +167,119 @@ class GamesInPlay:
         else:
             game["winner"] = DRAWN if played["outcome"] == DRAW else played["outcome"]
             game["end"] = BY_RULE
-        seen = self._observations[slot, : played["plies"]]
+        seen = self._table.observations[slot, : played["plies"]]
         observations = seen.astype(self._start.observation_dtype)
         if observations.dtype.kind == "b" and not np.array_equal(observations, seen):
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
-        positions, moves = self._positions[slot, : played["plies"]], self._moves[slot, : played["moves"]]
-        return Games(game, positions.copy(), moves.copy(), observations)
+        positions = self._table.positions[slot, : played["plies"]].copy()
+        return Games(game, positions, self._table.moves[slot, : played["moves"]].copy(), observations)
 
 
-def play_all(
-    done: NDArray[np.intp],
-    slots: NDArray[np.void],
-    nodes: NDArray[np.void],
-    edges: NDArray[np.void],
-    states: NDArray[np.uint8],
-    games: NDArray[np.void],
-    positions: NDArray[np.void],
-    moves: NDArray[np.void],
-    observations: NDArray[np.float32],
-    draws: NDArray[np.float64],
-    choice: Any,
+def play_on(
+    trees: Trees,
+    logits: NDArray[np.float32],
+    wdl: NDArray[np.float32],
+    table: Table,
     fence: int,
     step: int,
-    compiled_rules: bool,
     play: Callable[..., None],
     outcome: Callable[..., int],
     legal: Callable[..., None],
     observe: Callable[..., None],
-) -> None:
-    """Choose a move in each of the slots `done` from what its search found, record both, and play it."""
-    for i in range(len(done)):
-        b = done[i]
-        game = games[b]
-        record = positions[b, game["plies"]]
-        record_search(record, slots[b], nodes[b, 0], game["full"], fence, step)
-        row = edges[b, nodes[b, 0]["first_edge"] : nodes[b, 0]["first_edge"] + nodes[b, 0]["num_edges"]]
-        found = moves[b, game["moves"] : game["moves"] + len(row)]
-        record_moves(found, row)
-        policy = policy_target(
-            *(record["search"], found["visits"], found["prior"], found["q"]),
-            *(record["network_value"], record["proven"], choice["c_visit"], choice["c_scale"]),
-        )
-        chosen = choose(policy, temperature(game["plies"], choice), draws[b, game["plies"], 0])
-        record["action"] = found[chosen]["action"]
-        record["num_legal"] = len(row)
-        if compiled_rules:
-            seen = observations[b, game["plies"]]
-            seen[:] = 0
-            observe(states[b, 0], seen)
-            play(states[b, 0], record["action"])
-            game["outcome"] = outcome(states[b, 0])
-        game["moves"] += len(row)
-        game["plies"] += 1
+) -> int:
+    """Move every search on, as `advance_all` does, play what it finds, and search on from there.
+
+    To Python it leaves: IDLE, a game that is over or whose move must be played by plain rules; DONE, a move for whose
+    record there is no room.
+    """
+    trees = borrowed(trees)
+    table = borrowed(table)
+    waiting = 0
+    for b in range(len(trees.slots)):
+        slot, game = trees.slots[b], table.games[b]
+        while True:
+            advance(trees, b, logits, wdl, play, outcome, legal, observe)
+            if slot["phase"] != DONE or game["moves"] + trees.nodes[b, 0]["num_edges"] > table.moves.shape[1]:
+                break
+            record_move(trees, table, b, fence, step)
+            slot["phase"] = IDLE
+            if trees.settings[0]["to_play_offset"] == NOTHING:
+                break
+            record = table.positions[b, game["plies"]]
+            following = trees.states[b, 1]
+            following[:] = trees.states[b, 0]
+            play(following, record["action"])
+            if go_on(slot, game, record, outcome(following), table.choice[0]):
+                trees.states[b, 0] = following
+        waiting = join_batch(trees, b, waiting)
+    return waiting
 
 
 @numba.njit(cache=True)
-def begin_searches(
-    which: NDArray[np.intp],
-    slots: NDArray[np.void],
-    games: NDArray[np.void],
-    draws: NDArray[np.float64],
-    choice: Any,
-) -> None:
-    """Decide for each of the slots `which` whether its next search is a full one, and empty its tree."""
-    for i in range(len(which)):
-        b = which[i]
-        full = draws[b, games[b]["plies"], 1] < choice["full_share"]
-        games[b]["full"] = full
-        simulations = choice["simulations"] if full else choice["fast_simulations"]
-        begin_slot(slots[b], choice["kind"] if full else choice["fast_kind"], simulations, full)
+def begin_game(slot: Any, game: Any, seed: int, choice: Any) -> None:
+    """Begin the game of `seed` at the position that lies in the slot."""
+    game["seed"] = seed
+    game["plies"], game["moves"], game["outcome"] = 0, 0, ONGOING
+    game["opening_plies"] = int(uniform(game, OPENING_DRAW) * (choice["opening_plies"] + 1))
+    begin_search(slot, game, choice)
+
+
+@numba.njit(cache=True)
+def begin_search(slot: Any, game: Any, choice: Any) -> None:
+    """Search for the next move: not at all in the opening, later fully and noisily, or fast.
+
+    That is playout-cap randomisation (Wu, 2019).
+    """
+    game["full"] = 0
+    if game["plies"] < game["opening_plies"]:
+        begin_slot(slot, NO_SEARCH, 0, False, 0)
+    elif uniform(game, FULL_DRAW) < choice["full_share"]:
+        game["full"] = 1
+        begin_slot(slot, choice["kind"], choice["simulations"], True, draw_of(game, NOISE_DRAW))
+    else:
+        begin_slot(slot, choice["fast_kind"], choice["fast_simulations"], False, 0)
+
+
+@numba.njit(cache=True)
+def go_on(slot: Any, game: Any, record: Any, code: int, choice: Any) -> bool:
+    """Count the move of `record` as played, with the outcome `code` after it, and begin the next search, if any.
+
+    Return False where it is taken back: a game that is over before its first search would teach nothing.
+    """
+    if slot["kind"] == NO_SEARCH and code != ONGOING:
+        game["opening_plies"] = game["plies"]
+        begin_search(slot, game, choice)
+        return False
+    game["plies"] += 1
+    game["moves"] += record["num_legal"]
+    game["outcome"] = code
+    if code == ONGOING and game["plies"] < choice["max_plies"]:
+        begin_search(slot, game, choice)
+    return True
+
+
+@numba.njit(cache=True)
+def record_move(trees: Trees, table: Table, b: int, fence: int, step: int) -> None:
+    """Choose a move from what the search in slot `b` found, and record both."""
+    slot, root, game, choice = trees.slots[b], trees.nodes[b, 0], table.games[b], table.choice[0]
+    row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
+    found = table.moves[b, game["moves"] : game["moves"] + len(row)]
+    record = table.positions[b, game["plies"]]
+    table.observations[b, game["plies"]] = trees.roots[b]
+    record_search(record, slot, root, game["full"], fence, step)
+    record_edges(found, row, slot["kind"], trees.scratch)
+    record["num_legal"] = len(row)
+    if slot["kind"] == NO_SEARCH:
+        chosen = int(uniform(game, MOVE_DRAW) * len(row))
+    else:
+        policy = policy_target(
+            *(slot["kind"], found["visits"], found["prior"], found["q"]),
+            *(record["network_value"], record["proven"], choice["c_visit"], choice["c_scale"]),
+        )
+        chosen = choose(policy, temperature(game["plies"], choice), uniform(game, MOVE_DRAW))
+        table.counts[0] += 1
+        table.counts[1] += slot["simulations"]
+    record["action"] = found[chosen]["action"]
 
 
 @numba.njit(cache=True)
@@ -260,16 +293,17 @@ def record_search(record: Any, slot: Any, root: Any, full: int, fence: int, step
     else:
         record["root_value"], record["root_draw"] = root["proven"], root["proven"] == PROVEN_DRAW
     record["network_value"], record["network_draw"] = root["network_value"], root["network_draw"]
-    record["model_fence"], record["model_step"] = fence, step
+    searched = slot["kind"] != NO_SEARCH
+    record["model_fence"], record["model_step"] = fence if searched else 0, step if searched else 0
 
 
 @numba.njit(cache=True)
-def record_moves(found: NDArray[np.void], row: NDArray[np.void]) -> None:
+def record_edges(found: NDArray[np.void], row: NDArray[np.void], kind: int, scratch: NDArray[np.float64]) -> None:
     """Write what the search says of every legal move; `row` are its edges."""
-    q = completed(row)
+    q = completed(row, scratch)
     for i in range(len(row)):
-        found[i]["action"], found[i]["visits"] = row[i]["action"], row[i]["visits"]
-        found[i]["prior"], found[i]["q"] = math.exp(row[i]["logit"]), q[i]
+        found[i]["action"], found[i]["visits"], found[i]["q"] = row[i]["action"], row[i]["visits"], q[i]
+        found[i]["prior"] = math.exp(row[i]["logit"]) if kind != NO_SEARCH else 0.0
 
 
 @numba.njit(cache=True)
@@ -280,10 +314,10 @@ def temperature(plies: int, choice: Any) -> float:
 
 
 @numba.njit(cache=True)
-def choose(policy: NDArray[np.float64], temperature: float, draw: float) -> int:
-    """Return the index at `draw`, from 0 to 1, of policy^(1/temperature); what has probability 0 is never drawn."""
+def choose(policy: NDArray[np.float64], temperature: float, drawn: float) -> int:
+    """Return the index at `drawn`, from 0 to 1, of policy^(1/temperature); what has probability 0 is never drawn."""
     weights = (policy / policy.max()) ** (1 / temperature)
-    left = draw * weights.sum()
+    left = drawn * weights.sum()
     chosen = 0
     for i in range(len(weights)):
         if weights[i] > 0:
@@ -294,14 +328,49 @@ def choose(policy: NDArray[np.float64], temperature: float, draw: float) -> int:
     return chosen
 
 
+@numba.njit(cache=True)
+def uniform(game: Any, purpose: int) -> float:
+    """Return the game's draw for `purpose` at this ply, from 0 to 1."""
+    return draw_of(game, purpose) / 2**32
+
+
+@numba.njit(cache=True)
+def draw_of(game: Any, purpose: int) -> int:
+    """Return the 32 bits that it is made of."""
+    return draw(game["seed"], 4 * game["plies"] + purpose)
+
+
+def _choice(settings: Settings, plies: int) -> NDArray[np.void]:
+    given = settings.selfplay
+    longest_opening = min(8, math.ceil(plies / 5)) if given.opening_plies is None else given.opening_plies
+    values = {
+        "max_plies": plies,
+        "opening_plies": min(longest_opening, plies - 1),
+        "temperature": given.temperature,
+        "final_temperature": given.final_temperature,
+        "temperature_plies": given.temperature_plies or max(1.0, plies / 5),
+        "c_visit": settings.search.c_visit,
+        "c_scale": settings.search.c_scale,
+        "full_share": given.full_share,
+        "simulations": given.simulations,
+        "fast_simulations": given.fast_simulations,
+        "kind": KINDS[settings.search.kind],
+        "fast_kind": KINDS[given.fast_kind or settings.search.kind],
+    }
+    return np.array([tuple(values[name] for name in CHOICE.names or ())], CHOICE)
+
+
 def _signature() -> Any:
     array = compiled.array_type
-    return types.void(
-        *(array(np.intp, 1), array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3)),
-        *(array(IN_PLAY, 1), array(POSITION, 2), array(MOVE, 2), array("f4", 5), array("f8", 3)),
-        *(numba.from_dtype(CHOICE), types.int64, types.int64, types.boolean, *compiled.RULE_TYPES),
+    table = types.NamedTuple(
+        (
+            *(array(IN_PLAY, 1), array(POSITION, 2), array(MOVE, 2), array("f4", 5)),
+            *(array(CHOICE, 1), array("i8", 1)),
+        ),
+        Table,
     )
+    return types.int64(*KERNEL_TYPES, table, types.int64, types.int64, *compiled.RULE_TYPES)
 
 
 # Compiled against a fixed signature, as the search is: once for every game, and cached on disk.
-play_all = numba.njit(_signature(), cache=True)(play_all)
+play_on = numba.njit(_signature(), cache=True)(play_on)

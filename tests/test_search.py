@@ -576,7 +576,7 @@ def test_a_search_for_which_there_is_no_room_is_refused():
 @pytest.mark.parametrize("start", [Wide(), Plain(Wide())], ids=["compiled", "plain"])
 def test_room_for_edges_grows_when_the_first_room_is_too_small_and_nothing_is_lost(start, kind):
     slots = SearchSlots(start, SearchSettings(kind=kind), slots=3, simulations=60)
-    room = slots.edges.shape[1]
+    room = slots.trees.edges.shape[1]
     for slot in range(3):
         slots.begin(slot, start, simulations=60 - 25 * slot)
     found = {}
@@ -584,7 +584,7 @@ def test_room_for_edges_grows_when_the_first_room_is_too_small_and_nothing_is_lo
         for slot in slots.run(Hashed(600)):
             found[slot] = tree_of(slots, slot, start)
             slots.idle(slot)
-    assert room < slots.edges.shape[1]
+    assert room < slots.trees.edges.shape[1]
     for slot in range(3):
         assert found[slot] == grown(start, Hashed(600), 60 - 25 * slot, kind, capacity=1000)
 
@@ -717,7 +717,7 @@ def test_dirichlet_noise_takes_its_share_of_the_priors_of_the_root_alone():
         tree_slots = SearchSlots(ConnectFour(), SearchSettings(kind="puct", noise_alpha=0.5), slots=1, simulations=3)
         tree_slots.begin(0, ConnectFour(), simulations=3, rng=rng)
         tree_slots.run(Uniform(7))
-        edges = tree_slots.edges[0]
+        edges = tree_slots.trees.edges[0]
         shares.append((edges["prior"][:7] - 0.75 / 7) / 0.25)
         assert edges["prior"][:7].sum() == pytest.approx(1)
         assert edges["prior"][7:14] == pytest.approx(np.full(7, 1 / 7))

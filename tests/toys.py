@@ -268,8 +268,8 @@ def without_compiler(module: str, function: str) -> str:
 
 def tree_of(slots: SearchSlots, slot: int, start: Game, node: int = 0) -> dict[str, Any]:
     """Return the whole tree below `node`: what is known of it and, by action name, of its moves."""
-    record = slots.nodes[slot, node]
-    edges = slots.edges[slot, record["first_edge"] : record["first_edge"] + record["num_edges"]]
+    record = slots.trees.nodes[slot, node]
+    edges = slots.trees.edges[slot, record["first_edge"] : record["first_edge"] + record["num_edges"]]
     moves = {}
     for edge in edges:
         if edge["visits"]:
