@@ -24,7 +24,7 @@ import numpy as np
 import selfplay.store
 from plyzero import files
 from plyzero.catalog import load_game
-from plyzero.evaluate import Evaluation, Leaves
+from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.models import publish_model
 from plyzero.records import Games
 from plyzero.run import Run, create_run, open_run
@@ -272,19 +272,18 @@ def measure_stall(root: Path, *, writes_too: bool, count: int = 3) -> dict[str, 
 
 @contextmanager
 def stamping_batches(times: list[float]) -> Iterator[None]:
-    """Note in `times` when each call of SearchSlots.run ends."""
-    run = SearchSlots.run
+    """Note in `times` when each batch has been asked for."""
+    ask = SearchSlots.ask
 
-    def stamped(slots: SearchSlots, *arguments: Any) -> list[int]:
-        done = run(slots, *arguments)
+    def stamped(slots: SearchSlots, evaluate: Evaluate) -> None:
+        ask(slots, evaluate)
         times.append(time.monotonic())
-        return done
 
-    SearchSlots.run = stamped
+    SearchSlots.ask = stamped
     try:
         yield
     finally:
-        SearchSlots.run = run
+        SearchSlots.ask = ask
 
 
 @contextmanager

@@ -6,106 +6,115 @@ from plyzero.compiled import DRAW, ONGOING, CompiledGame, Record, kernel
 from plyzero.drawing import draw_grid, square_names
 from plyzero.symmetry import Symmetry, turns_and_mirrors
 
+# A set of squares is 64 bits: bit 8 * row + column, whatever the size.
+NONE, ONE = np.uint64(0), np.uint64(1)
+STEPS = (1, 7, 8, 9, -1, -7, -8, -9)  # to the next square, in eight directions
+INNER = np.uint64(0x7E7E7E7E7E7E7E7E)  # without the outer columns: no line to a side goes on beyond a disc there
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
 
 class Othello(CompiledGame, version=1):
     """Enclose and turn discs; most discs win. `othello(size=6)` is the small board; a player who cannot move passes."""
 
+    State = np.dtype(
+        [("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")]
+    )
     observation_dtype = bool
 
     def __init__(self, size: int = 8) -> None:
         if size not in (6, 8):
             raise ValueError(f"expected size 6 or 8, got {size!r}")
-        self.State = np.dtype([("board", "i1", (size, size)), ("empty", "i1"), ("passes", "i1"), ("to_play", "i1")])
         self.num_actions = size * size + 1
         self.action_names = (*square_names(size, size), "pass")
         self.observation_shape = (2, size, size)
         self.max_plies = 2 * (size * size - 4) + 1  # at worst a pass before every disc, then the second pass in a row
         super().__init__()
-
-    def start(s: Record) -> None:
-        board = s["board"]
-        low, high = board.shape[0] // 2 - 1, board.shape[0] // 2
-        board[low, low] = board[high, high] = 2
-        board[low, high] = board[high, low] = 1
-        s["empty"] = board.size - 4
+        low, high = size // 2 - 1, size // 2
+        self.record["size"] = size
+        self.record["squares"] = sum(1 << (8 * row + column) for row in range(size) for column in range(size))
+        self.record["discs"][0] = (1 << (8 * low + high)) | (1 << (8 * high + low))
+        self.record["discs"][1] = (1 << (8 * low + low)) | (1 << (8 * high + high))
 
     def legal(s: Record, mask: Record) -> None:
-        board, own = s["board"], s["to_play"] + 1
-        size = board.shape[0]
-        must_pass = True
-        for square in range(size * size):
-            if board[square // size, square % size] == 0 and encloses(board, square // size, square % size, own):
-                mask[square] = True
-                must_pass = False
-        mask[size * size] = must_pass
+        own, other = s["discs"][s["to_play"]], s["discs"][1 - s["to_play"]]
+        size = int(s["size"])
+        ends = NONE
+        for step in STEPS:
+            ends |= shifted(line(own, other, step), step)
+        moves = ends & s["squares"] & ~(own | other)
+        for row in range(size):
+            for column in range(size):
+                mask[row * size + column] = moves & bit(row, column) != 0
+        mask[size * size] = moves == 0
 
     def play(s: Record, action: int) -> None:
-        board, own = s["board"], s["to_play"] + 1
-        size = board.shape[0]
+        own, other = s["discs"][s["to_play"]], s["discs"][1 - s["to_play"]]
+        size = int(s["size"])
         if action == size * size:
             s["passes"] += 1
         else:
-            turn_enclosed(board, action // size, action % size, own)
-            board[action // size, action % size] = own
-            s["empty"] -= 1
+            disc = bit(action // size, action % size)
+            turned = NONE
+            for step in STEPS:
+                enclosed = line(disc, other, step)
+                if shifted(enclosed, step) & own:
+                    turned |= enclosed
+            s["discs"][s["to_play"]] = own | disc | turned
+            s["discs"][1 - s["to_play"]] = other & ~turned
             s["passes"] = 0
         s["to_play"] = 1 - s["to_play"]
 
     def outcome(s: Record) -> int:
-        if s["empty"] and s["passes"] < 2:
+        if s["passes"] < 2 and (s["discs"][0] | s["discs"][1]) != s["squares"]:
             return ONGOING
-        board = s["board"]
-        lead = 0
-        for row in range(board.shape[0]):
-            for column in range(board.shape[1]):
-                if board[row, column]:
-                    lead += 3 - 2 * board[row, column]
+        lead = count(s["discs"][0]) - count(s["discs"][1])
         if lead == 0:
             return DRAW
         return 0 if lead > 0 else 1
 
     def observe(s: Record, planes: Record) -> None:
-        board = s["board"]
-        for row in range(board.shape[0]):
-            for column in range(board.shape[1]):
-                if board[row, column]:
-                    planes[(board[row, column] - 1) ^ s["to_play"], row, column] = 1
+        own, other = s["discs"][s["to_play"]], s["discs"][1 - s["to_play"]]
+        for row in range(s["size"]):
+            for column in range(s["size"]):
+                planes[0, row, column] = own & bit(row, column) != 0
+                planes[1, row, column] = other & bit(row, column) != 0
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the turns and mirrors of the board."""
         return turns_and_mirrors(self.observation_shape, other_actions=1)
 
     def __str__(self) -> str:
-        return draw_grid(self.record["board"])
+        own, other = self.observe().astype(np.int8)
+        return draw_grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
 
 
 @kernel
-def enclosed(board: Record, row: int, column: int, down: int, right: int, own: int) -> int:
-    """Count the opponent's discs from (row, column) in one direction up to the first disc of `own`; 0 without one."""
-    size = board.shape[0]
-    count = 0
-    r, c = row + down, column + right
-    while 0 <= r < size and 0 <= c < size and board[r, c] == 3 - own:
-        count += 1
-        r, c = r + down, c + right
-    return count if 0 <= r < size and 0 <= c < size and board[r, c] == own else 0
+def bit(row: int, column: int) -> np.uint64:
+    """Return the set of one square."""
+    return ONE << np.uint64(8 * row + column)
 
 
 @kernel
-def encloses(board: Record, row: int, column: int, own: int) -> bool:
-    """Tell whether a disc of `own` on (row, column) encloses any of the opponent's."""
-    for down in range(-1, 2):
-        for right in range(-1, 2):
-            if (down or right) and enclosed(board, row, column, down, right, own):
-                return True
-    return False
+def shifted(squares: np.uint64, step: int) -> np.uint64:
+    """Return the squares next to `squares` in one direction."""
+    return squares << np.uint64(step) if step > 0 else squares >> np.uint64(-step)
 
 
 @kernel
-def turn_enclosed(board: Record, row: int, column: int, own: int) -> None:
-    """Turn every disc that a new disc of `own` on (row, column) encloses."""
-    for down in range(-1, 2):
-        for right in range(-1, 2):
-            if down or right:
-                for step in range(enclosed(board, row, column, down, right, own)):
-                    board[row + (step + 1) * down, column + (step + 1) * right] = own
+def line(squares: np.uint64, other: np.uint64, step: int) -> np.uint64:
+    """Return the discs of `other` that lie in unbroken lines from `squares` in one direction."""
+    inside = other & (ALL if step in (8, -8) else INNER)
+    found = shifted(squares, step) & inside
+    for _ in range(5):  # 6 discs at most can be enclosed
+        found |= shifted(found, step) & inside
+    return found
+
+
+@kernel
+def count(squares: np.uint64) -> int:
+    """Return how many squares there are."""
+    number = 0
+    while squares:
+        squares &= squares - ONE
+        number += 1
+    return number

@@ -1,7 +1,7 @@
 """Arrays that compiled code looks at without owning: their owners are counted elsewhere.
 
-Numba counts an array's owners atomically, also those of every slice handed to a function. In the search, which slices
-at every step, that took more than half of the time.
+Numba counts an array's owners atomically, also those of every slice that is handed to a function. In the search, which
+slices at every step, that took half of the time.
 """
 
 from __future__ import annotations

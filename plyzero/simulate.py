@@ -79,13 +79,15 @@ def advance(
     legal: Callable[..., None],
     observe: Callable[..., None],
 ) -> None:
-    """Give slot `b` its row of the answer, and move it on."""
+    """Move slot `b` on.
+
+    Here and where Trees are handed on, inlining is forced: to copy and count so many arrays at every call took longer
+    than the search itself.
+    """
+    take_answer(trees, b, logits, wdl)
     slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
     observation, mask = trees.observations[b], trees.masks[b]
     noise, schedule, settings = trees.noise[b], trees.schedules[b], trees.settings[0]
-    if slot["phase"] == EVALUATION and len(logits):
-        remember(trees.cache, observation, logits[slot["row"]], wdl[slot["row"]])
-        receive(slot, nodes, edges, noise, schedule, settings, logits[slot["row"]], wdl[slot["row"]])
     while True:
         if slot["phase"] == SELECTING:
             select_leaf(slot, nodes, edges, noise, schedule, settings, trees.scratch)
@@ -112,10 +114,18 @@ def advance(
             if slot["phase"] == EVALUATION:
                 found = find(trees.cache, observation)
                 if found != ABSENT:
-                    logits_row, wdl_row = trees.cache.logits[found], trees.cache.wdl[found]
-                    receive(slot, nodes, edges, noise, schedule, settings, logits_row, wdl_row)
+                    receive(trees, b, trees.cache.logits[found], trees.cache.wdl[found])
         else:
             return
+
+
+@numba.njit(cache=True, forceinline=True)
+def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
+    """Give slot `b` its row of the answer, if it waits for one, and keep it for others who ask the same."""
+    slot = trees.slots[b]
+    if slot["phase"] == EVALUATION and len(logits):
+        remember(trees.cache, trees.observations[b], logits[slot["row"]], wdl[slot["row"]])
+        receive(trees, b, logits[slot["row"]], wdl[slot["row"]])
 
 
 @numba.njit(cache=True, forceinline=True)
@@ -203,18 +213,10 @@ def add_leaf(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_])
     slot["phase"] = DONE if slot["kind"] == NO_SEARCH else EVALUATION
 
 
-@numba.njit(cache=True)
-def receive(
-    slot: Any,
-    nodes: Records,
-    edges: Records,
-    noise: NDArray[np.float32],
-    schedule: NDArray[np.int32],
-    settings: Any,
-    logits: NDArray[np.float32],
-    wdl: NDArray[np.float32],
-) -> None:
-    """Give the leaf its evaluation, `[A]` and `[3]`, and back the value up."""
+@numba.njit(cache=True, forceinline=True)
+def receive(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
+    """Give the leaf of slot `b` its evaluation, `[A]` and `[3]`, and back the value up."""
+    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
     node = nodes[slot["leaf"]]
     row = edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
     set_priors(row, logits)
@@ -222,7 +224,7 @@ def receive(
     node["network_value"], node["network_draw"] = value, draw
     node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
     if slot["leaf_edge"] == NOTHING:
-        prepare_root(slot, row, noise, schedule, settings)
+        prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
     else:
         mover = nodes[slot["leaf_parent"]]["to_play"]
         seen_above = value if node["to_play"] == mover else -value

@@ -18,11 +18,14 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero import compiled
-from plyzero.compiled import bind
+from plyzero.borrow import borrowed
+from plyzero.compiled import CompiledGame, bind
 from plyzero.evaluate import Evaluation, Leaves
 from plyzero.network import Network
 from plyzero.run import Run
 from plyzero.search import SearchSlots
+from plyzero.simulate import take_answer
+from plyzero.tree import Trees
 from selfplay.game import GamesInPlay
 from selfplay.store import Store
 
@@ -35,7 +38,7 @@ WARM_SECONDS: Final = 2.0
 
 
 def measure(run: Run, network: Network, *, seconds: float, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Play games of `run` into its store for half of `seconds`, in turns with `network` alone; return a JSON object.
+    """Play games of `run` into its store in turns with `network` alone, for `seconds` in all; return a JSON object.
 
     docs/formats.md lists its fields. The batch of the network alone is one that the games asked for; threads are the
     same. tell: is called with what goes on, for people.
@@ -48,15 +51,19 @@ def measure(run: Run, network: Network, *, seconds: float, tell: Callable[[str],
         first_move = time.perf_counter() - began
         tell("warming up")
         worker.play(WARM_SECONDS)
-        worker.reset()
-        batch = worker.batch
+        batch, made = worker.batch, np.zeros(4, np.int64)
         turns: list[tuple[Turn, Turn]] = []
         deadline = time.perf_counter() + seconds
         while not turns or time.perf_counter() < deadline:
-            turns.append((timed(worker.play), timed(lambda limit: evaluate_alone(network, batch, limit))))
-            tell(f"{turns[-1][0].per_second:.0f} of {turns[-1][1].per_second:.0f} evaluations/s")
+            made -= worker.counts()
+            mine = timed(worker.play)
+            made += worker.counts()
+            turns.append((mine, timed(lambda limit: evaluate_alone(network, batch, limit))))
+            tell(f"{mine.per_second:.0f} of {turns[-1][1].per_second:.0f} evaluations/s")
+            worker.play_clocked(SLICE_SECONDS / 2)
     played, alone = sum_of([turn[0] for turn in turns]), sum_of([turn[1] for turn in turns])
     ratios = [mine.per_second / its.per_second for mine, its in turns]
+    moves, simulations, looked_for, found = made.tolist()
     return {
         "version": VERSION,
         "game": run.game.identity,
@@ -70,11 +77,13 @@ def measure(run: Run, network: Network, *, seconds: float, tell: Callable[[str],
         "share_of_ceiling": round(played.per_second / alone.per_second, 4),
         "share_of_ceiling_quartiles": [round(float(each), 4) for each in np.quantile(ratios, (0.25, 0.5, 0.75))],
         "share_of_ceiling_cpu": round(played.per_cpu_second / alone.per_cpu_second, 4),
-        "simulations_per_second": round(worker.simulations / played.seconds, 1),
-        "positions_per_second": round(worker.moves / played.seconds, 1),
+        "cache_hit_rate": round(found / max(1, looked_for), 4),
+        "simulations_per_second": round(simulations / played.seconds, 1),
+        "simulations_of_ceiling": round(simulations / played.seconds / alone.per_second, 4),
+        "positions_per_second": round(moves / played.seconds, 1),
         "first_move_seconds": round(first_move, 2),
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10),
-        "shares": worker.shares(played.seconds),
+        "shares": worker.shares(),
     }
 
 
@@ -117,77 +126,94 @@ def evaluate_alone(network: Network, batch: NDArray[np.float32], seconds: float)
 
 
 class TimedWorker:
-    """What a worker does between two looks at the volume, with a clock at each of its parts.
+    """What a worker does between two looks at the volume.
 
-    batch:                          observations of the widest batch so far, `[n, C, H, W]`.
-    evaluations, simulations, moves: made since the last `reset`.
+    batch:       observations of the widest batch so far, `[n, C, H, W]`.
+    evaluations: made by the network so far.
     """
 
     def __init__(self, run: Run, network: Network, store: Store) -> None:
         self._network, self._store = network, store
         self._games = GamesInPlay(run.game.start, run.settings, seeds=count())
         self.batch = np.zeros((0, *run.game.start.observation_shape), np.float32)
+        self.evaluations = 0
         self._seconds: defaultdict[str, float] = defaultdict(float)
-        for name in ("run", "_advance_all", "_read_plain_position", "_receive"):
-            self._clock(name)
-        self.reset()
 
     def play(self, seconds: float) -> int:
         """Play for so long, and until at least one move is found; return how many positions were evaluated."""
-        before, deadline = self.evaluations, time.perf_counter() + seconds
-        while True:
+        before, moves, deadline = self.evaluations, self._games.moves, time.perf_counter() + seconds
+        while time.perf_counter() < deadline or self._games.moves == moves:
             for games in self._games.run(self._evaluate, fence=1, step=1):
                 self._store.add(games)
-            if time.perf_counter() >= deadline:
-                return self.evaluations - before
+        return self.evaluations - before
 
-    def reset(self) -> None:
-        """Count from here on."""
-        self._seconds.clear()
-        self.evaluations = self._games.simulations = self._games.moves = 0
-
-    @property
-    def simulations(self) -> int:
-        return self._games.simulations
-
-    @property
-    def moves(self) -> int:
-        return self._games.moves
-
-    def shares(self, seconds: float) -> dict[str, float]:
-        """Return part -> its share of the `seconds` played. The rules of a compiled game are timed alone."""
-        spent = self._seconds
-        rules = spent["_read_plain_position"] or self.evaluations * seconds_of_rules(self._games.search)
-        select = spent["_advance_all"] - (0 if spent["_read_plain_position"] else rules)
+    def play_clocked(self, seconds: float) -> None:
+        """Play on with a clock at each part, for `shares`: a little slower than without."""
+        games, search = self._games, self._games.search
         parts = {
-            "network": spent["network"],
-            "select": select,
-            "rules": rules,
-            "expand": spent["_receive"],
-            "record": seconds - spent["run"],
-            "other": spent["run"] - spent["network"] - select - rules - spent["_receive"],
+            (games, "_play_on"): self._step_by_step(games._play_on),
+            (games, "_finish"): self._clocked("record", games._finish),
+            (search, "_read_plain_position"): self._clocked("rules", search._read_plain_position),
+            (self._store, "add"): self._clocked("record", self._store.add),
+            (self, "_network"): self._clocked("network", self._network),
         }
-        return {name: round(part / seconds, 4) for name, part in parts.items()}
+        before = {(owner, name): getattr(owner, name) for owner, name in parts}
+        began, simulations = time.perf_counter(), games.simulations
+        for (owner, name), call in parts.items():
+            setattr(owner, name, call)
+        self.play(seconds)
+        for (owner, name), call in before.items():
+            setattr(owner, name, call)
+        self._seconds["all"] += time.perf_counter() - began
+        if isinstance(search.position(0), CompiledGame):
+            self._seconds["rules"] += (games.simulations - simulations) * seconds_of_rules(search)
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return moves, their simulations, evaluations looked for in the cache, and found there, so far."""
+        return np.array([self._games.moves, self._games.simulations, *self._games.search.trees.cache.counts])
+
+    def shares(self) -> dict[str, float]:
+        """Return part -> its share of the time in `play_clocked`. The rules of a compiled game are timed alone."""
+        spent = self._seconds
+        parts = {name: spent[name] for name in ("network", "select", "rules", "expand", "record")}
+        if isinstance(self._games.search.position(0), CompiledGame):
+            parts["select"] -= parts["rules"]
+        parts["other"] = spent["all"] - sum(parts.values())
+        return {name: round(part / spent["all"], 4) for name, part in parts.items()}
 
     def _evaluate(self, leaves: Leaves) -> Evaluation:
-        began = time.perf_counter()
-        evaluation = self._network(leaves)
-        self._seconds["network"] += time.perf_counter() - began
         self.evaluations += len(leaves.observations)
         if len(leaves.observations) > len(self.batch):
             self.batch = leaves.observations.copy()
-        return evaluation
+        return self._network(leaves)
 
-    def _clock(self, name: str) -> None:
-        call = getattr(self._games.search, name)
-
+    def _clocked(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def clocked(*arguments: Any) -> Any:
             began = time.perf_counter()
             result = call(*arguments)
-            self._seconds[name] += time.perf_counter() - began
+            self._seconds[part] += time.perf_counter() - began
             return result
 
-        setattr(self._games.search, name, clocked)
+        return clocked
+
+    def _step_by_step(self, play_on: Callable[..., int]) -> Callable[..., int]:
+        """Return what hands the answer out in a call of its own before it plays on."""
+        expand, select = self._clocked("expand", take_answers), self._clocked("select", play_on)
+
+        def step(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32], *arguments: Any) -> int:
+            expand(trees, logits, wdl)
+            waiting: int = select(trees, logits[:0], wdl[:0], *arguments)
+            return waiting
+
+        return step
+
+
+@numba.njit(cache=True)
+def take_answers(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
+    """Give each slot that waits its row of the answer, as `advance_all` does before it moves on."""
+    trees = borrowed(trees)
+    for b in range(len(trees.slots)):
+        take_answer(trees, b, logits, wdl)
 
 
 def seconds_of_rules(search: SearchSlots) -> float:
@@ -195,7 +221,7 @@ def seconds_of_rules(search: SearchSlots) -> float:
     read = bind(read_followers, search.rules)
     position = search.position(0)
     mask, planes = np.zeros(position.num_actions, np.bool_), np.zeros(position.observation_shape, np.float32)
-    states = search.states[:, 0].copy()
+    states = search.trees.states[:, 0].copy()
     read(states, states[0].copy(), mask, planes, 1)  # compiles
     began = time.perf_counter()
     positions: int = read(states, states[0].copy(), mask, planes, 200)

@@ -99,7 +99,7 @@ class GamesInPlay:
             positions=np.zeros((given.slots, plies), POSITION),
             moves=np.zeros((given.slots, min(plies, 8) * start.num_actions), MOVE),
             observations=np.zeros((given.slots, plies, *start.observation_shape), np.float32),
-            choice=_choice(settings, plies),
+            choice=choice_of(settings, plies),
             counts=np.zeros(2, np.int64),
         )
         for slot in range(given.slots):
@@ -143,7 +143,8 @@ class GamesInPlay:
 
     def _begin_game(self, slot: int) -> None:
         self.search.place(slot, self._start)
-        begin_game(self.search.trees.slots[slot], self._table.games[slot], next(self._seeds), self._table.choice[0])
+        self._table.games[slot]["seed"] = next(self._seeds)
+        begin_game(self.search.trees.slots[slot], self._table.games[slot], self._table.choice[0])
 
     def _play_plain(self, slot: int) -> None:
         """Do what `play_on` leaves to the rules, in Python."""
@@ -216,9 +217,8 @@ def play_on(
 
 
 @numba.njit(cache=True)
-def begin_game(slot: Any, game: Any, seed: int, choice: Any) -> None:
-    """Begin the game of `seed` at the position that lies in the slot."""
-    game["seed"] = seed
+def begin_game(slot: Any, game: Any, choice: Any) -> None:
+    """Begin a game, whose seed is given, at the position that lies in the slot."""
     game["plies"], game["moves"], game["outcome"] = 0, 0, ONGOING
     game["opening_plies"] = int(uniform(game, OPENING_DRAW) * (choice["opening_plies"] + 1))
     begin_search(slot, game, choice)
@@ -340,7 +340,8 @@ def draw_of(game: Any, purpose: int) -> int:
     return draw(game["seed"], 4 * game["plies"] + purpose)
 
 
-def _choice(settings: Settings, plies: int) -> NDArray[np.void]:
+def choice_of(settings: Settings, plies: int) -> NDArray[np.void]:
+    """Return the settings, `[1]` CHOICE, for a game of at most `plies`."""
     given = settings.selfplay
     longest_opening = min(8, math.ceil(plies / 5)) if given.opening_plies is None else given.opening_plies
     values = {

@@ -84,6 +84,6 @@ def test_bench_of_a_model_that_is_none_is_one_sentence(tmp_path):
 def test_the_rules_are_timed_on_positions_that_are_searched(run: Run):
     games = bench.GamesInPlay(run.game.start, run.settings, seeds=iter(range(1000)))
     games.run(lambda leaves: bench.Evaluation(*np.split(np.ones((len(leaves.observations), 12), np.float32), [9], 1)))
-    before = games.search.states.copy()
+    before = games.search.trees.states.copy()
     assert 0 < bench.seconds_of_rules(games.search) < 1e-3
-    assert np.array_equal(games.search.states, before)
+    assert np.array_equal(games.search.trees.states, before)

@@ -99,7 +99,7 @@ def test_puct_reduces_nothing_at_the_root():
         assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), True) == chosen
 
 
-@pytest.mark.parametrize("select", [select_gumbel, lambda *arguments: select_puct(*arguments, False)])
+@pytest.mark.parametrize("select", [lambda *each: select_gumbel(*each, np.empty(2)), lambda *each: select_puct(*each, False)])
 def test_a_move_proven_to_lose_is_left_alone_whatever_its_mean(select):
     edges = [(0.9, 3, 3.0, LOSS), (0.1, 8, -7.9, UNPROVEN)]
     node, row = hand_made(visits=12, value_sum=-4.9, edges=edges)
@@ -140,14 +140,14 @@ def test_the_value_of_an_untried_action_mixes_the_network_with_what_was_visited(
 
 def test_sigma_scales_values_from_nought_to_one_by_c_visit_and_the_most_visits():
     # (50 + 3) · c_scale · (q + 1) / 2 with q = 0.4, -0.2 and the mixed 0.16
-    assert transformed_q(LOGITS, VISITS, Q, 0.1, 50, 1.0) == pytest.approx([37.1, 21.2, 30.74])
-    assert transformed_q(LOGITS, VISITS, Q, 0.1, 7, 0.1) == pytest.approx([0.7, 0.4, 0.58])
+    assert transformed_q(LOGITS, VISITS, Q.copy(), 0.1, 50, 1.0) == pytest.approx([37.1, 21.2, 30.74])
+    assert transformed_q(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1) == pytest.approx([0.7, 0.4, 0.58])
 
 
 def test_the_improved_policy_is_the_softmax_of_logits_plus_sigma():
     weights = np.array([0.5 * math.exp(0.7), 0.3 * math.exp(0.4), 0.2 * math.exp(0.58)])
-    assert improved_policy(LOGITS, VISITS, Q, 0.1, 7, 0.1) == pytest.approx(weights / weights.sum())
-    assert improved_policy(LOGITS, VISITS, Q, 0.1, 7, 0.1).sum() == pytest.approx(1)
+    assert improved_policy(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1) == pytest.approx(weights / weights.sum())
+    assert improved_policy(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1).sum() == pytest.approx(1)
 
 
 def test_where_all_moves_are_worth_nearly_the_same_the_improved_policy_stays_near_the_prior():
@@ -163,7 +163,7 @@ def test_inside_the_tree_gumbel_takes_the_move_whose_visits_lag_most_behind_the_
         rows = [(p, n, n * q if n else 0.0, UNPROVEN) for p, n, q in zip((0.5, 0.3, 0.2), visits, Q, strict=True)]
         node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
         node["network_value"] = 0.1
-        return select_gumbel(node, edges, numbers(c_visit=7, c_scale=0.1))
+        return select_gumbel(node, edges, numbers(c_visit=7, c_scale=0.1), np.empty(3))
 
     assert select((3, 1, 0)) == 2
     # Untouched: all values are the network's, π' is the prior, and the largest prior goes first.
@@ -178,7 +178,7 @@ def test_at_the_root_gumbel_takes_of_those_whose_turn_it_is_the_largest_noise_pl
         slot = np.zeros(1, SLOT)[0]
         slot["simulations"], slot["budget"], slot["noisy"] = simulations, 4, noise is not None
         row = np.zeros(3, np.float32) if noise is None else np.array(noise, np.float32)
-        return select_gumbel_root(slot, node, edges, row, considered_visits(2, 4), numbers())
+        return select_gumbel_root(slot, node, edges, row, considered_visits(2, 4), numbers(), np.empty(3))
 
     assert list(considered_visits(2, 4)) == [0, 0, 1, 1]
     assert select(0, (0, 0, 0), None) == 0
@@ -196,7 +196,8 @@ def test_at_the_root_gumbel_leaves_a_move_proven_lost_alone_even_when_it_is_its_
         node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
         slot = np.zeros(1, SLOT)[0]
         slot["simulations"] = 2
-        return select_gumbel_root(slot, node, edges, np.zeros(3, np.float32), considered_visits(2, 4), numbers())
+        room = np.zeros(3, np.float32)
+        return select_gumbel_root(slot, node, edges, room, considered_visits(2, 4), numbers(), np.empty(3))
 
     assert select((LOSS, UNPROVEN, UNPROVEN), (1, 1, 0)) == 1
     assert select((LOSS, LOSS, UNPROVEN), (1, 1, 0)) == 2  # off the schedule, rather than a move that loses
@@ -662,7 +663,7 @@ def test_the_puct_policy_is_the_share_of_the_visits():
 
 def test_the_gumbel_policy_is_the_improved_policy_of_the_root():
     root = one(ConnectFour(), Hashed(7), 50, "gumbel")
-    expected = improved_policy(np.log(root.prior), root.visits, root.q, root.network_value, 50.0, 1.0)
+    expected = improved_policy(np.log(root.prior), root.visits, root.q.copy(), root.network_value, 50.0, 1.0)
     assert root.policy == pytest.approx(expected, rel=1e-5)
 
 

@@ -18,7 +18,7 @@ from plyzero.segments import list_segments, read_segment
 from plyzero.settings import SelfplaySettings, Settings
 from plyzero.tree import GUMBEL, PUCT
 from selfplay.brake import Brake
-from selfplay.game import GamesInPlay, choose, temperature
+from selfplay.game import GamesInPlay, choice_of, choose, temperature
 from selfplay.store import Store
 from selfplay.worker import game_seeds, run_worker
 from tests.runs import moves_of, replay, small_run
@@ -184,7 +184,7 @@ def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
 
 def test_temperature_falls_by_halves_to_the_final_one():
     selfplay = SelfplaySettings(temperature=1.0, final_temperature=0.2, temperature_plies=2)
-    choice = GamesInPlay(Relay(9), Settings(selfplay=selfplay), seeds=itertools.count())._choice
+    choice = choice_of(Settings(selfplay=selfplay), 9)[0]
     for plies, expected in ((0, 1.0), (2, 0.6), (4, 0.4)):
         assert temperature(plies, choice) == pytest.approx(expected)
 

@@ -21,6 +21,7 @@ def bench(
     blocks: Annotated[int, typer.Option(min=1, help="Of the network of random weights.")] = 4,
     channels: Annotated[int, typer.Option(min=1, help="Of the network of random weights.")] = 64,
     seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 20,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask the network for every position anew.")] = False,
     options: Options = None,
     as_json: Json = False,
 ) -> None:
@@ -31,7 +32,6 @@ def bench(
     """
     import tempfile
 
-    from plyzero.errors import UserError
     from plyzero.network import Network
     from plyzero.players import load_network
     from plyzero.run import create_run
@@ -39,17 +39,14 @@ def bench(
 
     found = find_game(game)
     given = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
+    if no_cache:
+        given.append("selfplay.cache_mb=0")
     with tempfile.TemporaryDirectory() as directory, Console(stderr=True).status("starting") as progress:
         run = create_run(Path(directory) / "run", found, options=given)
         threads = run.settings.selfplay.threads
         if net is None:
-            try:
-                from trainer.export import untrained
-            except ImportError as error:
-                raise UserError(
-                    "a network of random weights needs the package torch; give a model with --net"
-                ) from error
-            network = Network(untrained(run), found, label=f"random weights, {blocks} x {channels}", threads=threads)
+            label = f"random weights, {blocks} x {channels}"
+            network = Network(_random_weights(run.root), found, label=label, threads=threads)
         else:
             network = load_network(net, found, threads=threads)
         report = measure(run, network, seconds=seconds, tell=progress.update)
@@ -57,6 +54,26 @@ def bench(
         print(json.dumps(report))
     else:
         _print(report)
+
+
+def _random_weights(run: Path) -> bytes:
+    """Return a model of random weights for `run`, made in another process: a worker does not hold torch in memory."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_untrained, run).result()
+
+
+def _untrained(run: Path) -> bytes:
+    from plyzero.errors import UserError
+    from plyzero.run import open_run
+
+    try:
+        from trainer.export import untrained
+    except ImportError as error:
+        raise UserError("a network of random weights needs the package torch; give a model with --net") from error
+    return untrained(open_run(run))
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -73,7 +90,9 @@ def _print(report: dict[str, Any]) -> None:
         "worker, evaluations/s": f"{report['evaluations_per_second']:,.0f}",
         "the worker's share of the network's speed": f"{report['share_of_ceiling']:.1%} ({low:.1%} to {high:.1%})",
         "the same by CPU time": f"{report['share_of_ceiling_cpu']:.1%}",
+        "evaluations found in the cache": f"{report['cache_hit_rate']:.1%}",
         "simulations/s": f"{report['simulations_per_second']:,.0f}",
+        "as a share of the network's speed": f"{report['simulations_of_ceiling']:.1%}",
         "positions/s": f"{report['positions_per_second']:,.1f}",
         "first move after": f"{report['first_move_seconds']:.1f} s",
         "memory": f"{report['memory_mb']} MB",
