@@ -38,6 +38,8 @@ class Breakthrough(Game, version=1):
             for column in range(size)
             for to in range(max(column - 1, 0), min(column + 2, size))
         ]
+        row, column, to = np.transpose(self.steps)
+        self.origins, self.targets, self.diagonal = row * size + column, (row + 1) * size + to, column != to
         self.names: NDArray[np.str_] = np.reshape(square_names(size, size), (size, size))
         self.num_actions = len(self.steps)
         self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns
@@ -49,12 +51,11 @@ class Breakthrough(Game, version=1):
     def legal_actions(self) -> list[int]:
         if self.outcome() is not None:
             return []
-        return [action for action, step in enumerate(self.steps) if self.allows(*step)]
-
-    def allows(self, row: int, column: int, to: int) -> bool:
-        """Tell whether the player to move has a pawn for this step and may enter the square ahead."""
-        ahead = self.board[row + 1, to]
-        return bool(self.board[row, column] == OWN and (ahead == EMPTY or (ahead == OTHER and to != column)))
+        # All steps at once, which is much faster than one by one: a pawn to make it, and a square that it may enter.
+        pawn, ahead = self.board.take(self.origins), self.board.take(self.targets)
+        allowed = (pawn == OWN) & ((ahead == EMPTY) | ((ahead == OTHER) & self.diagonal))
+        actions: list[int] = np.flatnonzero(allowed).tolist()
+        return actions
 
     def play(self, action: int) -> Self:
         row, column, to = self.steps[action]
@@ -66,7 +67,7 @@ class Breakthrough(Game, version=1):
         return after
 
     def outcome(self) -> Outcome | None:
-        if OTHER in self.board[0] or OWN not in self.board:
+        if (self.board[0] == OTHER).any() or not (self.board == OWN).any():
             return Outcome(winner=1 - self.to_play)  # only the player who has just moved can have won
         return None
 

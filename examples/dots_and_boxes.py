@@ -40,7 +40,8 @@ class DotsAndBoxes(Game, version=1):
         self.max_plies = len(self.lines)  # every ply draws one
 
     def legal_actions(self) -> list[int]:
-        return [action for action, cell in enumerate(self.lines) if not self.planes[DRAWN].flat[cell]]
+        actions: list[int] = np.flatnonzero(~self.planes[DRAWN].take(self.lines)).tolist()
+        return actions
 
     def play(self, action: int) -> Self:
         after = copy.copy(self)  # a position never changes: play on a copy
@@ -57,7 +58,7 @@ class DotsAndBoxes(Game, version=1):
         return after
 
     def outcome(self) -> Outcome | None:
-        if self.legal_actions():
+        if not self.planes[DRAWN].take(self.lines).all():
             return None
         first, second = (int(self.planes[boxes].sum()) for boxes in BOXES)
         return Outcome(winner=None if first == second else int(second > first))

@@ -16,9 +16,7 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 class Othello(CompiledGame, version=1):
     """Enclose and turn discs; most discs win. `othello(size=6)` is the small board; a player who cannot move passes."""
 
-    State = np.dtype(
-        [("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")]
-    )
+    State = np.dtype([("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")])
     observation_dtype = bool
 
     def __init__(self, size: int = 8) -> None:
@@ -84,7 +82,7 @@ class Othello(CompiledGame, version=1):
         return turns_and_mirrors(self.observation_shape, other_actions=1)
 
     def __str__(self) -> str:
-        own, other = self.observe().astype(np.int8)
+        own, other = CompiledGame.observe(self).astype(np.int8)
         return draw_grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
 
 

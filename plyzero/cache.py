@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.compiled import array_type
+from plyzero.arrays import copy_to
 from plyzero.mix import WORD, mixed
 
 ABSENT: Final = -1
@@ -28,11 +28,6 @@ class Cache(NamedTuple):
     logits: NDArray[np.float32]
     wdl: NDArray[np.float32]
     counts: NDArray[np.int64]
-
-
-CACHE: Final = numba.types.NamedTuple(
-    [array_type("i8", 1), array_type("u4", 2), array_type("f4", 2), array_type("f4", 2), array_type("i8", 1)], Cache
-)
 
 
 def make_cache(num_bytes: int, *, observation_size: int, num_actions: int) -> Cache:
@@ -82,14 +77,14 @@ def remember(
     hashed = hash_of(key)
     place = hashed & (len(cache.hashes) - 1)
     cache.hashes[place] = hashed
-    cache.keys[place] = key
-    cache.logits[place] = logits
-    cache.wdl[place] = wdl
+    copy_to(cache.keys[place], key)
+    copy_to(cache.logits[place], logits)
+    copy_to(cache.wdl[place], wdl)
 
 
 @numba.njit(cache=True)
 def hash_of(key: NDArray[np.uint32]) -> int:
-    """Return 32 bits: mixes of each word with its place, added up; zeros, of which most planes are made, add nothing."""
+    """Return 32 bits: mixes of each word with its place, added up; zeros, which most planes are, add nothing."""
     total = 0
     for k in range(len(key)):
         if key[k]:

@@ -59,9 +59,6 @@ LEGAL: Final = types.void(STATE, MASK)
 OBSERVE: Final = types.void(STATE, PLANES)
 """Signatures of the rules as the search calls them: fixed, so that its kernel is compiled once for every game."""
 
-RULE_TYPES: Final = tuple(types.FunctionType(each) for each in (PLAY, OUTCOME, LEGAL, OBSERVE))
-"""What compiled code that takes the fields of Rules declares as its last parameters."""
-
 warnings.filterwarnings("ignore", message="First-class function type", category=NumbaExperimentalFeatureWarning)
 
 
@@ -239,21 +236,6 @@ def rebuilt(function: Any, decorate: Callable[[Any], Any], made: dict[Any, Any])
             if isinstance(cell.cell_contents, numba.core.dispatcher.Dispatcher):
                 cell.cell_contents = rebuilt(cell.cell_contents, decorate, made)
     return made[plain]
-
-
-@functools.cache
-def bind(function: Callable[..., Any], rules: Rules) -> Callable[..., Any]:
-    """Return `function`, compiled code whose last parameters are the rules, without them.
-
-    Handing four functions from Python to compiled code anew takes 90 µs a call, as much as the search of a batch.
-    """
-    play, outcome, legal, observe = rules
-
-    @numba.njit
-    def bound(*arguments: Any) -> Any:
-        return function(*arguments, play, outcome, legal, observe)
-
-    return bound
 
 
 def _over_bytes(rule: Callable[..., Any], state: np.dtype[Any]) -> Callable[..., Any]:

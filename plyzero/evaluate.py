@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero import compiled
+from plyzero import calls, compiled
+from plyzero.calls import addresses
 from plyzero.compiled import CompiledGame
 from plyzero.game import Game
 
@@ -80,7 +81,7 @@ class Rollouts:
         if isinstance(position, CompiledGame):
             rules, seed = position.rules, int(self.rng.integers(1 << 32))
             state, mask = position.state.copy(), np.zeros(self.num_actions, np.bool_)
-            code = compiled.bind(random_playout, rules)(state, mask, position.max_plies, seed)
+            code = random_playout(state, mask, position.max_plies, seed, addresses(rules))
             return 0 if code < 0 else (1 if code == mover else -1)
         for _ in range(position.max_plies):
             outcome = position.outcome()
@@ -91,38 +92,21 @@ class Rollouts:
         return 0
 
 
-def random_playout(
-    state: NDArray[np.uint8],
-    mask: NDArray[np.bool_],
-    max_plies: int,
-    seed: int,
-    play: Callable[..., None],
-    outcome: Callable[..., int],
-    legal: Callable[..., None],
-    observe: Callable[..., None],
-) -> int:
+@numba.njit(cache=True)
+def random_playout(state: NDArray[np.uint8], mask: NDArray[np.bool_], max_plies: int, seed: int, rules: Any) -> int:
     """Play random moves on `state`, in place, to the end; return the outcome's code, DRAW after `max_plies`."""
     np.random.seed(seed)
     for _ in range(max_plies):
-        code = outcome(state)
+        code = calls.outcome(rules, state)
         if code != compiled.ONGOING:
             return code
         mask[:] = False
-        legal(state, mask)
+        calls.legal(rules, state, mask)
         skip = np.random.randint(mask.sum())
         for action in range(len(mask)):
             if mask[action]:
                 if skip == 0:
-                    play(state, action)
+                    calls.play(rules, state, action)
                     break
                 skip -= 1
-    return outcome(state) if outcome(state) != compiled.ONGOING else compiled.DRAW
-
-
-random_playout = numba.njit(
-    numba.types.int64(
-        *(compiled.STATE, compiled.MASK, numba.types.int64, numba.types.int64),
-        *compiled.RULE_TYPES,
-    ),
-    cache=True,
-)(random_playout)
+    return calls.outcome(rules, state) if calls.outcome(rules, state) != compiled.ONGOING else compiled.DRAW

@@ -42,7 +42,10 @@ def transformed_q(
     Not rescaled by the node's smallest and largest value: where all actions are worth nearly the same, π' stays near
     the prior.
     """
-    scale = (c_visit + visits.max()) * c_scale
+    most = 0
+    for i in range(len(visits)):
+        most = max(most, visits[i])
+    scale = (c_visit + most) * c_scale
     mixed = mixed_value(logits, visits, q, network_value)
     for i in range(len(q)):
         q[i] = scale * ((mixed if math.isnan(q[i]) else q[i]) + 1) / 2
@@ -65,17 +68,14 @@ def mixed_value(logits: Floats, visits: NDArray[np.integer], q: Floats, network_
 
 
 @numba.njit(cache=True)
-def considered_visits(considered: int, simulations: int) -> NDArray[np.int32]:
-    """Return, `[simulations]`, how many visits the action tried by each simulation of the root must have had so far.
+def considered_visits(considered: int, table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Fill `table` with how many visits the action tried by each simulation of the root must have had so far.
 
     This is sequential halving (algorithm 1) as a table: `considered` actions share each phase's visits equally, and
     after a phase the better half goes on.
     """
-    table = np.empty(simulations, np.int32)
-    if considered <= 1:
-        table[:] = np.arange(simulations)
-        return table
-    phases = math.ceil(math.log2(considered))
+    simulations = len(table)
+    phases = max(1, math.ceil(math.log2(considered)))
     visits = np.zeros(considered, np.int32)
     filled = 0
     while filled < simulations:
@@ -85,5 +85,5 @@ def considered_visits(considered: int, simulations: int) -> NDArray[np.int32]:
                     table[filled] = visits[i]
                     filled += 1
                 visits[i] += 1
-        considered = max(2, considered // 2)
+        considered = min(considered, max(2, considered // 2))
     return table

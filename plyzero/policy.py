@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +31,23 @@ def policy_target(
 
     A move that is known to lose gets nothing, unless all do. Without any visit it is the prior.
     """
-    weights = np.empty(len(q))
-    if proven != UNPROVEN:
-        weights[:] = q == proven
-    elif kind == GUMBEL or visits.sum() == 0:
-        weights[:] = q
-        improved_policy(np.log(np.maximum(prior, 1e-30)), visits, weights, network_value, c_visit, c_scale)
+    n, visited = len(q), visits.sum()
+    weights, logits = np.empty(n), np.empty(n)
+    for i in range(n):
+        logits[i] = math.log(max(prior[i], 1e-30))
+        weights[i] = q[i]
+    if proven == UNPROVEN and (kind == GUMBEL or visited == 0):
+        improved_policy(logits, visits, weights, network_value, c_visit, c_scale)
     else:
-        weights[:] = visits
-    kept = np.where(q == -1, 0.0, weights)
-    if kept.sum() > 0:
-        weights = kept
-    return weights / weights.sum()
+        for i in range(n):
+            weights[i] = visits[i] if proven == UNPROVEN else q[i] == proven
+    total, kept = 0.0, 0.0
+    for i in range(n):
+        total += weights[i]
+        kept += weights[i] if q[i] != -1 else 0.0
+    for i in range(n):
+        if kept > 0:
+            weights[i] = weights[i] / kept if q[i] != -1 else 0.0
+        else:
+            weights[i] /= total
+    return weights

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from plyzero import tree
 from plyzero.cache import forget, make_cache
+from plyzero.calls import addresses
 from plyzero.compiled import DRAW as DRAWN
-from plyzero.compiled import ONGOING, CompiledGame, Rules, bind
+from plyzero.compiled import ONGOING, CompiledGame, Rules
 from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
+from plyzero.selection import completed
 from plyzero.settings import SearchSettings
-from plyzero.simulate import advance_all, begin_slot, completed, principal_line
+from plyzero.simulate import advance_all, begin_slot, principal_line
 from plyzero.tree import (
     DONE,
     EDGE,
@@ -142,7 +144,6 @@ class SearchSlots:
         self._start = start
         self._settings = settings
         self.rules, state_size, to_play_offset = _rules_of(start)
-        self._advance_all = bind(advance_all, self.rules)
         self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
         self._answer = self._no_answer
@@ -164,6 +165,7 @@ class SearchSlots:
             scratch=np.zeros(actions),
             cache=make_cache(cache_bytes, observation_size=size, num_actions=actions),
             settings=_settings_record(settings, to_play_offset),
+            rules=addresses(self.rules),
         )
 
     def begin(
@@ -186,9 +188,7 @@ class SearchSlots:
             raise ValueError(f"expected a position that is not finished, got\n{position}")
         self.place(slot, position)
         noise_seed = 0 if rng is None else int(rng.integers(1 << 32))
-        begin_slot(
-            self.trees.slots[slot], KINDS[kind or self._settings.kind], simulations, rng is not None, noise_seed
-        )
+        begin_slot(self.trees.slots[slot], KINDS[kind or self._settings.kind], simulations, rng is not None, noise_seed)
 
     def place(self, slot: int, position: Game) -> None:
         """Put `position` into `slot`, without a search."""
@@ -213,7 +213,7 @@ class SearchSlots:
         A slot that is done stays so, and is returned again, until `begin` or `idle`.
         """
         while True:
-            self.advance(self._advance_all)
+            self.advance(advance_all)
             done = np.flatnonzero(self.trees.slots["phase"] == DONE)
             if len(done) or not self.waiting:
                 return done.tolist()
@@ -222,7 +222,7 @@ class SearchSlots:
     def advance(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Move all searches on, with the answer if there is one, until each waits for an evaluation, is done or idle.
 
-        kernel: `advance_all` of plyzero.simulate, with the rules bound, or what does more; it gets `arguments` too.
+        kernel: `advance_all` of plyzero.simulate, or what does more; it gets `arguments` too.
         """
         slots = self.trees.slots
         while True:
@@ -235,8 +235,8 @@ class SearchSlots:
                 edges = self.trees.edges
                 self.trees = self.trees._replace(edges=np.concatenate([edges, np.zeros_like(edges)], axis=1))
             asking = np.flatnonzero(slots["phase"] == RULES)
-            for slot in asking.tolist():
-                self._read_plain_position(slot)
+            if len(asking):
+                self._read_plain_positions(asking)
             if not full and not len(asking):
                 return
 
@@ -281,24 +281,31 @@ class SearchSlots:
         """Return how many simulations the searches have made so far, all together."""
         return int(self.trees.slots["simulations"].sum())
 
-    def _read_plain_position(self, slot: int) -> None:
-        record, positions = self.trees.slots[slot], self._positions[slot]
-        if record["leaf_edge"] == NOTHING:
-            position = positions[0]
-        else:
-            action = int(self.trees.edges[slot, record["leaf_edge"]]["action"])
-            position = positions[int(record["leaf_parent"])].play_unchecked(action)
-        outcome = position.outcome()
-        if outcome is None:
-            record["outcome"] = ONGOING
-            record["to_play"] = position.to_play
-            self.trees.masks[slot] = False
-            self.trees.masks[slot, list(position.legal_actions())] = True
-            self.trees.observations[slot] = position.observe()
-            positions[int(record["leaf"])] = position
-        else:
-            record["outcome"] = DRAWN if outcome.winner is None else outcome.winner
-        record["phase"] = READ
+    def _read_plain_positions(self, asking: NDArray[np.intp]) -> None:
+        """Make the positions that the slots `asking` are about to hang into their trees, and read them."""
+        trees, slots = self.trees, self.trees.slots[asking]
+        actions = trees.edges[asking, slots["leaf_edge"]]["action"]  # of a root, which has no edge, anything
+        outcomes, players = [], []
+        for slot, leaf, parent, action in zip(
+            asking.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
+        ):
+            positions = self._positions[slot]
+            position = positions[0] if parent == NOTHING else positions[parent].play_unchecked(action)
+            outcome = position.outcome()
+            if outcome is None:
+                positions[leaf] = position
+                mask = trees.masks[slot]
+                mask[:] = False
+                mask[list(position.legal_actions())] = True
+                trees.observations[slot] = position.observe()
+                outcomes.append(ONGOING)
+                players.append(position.to_play)
+            else:
+                outcomes.append(DRAWN if outcome.winner is None else outcome.winner)
+                players.append(0)
+        trees.slots["outcome"][asking] = outcomes
+        trees.slots["to_play"][asking] = players
+        trees.slots["phase"][asking] = READ
 
     def _leaf_positions(self) -> list[Game]:
         waiting = np.flatnonzero(self.trees.slots["phase"] == EVALUATION)

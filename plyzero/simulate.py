@@ -7,35 +7,30 @@ is plain Python. Slots share nothing: what happens in one does not depend on the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from plyzero import compiled
-from plyzero.borrow import borrowed
-from plyzero.cache import ABSENT, CACHE, find, remember
-from plyzero.gumbel import considered_visits, improved_policy, transformed_q
+from plyzero import calls, compiled
+from plyzero.arrays import borrowed, copy_to
+from plyzero.cache import ABSENT, find, remember
+from plyzero.gumbel import considered_visits
+from plyzero.selection import select_gumbel, select_gumbel_root, select_puct
 from plyzero.tree import (
     DONE,
     DRAW,
-    EDGE,
     EVALUATION,
     FULL,
     GUMBEL,
     LOSS,
     NO_SEARCH,
-    NODE,
     NOTHING,
     PUCT,
     READ,
     RULES,
     SELECTING,
-    SETTINGS,
-    SLOT,
     UNPROVEN,
     WIN,
     Trees,
@@ -43,18 +38,10 @@ from plyzero.tree import (
 
 Records = NDArray[np.void]
 ONGOING, DRAWN = compiled.ONGOING, compiled.DRAW
-ALMOST_PROVEN = 1 - 1e-6  # a float32 apart from 1
 
 
-def advance_all(
-    trees: Trees,
-    logits: NDArray[np.float32],
-    wdl: NDArray[np.float32],
-    play: Callable[..., None],
-    outcome: Callable[..., int],
-    legal: Callable[..., None],
-    observe: Callable[..., None],
-) -> int:
+@numba.njit(cache=True)
+def advance_all(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> int:
     """Move every slot on until it waits for the network, for rules, for room, or is done; return how many wait for
     the network.
 
@@ -63,22 +50,13 @@ def advance_all(
     trees = borrowed(trees)
     waiting = 0
     for b in range(len(trees.slots)):
-        advance(trees, b, logits, wdl, play, outcome, legal, observe)
+        advance(trees, b, logits, wdl)
         waiting = join_batch(trees, b, waiting)
     return waiting
 
 
-@numba.njit(cache=True, forceinline=True)
-def advance(
-    trees: Trees,
-    b: int,
-    logits: NDArray[np.float32],
-    wdl: NDArray[np.float32],
-    play: Callable[..., None],
-    outcome: Callable[..., int],
-    legal: Callable[..., None],
-    observe: Callable[..., None],
-) -> None:
+@numba.njit(cache=True, inline="always")
+def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
     """Move slot `b` on.
 
     Here and where Trees are handed on, inlining is forced: to copy and count so many arrays at every call took longer
@@ -94,22 +72,22 @@ def advance(
         elif slot["phase"] == RULES and settings["to_play_offset"] != NOTHING:
             state = trees.states[b, slot["leaf"]]
             if slot["leaf_edge"] != NOTHING:
-                state[:] = trees.states[b, slot["leaf_parent"]]
-                play(state, edges[slot["leaf_edge"]]["action"])
-            slot["outcome"] = outcome(state)
+                copy_to(state, trees.states[b, slot["leaf_parent"]])
+                calls.play(trees.rules, state, edges[slot["leaf_edge"]]["action"])
+            slot["outcome"] = calls.outcome(trees.rules, state)
             slot["to_play"] = state[settings["to_play_offset"]]
             if slot["outcome"] == ONGOING:
                 mask[:] = False
-                legal(state, mask)
+                calls.legal(trees.rules, state, mask)
                 observation[:] = 0
-                observe(state, observation)
+                calls.observe(trees.rules, state, observation)
             slot["phase"] = READ
         elif slot["phase"] in (READ, FULL):
             if slot["edges"] + len(mask) > len(edges):
                 slot["phase"] = FULL
                 return
             if slot["leaf_edge"] == NOTHING:
-                trees.roots[b] = observation
+                copy_to(trees.roots[b], observation)
             add_leaf(slot, nodes, edges, mask)
             if slot["phase"] == EVALUATION:
                 found = find(trees.cache, observation)
@@ -119,7 +97,7 @@ def advance(
             return
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(cache=True, inline="always")
 def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
     """Give slot `b` its row of the answer, if it waits for one, and keep it for others who ask the same."""
     slot = trees.slots[b]
@@ -128,13 +106,13 @@ def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[
         receive(trees, b, logits[slot["row"]], wdl[slot["row"]])
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(cache=True, inline="always")
 def join_batch(trees: Trees, b: int, row: int) -> int:
     """Put what slot `b` wants evaluated, if anything, into `row` of the batch; return the next free row."""
     if trees.slots[b]["phase"] != EVALUATION:
         return row
     trees.slots[b]["row"] = row
-    trees.batch[row] = trees.observations[b]
+    copy_to(trees.batch[row], trees.observations[b])
     return row + 1
 
 
@@ -213,7 +191,7 @@ def add_leaf(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_])
     slot["phase"] = DONE if slot["kind"] == NO_SEARCH else EVALUATION
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(cache=True, inline="always")
 def receive(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
     """Give the leaf of slot `b` its evaluation, `[A]` and `[3]`, and back the value up."""
     slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
@@ -244,7 +222,7 @@ def prepare_root(
         for i in range(len(row)):
             noise[i] = np.random.gumbel(0.0, 1.0) if slot["noisy"] else 0.0
         considered = min(settings["considered_actions"], len(row))
-        schedule[: slot["budget"]] = considered_visits(considered, slot["budget"])
+        considered_visits(considered, schedule[: slot["budget"]])
     elif slot["noisy"]:
         alpha = settings["noise_alpha"]
         if alpha == 0:
@@ -271,107 +249,11 @@ def set_priors(edges: Records, logits: NDArray[np.float32]) -> None:
 @numba.njit(cache=True)
 def mix_noise(edges: Records, gammas: NDArray[np.float32], fraction: float) -> None:
     """Mix Dirichlet noise into the priors: Gamma(α, 1) numbers, divided by their sum, are Dirichlet(α)."""
-    total = gammas[: len(edges)].sum()
+    total = 0.0
+    for e in range(len(edges)):
+        total += gammas[e]
     for e in range(len(edges)):
         edges[e]["prior"] = (1 - fraction) * edges[e]["prior"] + fraction * gammas[e] / total
-
-
-@numba.njit(cache=True)
-def select_puct(node: Any, edges: Records, settings: Any, is_root: bool) -> int:
-    """Return the edge with the largest Q + c · P · √N / (1 + n); N counts the node's visits, n the edge's.
-
-    An action never tried is taken to be worth the node's value less a reduction that grows with the share of the
-    priors already tried (first-play urgency); the root makes no reduction. Proven losses are left alone.
-    """
-    low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
-    tried = 0.0
-    for e in range(low, high):
-        if edges[e]["visits"]:
-            tried += edges[e]["prior"]
-    unvisited = node["value_sum"] / node["visits"]
-    if not is_root:
-        unvisited -= settings["fpu_reduction"] * math.sqrt(tried)
-    explore = settings["c_puct"] * math.sqrt(node["visits"])
-    best, best_score = low, -np.inf
-    for e in range(low, high):
-        edge = edges[e]
-        if edge["proven"] == LOSS:
-            continue
-        if edge["proven"] != UNPROVEN:
-            q = float(edge["proven"])
-        elif edge["visits"]:
-            q = edge["value_sum"] / edge["visits"]
-        else:
-            q = unvisited
-        score = q + explore * edge["prior"] / (1 + edge["visits"])
-        if score > best_score:
-            best, best_score = e, score
-    return best
-
-
-@numba.njit(cache=True)
-def select_gumbel_root(
-    slot: Any,
-    node: Any,
-    edges: Records,
-    noise: NDArray[np.float32],
-    schedule: NDArray[np.int32],
-    settings: Any,
-    scratch: NDArray[np.float64],
-) -> int:
-    """Return the edge that sequential halving tries next: of those with as many visits as the schedule wants the one
-    with the largest g + logit + σ(completed Q). A move proven lost is left alone; if only such ones have the visits
-    that are wanted, any other will do."""
-    low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
-    row = edges[low:high]
-    sigma = completed(row, scratch)
-    transformed_q(
-        row["logit"], row["visits"], sigma, node["network_value"], settings["c_visit"], settings["c_scale"]
-    )
-    wanted = schedule[slot["simulations"]]
-    best, best_score, on_schedule = NOTHING, -np.inf, False
-    for i in range(len(row)):
-        if row[i]["proven"] == LOSS:
-            continue
-        fits = row[i]["visits"] == wanted
-        score = row[i]["logit"] + sigma[i] + noise[i]
-        if (fits and not on_schedule) or (fits == on_schedule and score > best_score):
-            best, best_score, on_schedule = low + i, score, fits
-    return best
-
-
-@numba.njit(cache=True)
-def select_gumbel(node: Any, edges: Records, settings: Any, scratch: NDArray[np.float64]) -> int:
-    """Return the edge whose share of visits lags most behind the improved policy: largest π'(a) - n(a) / (1 + Σ n)."""
-    low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
-    row = edges[low:high]
-    policy = completed(row, scratch)
-    improved_policy(
-        row["logit"], row["visits"], policy, node["network_value"], settings["c_visit"], settings["c_scale"]
-    )
-    best, best_score = NOTHING, -np.inf
-    for i in range(len(row)):
-        score = policy[i] - row[i]["visits"] / node["visits"]
-        if row[i]["proven"] != LOSS and score > best_score:
-            best, best_score = low + i, score
-    return best
-
-
-@numba.njit(cache=True)
-def completed(row: Records, room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return, in the first n numbers of `room`, what is known of each edge's value: proven, its visits' mean, or NaN.
-
-    Only a proof is worth exactly +1 or -1; a mean that is (every playout won, say) stops just short of it.
-    """
-    q = room[: len(row)]
-    for i in range(len(row)):
-        if row[i]["proven"] != UNPROVEN:
-            q[i] = row[i]["proven"]
-        elif row[i]["visits"]:
-            q[i] = min(max(row[i]["value_sum"] / row[i]["visits"], -ALMOST_PROVEN), ALMOST_PROVEN)
-        else:
-            q[i] = np.nan
-    return q
 
 
 @numba.njit(cache=True)
@@ -431,20 +313,3 @@ def prove(nodes: Records, edges: Records, n: int) -> None:
         same = nodes[node["parent"]]["to_play"] == node["to_play"]
         edges[node["edge"]]["proven"] = best if same else -best
         n = node["parent"]
-
-
-def _trees_type() -> Any:
-    array = compiled.array_type
-    fields = (
-        *(array(SLOT, 1), array(NODE, 2), array(EDGE, 2), array("u1", 3), array("?", 2)),
-        *(array("f4", 4), array("f4", 4), array("f4", 4), array("f4", 2), array("i4", 2), array("f8", 1)),
-        *(CACHE, array(SETTINGS, 1)),
-    )
-    return types.NamedTuple(fields, Trees)
-
-
-KERNEL_TYPES = (_trees_type(), compiled.array_type("f4", 2), compiled.array_type("f4", 2))
-"""What compiled code that moves all slots on declares as its first parameters; its last ones are RULE_TYPES."""
-
-# Compiled against a fixed signature, with the rules as function pointers: once for every game, and cached on disk.
-advance_all = numba.njit(types.int64(*KERNEL_TYPES, *compiled.RULE_TYPES), cache=True)(advance_all)

@@ -114,6 +114,7 @@ class Trees(NamedTuple):
     schedules:    `[B, N]` int32, of sequential halving.
     scratch:      `[A]` float64, room to compute in.
     settings:     `[1]` SETTINGS.
+    rules:        by which plyzero.calls calls them.
     """
 
     slots: NDArray[np.void]
@@ -129,3 +130,4 @@ class Trees(NamedTuple):
     scratch: NDArray[np.float64]
     cache: Cache
     settings: NDArray[np.void]
+    rules: Any

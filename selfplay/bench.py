@@ -14,18 +14,18 @@ from typing import Any, Final
 
 import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from plyzero import compiled
-from plyzero.borrow import borrowed
-from plyzero.compiled import CompiledGame, bind
+from plyzero import calls, compiled
+from plyzero.arrays import borrowed
+from plyzero.compiled import CompiledGame
 from plyzero.evaluate import Evaluation, Leaves
 from plyzero.network import Network
 from plyzero.run import Run
 from plyzero.search import SearchSlots
 from plyzero.simulate import take_answer
 from plyzero.tree import Trees
+from selfplay import game
 from selfplay.game import GamesInPlay
 from selfplay.store import Store
 
@@ -50,7 +50,7 @@ def measure(run: Run, network: Network, *, seconds: float, tell: Callable[[str],
         worker.play(0)
         first_move = time.perf_counter() - began
         tell("warming up")
-        worker.play(WARM_SECONDS)
+        worker.warm_up()
         batch, made = worker.batch, np.zeros(4, np.int64)
         turns: list[tuple[Turn, Turn]] = []
         deadline = time.perf_counter() + seconds
@@ -147,13 +147,18 @@ class TimedWorker:
                 self._store.add(games)
         return self.evaluations - before
 
+    def warm_up(self) -> None:
+        """Play for WARM_SECONDS, of which the clocks forget."""
+        self.play_clocked(WARM_SECONDS)
+        self._seconds.clear()
+
     def play_clocked(self, seconds: float) -> None:
         """Play on with a clock at each part, for `shares`: a little slower than without."""
         games, search = self._games, self._games.search
         parts = {
-            (games, "_play_on"): self._step_by_step(games._play_on),
+            (game, "play_on"): self._step_by_step(game.play_on),
             (games, "_finish"): self._clocked("record", games._finish),
-            (search, "_read_plain_position"): self._clocked("rules", search._read_plain_position),
+            (search, "_read_plain_positions"): self._clocked("rules", search._read_plain_positions),
             (self._store, "add"): self._clocked("record", self._store.add),
             (self, "_network"): self._clocked("network", self._network),
         }
@@ -218,49 +223,38 @@ def take_answers(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.floa
 
 def seconds_of_rules(search: SearchSlots) -> float:
     """Return what a compiled game's rules need to make and to read one position, on average over those searched."""
-    read = bind(read_followers, search.rules)
+    rules = search.trees.rules
     position = search.position(0)
     mask, planes = np.zeros(position.num_actions, np.bool_), np.zeros(position.observation_shape, np.float32)
     states = search.trees.states[:, 0].copy()
-    read(states, states[0].copy(), mask, planes, 1)  # compiles
+    read_followers(states[:1], states[0].copy(), mask, planes, 1, rules)  # compiles
     began = time.perf_counter()
-    positions: int = read(states, states[0].copy(), mask, planes, 200)
+    positions: int = read_followers(states, states[0].copy(), mask, planes, 200, rules)
     return (time.perf_counter() - began) / positions
 
 
+@numba.njit(cache=True)
 def read_followers(
     states: NDArray[np.uint8],
     scratch: NDArray[np.uint8],
     mask: NDArray[np.bool_],
     planes: NDArray[np.float32],
     repeats: int,
-    play: Callable[..., None],
-    outcome: Callable[..., int],
-    legal: Callable[..., None],
-    observe: Callable[..., None],
+    rules: Any,
 ) -> int:
     """Make and read a position that follows each of `states`, `[n, S]`, `repeats` times; return how many were made."""
     made = 0
     for b in range(len(states)):
         mask[:] = False
-        legal(states[b], mask)
-        first = np.argmax(mask)
+        calls.legal(rules, states[b], mask)
+        first = int(np.argmax(mask))
         for _ in range(repeats):
             scratch[:] = states[b]
-            play(scratch, first)
+            calls.play(rules, scratch, first)
             made += 1
-            if outcome(scratch) == compiled.ONGOING:
+            if calls.outcome(rules, scratch) == compiled.ONGOING:
                 mask[:] = False
-                legal(scratch, mask)
+                calls.legal(rules, scratch, mask)
                 planes[:] = 0
-                observe(scratch, planes)
+                calls.observe(rules, scratch, planes)
     return made
-
-
-read_followers = numba.njit(
-    types.int64(
-        *(compiled.array_type(np.uint8, 2), compiled.STATE, compiled.MASK, compiled.PLANES, types.int64),
-        *compiled.RULE_TYPES,
-    ),
-    cache=True,
-)(read_followers)

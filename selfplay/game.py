@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from plyzero import compiled
-from plyzero.borrow import borrowed
-from plyzero.compiled import DRAW, ONGOING, CompiledGame, bind
+from plyzero import calls
+from plyzero.arrays import borrowed, copy_to
+from plyzero.compiled import DRAW, ONGOING, CompiledGame
 from plyzero.evaluate import Evaluate
 from plyzero.game import Game
 from plyzero.mix import draw
 from plyzero.policy import policy_target
 from plyzero.records import BY_RULE, DRAWN, GAME, MOVE, POSITION, TRUNCATED, UNKNOWN, Games
 from plyzero.search import KINDS, SearchSlots
+from plyzero.selection import completed
 from plyzero.settings import Settings
-from plyzero.simulate import KERNEL_TYPES, advance, begin_slot, completed, join_batch
+from plyzero.simulate import advance, begin_slot, join_batch
 from plyzero.tree import DONE, IDLE, NO_SEARCH, NOTHING, UNPROVEN, Trees
 from plyzero.tree import DRAW as PROVEN_DRAW
 
@@ -93,7 +93,6 @@ class GamesInPlay:
             simulations=max(given.simulations, given.fast_simulations),
             cache_bytes=given.cache_mb << 20,
         )
-        self._play_on = bind(play_on, self.search.rules)
         self._table = Table(
             games=np.zeros(given.slots, IN_PLAY),
             positions=np.zeros((given.slots, plies), POSITION),
@@ -126,9 +125,10 @@ class GamesInPlay:
 
     def _play(self, fence: int, step: int) -> list[Games]:
         """Search and play on until every slot waits for an evaluation again."""
-        phase, finished = self.search.trees.slots["phase"], []
+        phase = self.search.trees.slots["phase"]
+        finished: list[Games] = []
         while True:
-            self.search.advance(self._play_on, self._table, fence, step)
+            self.search.advance(play_on, self._table, fence, step)
             if self.search.waiting == len(phase):
                 return finished
             if (phase == DONE).any():
@@ -176,6 +176,7 @@ class GamesInPlay:
         return Games(game, positions, self._table.moves[slot, : played["moves"]].copy(), observations)
 
 
+@numba.njit(cache=True)
 def play_on(
     trees: Trees,
     logits: NDArray[np.float32],
@@ -183,10 +184,6 @@ def play_on(
     table: Table,
     fence: int,
     step: int,
-    play: Callable[..., None],
-    outcome: Callable[..., int],
-    legal: Callable[..., None],
-    observe: Callable[..., None],
 ) -> int:
     """Move every search on, as `advance_all` does, play what it finds, and search on from there.
 
@@ -199,7 +196,7 @@ def play_on(
     for b in range(len(trees.slots)):
         slot, game = trees.slots[b], table.games[b]
         while True:
-            advance(trees, b, logits, wdl, play, outcome, legal, observe)
+            advance(trees, b, logits, wdl)
             if slot["phase"] != DONE or game["moves"] + trees.nodes[b, 0]["num_edges"] > table.moves.shape[1]:
                 break
             record_move(trees, table, b, fence, step)
@@ -208,10 +205,10 @@ def play_on(
                 break
             record = table.positions[b, game["plies"]]
             following = trees.states[b, 1]
-            following[:] = trees.states[b, 0]
-            play(following, record["action"])
-            if go_on(slot, game, record, outcome(following), table.choice[0]):
-                trees.states[b, 0] = following
+            copy_to(following, trees.states[b, 0])
+            calls.play(trees.rules, following, record["action"])
+            if go_on(slot, game, record, calls.outcome(trees.rules, following), table.choice[0]):
+                copy_to(trees.states[b, 0], following)
         waiting = join_batch(trees, b, waiting)
     return waiting
 
@@ -265,7 +262,7 @@ def record_move(trees: Trees, table: Table, b: int, fence: int, step: int) -> No
     row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
     found = table.moves[b, game["moves"] : game["moves"] + len(row)]
     record = table.positions[b, game["plies"]]
-    table.observations[b, game["plies"]] = trees.roots[b]
+    copy_to(table.observations[b, game["plies"]], trees.roots[b])
     record_search(record, slot, root, game["full"], fence, step)
     record_edges(found, row, slot["kind"], trees.scratch)
     record["num_legal"] = len(row)
@@ -316,9 +313,12 @@ def temperature(plies: int, choice: Any) -> float:
 @numba.njit(cache=True)
 def choose(policy: NDArray[np.float64], temperature: float, drawn: float) -> int:
     """Return the index at `drawn`, from 0 to 1, of policy^(1/temperature); what has probability 0 is never drawn."""
-    weights = (policy / policy.max()) ** (1 / temperature)
-    left = drawn * weights.sum()
-    chosen = 0
+    weights, highest, left, chosen = np.empty(len(policy)), 0.0, 0.0, 0
+    for i in range(len(policy)):
+        highest = max(highest, policy[i])
+    for i in range(len(policy)):
+        weights[i] = (policy[i] / highest) ** (1 / temperature)
+        left += drawn * weights[i]
     for i in range(len(weights)):
         if weights[i] > 0:
             chosen = i
@@ -359,19 +359,3 @@ def choice_of(settings: Settings, plies: int) -> NDArray[np.void]:
         "fast_kind": KINDS[given.fast_kind or settings.search.kind],
     }
     return np.array([tuple(values[name] for name in CHOICE.names or ())], CHOICE)
-
-
-def _signature() -> Any:
-    array = compiled.array_type
-    table = types.NamedTuple(
-        (
-            *(array(IN_PLAY, 1), array(POSITION, 2), array(MOVE, 2), array("f4", 5)),
-            *(array(CHOICE, 1), array("i8", 1)),
-        ),
-        Table,
-    )
-    return types.int64(*KERNEL_TYPES, table, types.int64, types.int64, *compiled.RULE_TYPES)
-
-
-# Compiled against a fixed signature, as the search is: once for every game, and cached on disk.
-play_on = numba.njit(_signature(), cache=True)(play_on)

@@ -18,10 +18,10 @@ from plyzero.game import Outcome
 from plyzero.gumbel import considered_visits, improved_policy, mixed_value, transformed_q
 from plyzero.policy import policy_target
 from plyzero.search import SearchSlots, search
+from plyzero.selection import select_gumbel, select_gumbel_root, select_puct
 from plyzero.settings import SearchSettings
-from plyzero.simulate import SETTINGS, select_gumbel, select_gumbel_root, select_puct
 from plyzero.template.game import TicTacToe as PlainTicTacToe
-from plyzero.tree import DRAW, EDGE, GUMBEL, LOSS, NODE, PUCT, SLOT, UNPROVEN, WIN
+from plyzero.tree import DRAW, EDGE, GUMBEL, LOSS, NODE, PUCT, SETTINGS, SLOT, UNPROVEN, WIN
 from tests import toys
 from tests.toys import Chain, Constant, Exact, FirstMoveWins, Hashed, Plain, Relay, Wide, Written, tree_of
 
@@ -99,7 +99,9 @@ def test_puct_reduces_nothing_at_the_root():
         assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), True) == chosen
 
 
-@pytest.mark.parametrize("select", [lambda *each: select_gumbel(*each, np.empty(2)), lambda *each: select_puct(*each, False)])
+@pytest.mark.parametrize(
+    "select", [lambda *each: select_gumbel(*each, np.empty(2)), lambda *each: select_puct(*each, False)]
+)
 def test_a_move_proven_to_lose_is_left_alone_whatever_its_mean(select):
     edges = [(0.9, 3, 3.0, LOSS), (0.1, 8, -7.9, UNPROVEN)]
     node, row = hand_made(visits=12, value_sum=-4.9, edges=edges)
@@ -178,9 +180,9 @@ def test_at_the_root_gumbel_takes_of_those_whose_turn_it_is_the_largest_noise_pl
         slot = np.zeros(1, SLOT)[0]
         slot["simulations"], slot["budget"], slot["noisy"] = simulations, 4, noise is not None
         row = np.zeros(3, np.float32) if noise is None else np.array(noise, np.float32)
-        return select_gumbel_root(slot, node, edges, row, considered_visits(2, 4), numbers(), np.empty(3))
+        return select_gumbel_root(slot, node, edges, row, table_of_visits(2, 4), numbers(), np.empty(3))
 
-    assert list(considered_visits(2, 4)) == [0, 0, 1, 1]
+    assert list(table_of_visits(2, 4)) == [0, 0, 1, 1]
     assert select(0, (0, 0, 0), None) == 0
     assert select(1, (1, 0, 0), None) == 1
     assert select(2, (1, 1, 0), None) == 0
@@ -197,10 +199,14 @@ def test_at_the_root_gumbel_leaves_a_move_proven_lost_alone_even_when_it_is_its_
         slot = np.zeros(1, SLOT)[0]
         slot["simulations"] = 2
         room = np.zeros(3, np.float32)
-        return select_gumbel_root(slot, node, edges, room, considered_visits(2, 4), numbers(), np.empty(3))
+        return select_gumbel_root(slot, node, edges, room, table_of_visits(2, 4), numbers(), np.empty(3))
 
     assert select((LOSS, UNPROVEN, UNPROVEN), (1, 1, 0)) == 1
     assert select((LOSS, LOSS, UNPROVEN), (1, 1, 0)) == 2  # off the schedule, rather than a move that loses
+
+
+def table_of_visits(considered, simulations):
+    return considered_visits(considered, np.empty(simulations, np.int32))
 
 
 def halving(considered, simulations):
@@ -222,11 +228,11 @@ def halving(considered, simulations):
 
 @given(considered=st.integers(1, 40), simulations=st.integers(0, 300))
 def test_the_table_of_visits_is_sequential_halving(considered, simulations):
-    assert list(considered_visits(considered, simulations)) == halving(considered, simulations)
+    assert list(table_of_visits(considered, simulations)) == halving(considered, simulations)
 
 
 def test_sequential_halving_of_16_actions_with_64_simulations_is_16_8_4_2_with_1_2_4_8_visits():
-    table = list(considered_visits(16, 64))
+    table = list(table_of_visits(16, 64))
     assert table == [0] * 16 + [1] * 8 + [2] * 8 + [n for n in range(3, 7) for _ in range(4)] + [
         n for n in range(7, 15) for _ in range(2)
     ]
