@@ -39,7 +39,8 @@ class Breakthrough(Game, version=1):
             for to in range(max(column - 1, 0), min(column + 2, size))
         ]
         row, column, to = np.transpose(self.steps)
-        self.origins, self.targets, self.diagonal = row * size + column, (row + 1) * size + to, column != to
+        self.origins, self.targets = row * size + column, (row + 1) * size + to
+        self.blocked_by = np.where(column == to, OWN | OTHER, OWN).astype(np.int8)
         self.names: NDArray[np.str_] = np.reshape(square_names(size, size), (size, size))
         self.num_actions = len(self.steps)
         self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns
@@ -49,12 +50,11 @@ class Breakthrough(Game, version=1):
 
     # Never empty before the end: nothing own stands ahead of the foremost pawn, so a diagonal is free to it.
     def legal_actions(self) -> list[int]:
-        if self.outcome() is not None:
+        if OTHER in self.board[0]:
             return []
-        # All steps at once, which is much faster than one by one: a pawn to make it, and a square that it may enter.
+        # All steps at once, which is much faster than one by one: a pawn to make it, and nothing ahead that blocks it.
         pawn, ahead = self.board.take(self.origins), self.board.take(self.targets)
-        allowed = (pawn == OWN) & ((ahead == EMPTY) | ((ahead == OTHER) & self.diagonal))
-        actions: list[int] = np.flatnonzero(allowed).tolist()
+        actions: list[int] = np.flatnonzero((pawn == OWN) & (ahead & self.blocked_by == EMPTY)).tolist()
         return actions
 
     def play(self, action: int) -> Self:
@@ -67,7 +67,7 @@ class Breakthrough(Game, version=1):
         return after
 
     def outcome(self) -> Outcome | None:
-        if (self.board[0] == OTHER).any() or not (self.board == OWN).any():
+        if OTHER in self.board[0] or OWN not in self.board:
             return Outcome(winner=1 - self.to_play)  # only the player who has just moved can have won
         return None
 

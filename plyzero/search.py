@@ -242,7 +242,7 @@ class SearchSlots:
 
     def ask(self, evaluate: Evaluate) -> None:
         """Let `evaluate` answer all searches that wait; `advance` hands the answer out."""
-        if evaluate is not self._evaluate:
+        if evaluate != self._evaluate:  # equal, not the same: a method is a new object each time it is looked up
             self._evaluate = evaluate
             forget(self.trees.cache)
         logits, wdl = evaluate(Leaves(self.trees.batch[: self.waiting], self._leaf_positions))
