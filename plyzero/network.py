@@ -22,8 +22,9 @@ ENCODING: Final = "plyzero.model/1"
 """What the graph's inputs and outputs mean; a model says it in its metadata."""
 
 
-PROVIDERS: Final = ("CUDAExecutionProvider", "CPUExecutionProvider")
-"""What runs a network, the best first; onnxruntime-gpu alone has the first."""
+CPU: Final = "CPUExecutionProvider"
+GPU: Final = "CUDAExecutionProvider"
+"""What runs a network; onnxruntime-gpu alone has the second, and only where there is a GPU does it work."""
 
 
 EXTERNAL_DATA: Final = re.compile(rb"(\x0a|\x8a\x80*\x00)(\x08|\x88\x80*\x00)location")
@@ -45,16 +46,11 @@ class Network:
         self, content: bytes, game: GameSpec | None, *, label: str, fence: int = 0, step: int = 0, threads: int = 1
     ) -> None:
         self.label, self.fence, self.step = label, fence, step
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        options.add_session_config_entry("session.load_model_format", "ONNX")
         if EXTERNAL_DATA.search(content):
             raise ModelRefusedError(f"{label} has external data: it would read other files")
         try:
-            providers = [each for each in PROVIDERS if each in onnxruntime.get_available_providers()]
-            self._session = onnxruntime.InferenceSession(content, options, providers=providers, enable_fallback=0)
+            self._session = open_session(content, threads)
+            self._bound = self._session.io_binding() if self._session.get_providers()[0] == GPU else None
             self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
             ends = (*self._session.get_inputs(), *self._session.get_outputs())
             self._shapes = {each.name: (each.type, each.shape) for each in ends}
@@ -94,5 +90,35 @@ class Network:
             return SearchSettings()
 
     def __call__(self, leaves: Leaves) -> Evaluation:
-        logits, wdl = self._session.run((LOGITS, WDL), {INPUT: np.ascontiguousarray(leaves.observations)})
-        return Evaluation(logits, wdl)
+        observations = np.ascontiguousarray(leaves.observations)
+        if self._bound is None:
+            return Evaluation(*self._session.run((LOGITS, WDL), {INPUT: observations}))
+        self._bound.bind_cpu_input(INPUT, observations)
+        for name in (LOGITS, WDL):
+            self._bound.bind_output(name)
+        self._session.run_with_iobinding(self._bound)
+        return Evaluation(*self._bound.copy_outputs_to_cpu())
+
+
+def open_session(content: bytes, threads: int) -> onnxruntime.InferenceSession:
+    """Return the model, in half precision on a GPU where ONNX Runtime finds one, else as it is on the CPU."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    if GPU in onnxruntime.get_available_providers():
+        halved = onnxruntime.InferenceSession(half_precision(content), options, providers=[GPU, CPU])
+        if halved.get_providers()[0] == GPU:
+            return halved
+    return onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
+
+
+def half_precision(content: bytes) -> bytes:
+    """Return the model with weights and arithmetic of 16 bits; what goes in and comes out stays float32."""
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    model = onnx.load_model_from_string(content)
+    halved: bytes = convert_float_to_float16(model, keep_io_types=True).SerializeToString()
+    return halved

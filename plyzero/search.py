@@ -212,6 +212,7 @@ class SearchSlots:
 
         A slot that is done stays so, and is returned again, until `begin` or `idle`.
         """
+        self._use(evaluate)
         while True:
             self.advance(advance_all)
             done = np.flatnonzero(self.trees.slots["phase"] == DONE)
@@ -242,11 +243,14 @@ class SearchSlots:
 
     def ask(self, evaluate: Evaluate) -> None:
         """Let `evaluate` answer all searches that wait; `advance` hands the answer out."""
+        self._use(evaluate)
+        logits, wdl = evaluate(Leaves(self.trees.batch[: self.waiting], self._leaf_positions))
+        self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
+
+    def _use(self, evaluate: Evaluate) -> None:
         if evaluate != self._evaluate:  # equal, not the same: a method is a new object each time it is looked up
             self._evaluate = evaluate
             forget(self.trees.cache)
-        logits, wdl = evaluate(Leaves(self.trees.batch[: self.waiting], self._leaf_positions))
-        self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
 
     def root(self, slot: int) -> Root:
         """Return what the search in `slot` has found so far."""
