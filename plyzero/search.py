@@ -155,7 +155,7 @@ class SearchSlots:
             slots=np.zeros(slots, SLOT),
             nodes=np.zeros((slots, nodes), NODE),
             edges=np.zeros((slots, actions + min(actions, 32) * nodes), EDGE),
-            states=np.zeros((slots, nodes, state_size), np.uint8),
+            states=np.zeros((slots, nodes + 1, state_size), np.uint8),
             masks=np.zeros((slots, actions), np.bool_),
             observations=np.zeros((slots, *planes), np.float32),
             roots=np.zeros((slots, *planes), np.float32),
@@ -163,6 +163,7 @@ class SearchSlots:
             noise=np.zeros((slots, actions), np.float32),
             schedules=np.zeros((slots, nodes), np.int32),
             scratch=np.zeros(actions),
+            renumbered=np.zeros((2, nodes), np.int32),
             cache=make_cache(cache_bytes, observation_size=size, num_actions=actions),
             settings=_settings_record(settings, to_play_offset),
             rules=addresses(self.rules),
@@ -196,6 +197,13 @@ class SearchSlots:
             self.trees.states[slot, 0] = position.state
         else:
             self._positions[slot] = {0: position}
+
+    def place_kept(self, slot: int) -> None:
+        """Put into `slot`, of a plain game, the position whose tree `keep_subtree` of plyzero.reuse has just kept."""
+        number = self.trees.renumbered[0].tolist()
+        positions = self._positions[slot].items()
+        self._positions[slot] = {number[node]: position for node, position in positions if number[node] != NOTHING}
+        self.trees.roots[slot] = self.position(slot).observe()
 
     def position(self, slot: int) -> Game:
         """Return the position that is searched in `slot`."""

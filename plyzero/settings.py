@@ -106,6 +106,9 @@ class SelfplaySettings(Concern):
     poll_seconds: float = Field(2.0, gt=0)
     """How often a worker looks for a new model when no file event wakes it."""
 
+    reuse_trees: bool = False
+    """Let PUCT searches go on in the tree of the search before: as many new simulations, and its visits on top."""
+
     cache_mb: int = Field(32, ge=0)
     """Memory for evaluations that a worker remembers until its next model; 0 = none."""
 

@@ -126,6 +126,16 @@ def begin_slot(slot: Any, kind: int, simulations: int, noisy: bool, noise_seed: 
 
 
 @numba.njit(cache=True)
+def resume_slot(trees: Trees, b: int, simulations: int, noisy: bool, noise_seed: int) -> None:
+    """Search on by PUCT in the tree that slot `b` holds."""
+    slot, root = trees.slots[b], trees.nodes[b, 0]
+    row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
+    slot["kind"], slot["budget"], slot["noisy"], slot["noise_seed"] = PUCT, simulations, noisy, noise_seed
+    slot["simulations"], slot["phase"] = 0, SELECTING
+    prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
+
+
+@numba.njit(cache=True)
 def select_leaf(
     slot: Any,
     nodes: Records,

@@ -105,7 +105,7 @@ SETTINGS: Final[np.dtype[Any]] = np.dtype(
 class Trees(NamedTuple):
     """B searches side by side, each with room for N nodes and E edges, of a game with A actions.
 
-    states:       `[B, N, S]` uint8, the positions of a compiled game, by node.
+    states:       `[B, N + 1, S]` uint8, the positions of a compiled game, by node, and room for one more.
     masks:        `[B, A]` bool, the legal actions of the position just read ...
     observations: `[B, C, H, W]` float32, ... and what the network sees of it.
     roots:        `[B, C, H, W]` float32, what the network sees of the root.
@@ -113,6 +113,7 @@ class Trees(NamedTuple):
     noise:        `[B, A]` float32, of the root's edges in their order.
     schedules:    `[B, N]` int32, of sequential halving.
     scratch:      `[A]` float64, room to compute in.
+    renumbered:   `[2, N]` int32, see plyzero.reuse.
     settings:     `[1]` SETTINGS.
     rules:        by which plyzero.calls calls them.
     """
@@ -128,6 +129,7 @@ class Trees(NamedTuple):
     noise: NDArray[np.float32]
     schedules: NDArray[np.int32]
     scratch: NDArray[np.float64]
+    renumbered: NDArray[np.int32]
     cache: Cache
     settings: NDArray[np.void]
     rules: Any

@@ -18,11 +18,12 @@ from plyzero.game import Game
 from plyzero.mix import draw
 from plyzero.policy import policy_target
 from plyzero.records import BY_RULE, DRAWN, GAME, MOVE, POSITION, TRUNCATED, UNKNOWN, Games
+from plyzero.reuse import keep_subtree
 from plyzero.search import KINDS, SearchSlots
 from plyzero.selection import completed
 from plyzero.settings import Settings
-from plyzero.simulate import advance, begin_slot, join_batch
-from plyzero.tree import DONE, IDLE, NO_SEARCH, NOTHING, UNPROVEN, Trees
+from plyzero.simulate import advance, begin_slot, join_batch, resume_slot
+from plyzero.tree import DONE, IDLE, NO_SEARCH, NOTHING, PUCT, UNPROVEN, Trees
 from plyzero.tree import DRAW as PROVEN_DRAW
 
 IN_PLAY: Final = np.dtype(
@@ -31,6 +32,7 @@ IN_PLAY: Final = np.dtype(
         ("plies", "i4"),
         ("opening_plies", "i4"),  # the first so many are random
         ("moves", "i4"),  # legal actions recorded
+        ("edge", "i4"),  # of the root: the move that was chosen last
         ("full", "i1"),  # whether the search that runs is a full one
         ("outcome", "i1"),  # ONGOING, DRAW or the winner
     ],
@@ -52,10 +54,14 @@ CHOICE: Final = np.dtype(
         ("fast_simulations", "i8"),
         ("kind", "i8"),
         ("fast_kind", "i8"),
+        ("reuse_trees", "i8"),
     ],
     align=True,
 )
 """The settings by which compiled code chooses a move, and the search for the next one."""
+
+# What becomes of a move: it is played, so that its search is kept, or taken back.
+ON, KEPT, BACK = range(3)
 
 # What the draws of a game are for: one of each a ply.
 MOVE_DRAW, FULL_DRAW, NOISE_DRAW, OPENING_DRAW = range(4)
@@ -86,11 +92,12 @@ class GamesInPlay:
     def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int]) -> None:
         self._start, self._seeds = start, seeds
         given, plies = settings.selfplay, start.max_plies
+        most = max(given.simulations, given.fast_simulations)
         self.search = SearchSlots(
             start,
             settings.search,
             slots=given.slots,
-            simulations=max(given.simulations, given.fast_simulations),
+            simulations=most if not given.reuse_trees else 2 * most,
             cache_bytes=given.cache_mb << 20,
         )
         self._table = Table(
@@ -144,7 +151,7 @@ class GamesInPlay:
     def _begin_game(self, slot: int) -> None:
         self.search.place(slot, self._start)
         self._table.games[slot]["seed"] = next(self._seeds)
-        begin_game(self.search.trees.slots[slot], self._table.games[slot], self._table.choice[0])
+        begin_game(self.search.trees, self._table, slot)
 
     def _play_plain(self, slot: int) -> None:
         """Do what `play_on` leaves to the rules, in Python."""
@@ -154,7 +161,10 @@ class GamesInPlay:
         outcome, code = following.outcome(), ONGOING
         if outcome is not None:
             code = DRAW if outcome.winner is None else outcome.winner
-        if go_on(self.search.trees.slots[slot], game, record, code, self._table.choice[0]):
+        went = go_on(self.search.trees, self._table, slot, code)
+        if went == KEPT:
+            self.search.place_kept(slot)
+        elif went == ON:
             self.search.place(slot, following)
 
     def _finish(self, slot: int) -> Games:
@@ -203,56 +213,70 @@ def play_on(
             slot["phase"] = IDLE
             if trees.settings[0]["to_play_offset"] == NOTHING:
                 break
-            record = table.positions[b, game["plies"]]
-            following = trees.states[b, 1]
+            following = trees.states[b, -1]
             copy_to(following, trees.states[b, 0])
-            calls.play(trees.rules, following, record["action"])
-            if go_on(slot, game, record, calls.outcome(trees.rules, following), table.choice[0]):
+            calls.play(trees.rules, following, table.positions[b, game["plies"]]["action"])
+            went = go_on(trees, table, b, calls.outcome(trees.rules, following))
+            if went == ON:
                 copy_to(trees.states[b, 0], following)
+            elif went == KEPT:
+                trees.roots[b] = 0
+                calls.observe(trees.rules, trees.states[b, 0], trees.roots[b])
         waiting = join_batch(trees, b, waiting)
     return waiting
 
 
 @numba.njit(cache=True)
-def begin_game(slot: Any, game: Any, choice: Any) -> None:
-    """Begin a game, whose seed is given, at the position that lies in the slot."""
+def begin_game(trees: Trees, table: Table, b: int) -> None:
+    """Begin a game, whose seed is given, at the position that lies in slot `b`."""
+    game, choice = table.games[b], table.choice[0]
     game["plies"], game["moves"], game["outcome"] = 0, 0, ONGOING
     game["opening_plies"] = int(uniform(game, OPENING_DRAW) * (choice["opening_plies"] + 1))
-    begin_search(slot, game, choice)
+    begin_search(trees, table, b, NOTHING)
 
 
 @numba.njit(cache=True)
-def begin_search(slot: Any, game: Any, choice: Any) -> None:
+def begin_search(trees: Trees, table: Table, b: int, played: int) -> bool:
     """Search for the next move: not at all in the opening, later fully and noisily, or fast.
 
-    That is playout-cap randomisation (Wu, 2019).
+    That is playout-cap randomisation (Wu, 2019). If trees are reused, PUCT goes on with what the search before found
+    below the edge `played`; sequential halving, with which Gumbel begins, can not. Return whether it does.
     """
-    game["full"] = 0
+    slot, game, choice = trees.slots[b], table.games[b], table.choice[0]
+    full = uniform(game, FULL_DRAW) < choice["full_share"]
+    kind, simulations = choice["fast_kind"], choice["fast_simulations"]
+    if full:
+        kind, simulations = choice["kind"], choice["simulations"]
     if game["plies"] < game["opening_plies"]:
-        begin_slot(slot, NO_SEARCH, 0, False, 0)
-    elif uniform(game, FULL_DRAW) < choice["full_share"]:
-        game["full"] = 1
-        begin_slot(slot, choice["kind"], choice["simulations"], True, draw_of(game, NOISE_DRAW))
-    else:
-        begin_slot(slot, choice["fast_kind"], choice["fast_simulations"], False, 0)
+        full, kind, simulations = False, NO_SEARCH, 0
+    game["full"] = full
+    noise_seed = draw_of(game, NOISE_DRAW)
+    reuse = choice["reuse_trees"] and kind == PUCT and played != NOTHING
+    if reuse and keep_subtree(trees, b, played, simulations):
+        resume_slot(trees, b, simulations, full, noise_seed)
+        return True
+    begin_slot(slot, kind, simulations, full, noise_seed)
+    return False
 
 
 @numba.njit(cache=True)
-def go_on(slot: Any, game: Any, record: Any, code: int, choice: Any) -> bool:
-    """Count the move of `record` as played, with the outcome `code` after it, and begin the next search, if any.
+def go_on(trees: Trees, table: Table, b: int, code: int) -> int:
+    """Count the move recorded last as played, with the outcome `code` after it, and begin the next search, if any.
 
-    Return False where it is taken back: a game that is over before its first search would teach nothing.
+    Return ON, KEPT if the next search goes on with what this one found, or BACK where the move is taken back: a game
+    that is over before its first search would teach nothing.
     """
+    slot, game = trees.slots[b], table.games[b]
     if slot["kind"] == NO_SEARCH and code != ONGOING:
         game["opening_plies"] = game["plies"]
-        begin_search(slot, game, choice)
-        return False
+        begin_search(trees, table, b, NOTHING)
+        return BACK
+    game["moves"] += table.positions[b, game["plies"]]["num_legal"]
     game["plies"] += 1
-    game["moves"] += record["num_legal"]
     game["outcome"] = code
-    if code == ONGOING and game["plies"] < choice["max_plies"]:
-        begin_search(slot, game, choice)
-    return True
+    if code == ONGOING and game["plies"] < table.choice[0]["max_plies"]:
+        return KEPT if begin_search(trees, table, b, game["edge"]) else ON
+    return ON
 
 
 @numba.njit(cache=True)
@@ -277,6 +301,7 @@ def record_move(trees: Trees, table: Table, b: int, fence: int, step: int) -> No
         table.counts[0] += 1
         table.counts[1] += slot["simulations"]
     record["action"] = found[chosen]["action"]
+    game["edge"] = root["first_edge"] + chosen
 
 
 @numba.njit(cache=True)
@@ -357,5 +382,6 @@ def choice_of(settings: Settings, plies: int) -> NDArray[np.void]:
         "fast_simulations": given.fast_simulations,
         "kind": KINDS[settings.search.kind],
         "fast_kind": KINDS[given.fast_kind or settings.search.kind],
+        "reuse_trees": given.reuse_trees,
     }
     return np.array([tuple(values[name] for name in CHOICE.names or ())], CHOICE)
