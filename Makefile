@@ -1,11 +1,12 @@
 # make demo: a bot that learns and proves it. make test: the suite in under 10 minutes. make test-slow: the long tests.
-# make test-docker: the containers, where there is a Docker engine with Compose.
+# make test-docker: the containers, where there is a Docker engine with Compose. make bench: benchmarks/results, half an hour.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OPENSPIEL := build/openspiel
 
-.PHONY: demo test test-slow test-docker lint clean
+.PHONY: demo test test-slow test-docker bench lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -19,6 +20,9 @@ test-slow: $(READY)
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
 
+bench: $(READY) $(OPENSPIEL)/.ready
+	$(BIN)/python benchmarks/speed.py --write benchmarks/results/speed.md --openspiel $(OPENSPIEL)/bin/python
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -30,6 +34,12 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,dev]'
+	touch $@
+
+# A separate environment: OpenSpiel is measured beside plyzero, never a part of it.
+$(OPENSPIEL)/.ready:
+	$(PYTHON) -m venv $(OPENSPIEL)
+	$(OPENSPIEL)/bin/pip install --quiet open_spiel onnxruntime
 	touch $@
 
 clean:

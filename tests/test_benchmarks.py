@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import soak, store
+from benchmarks import soak, speed, store
 from plyzero.metrics import read_lines
 from plyzero.records import Games, check_games
 from tests.runs import SMALL
+from tests.test_cli import plyzero
 
 
 def test_made_up_games_are_as_a_worker_makes_them():
@@ -63,3 +64,30 @@ def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monke
     assert report["kills"]["worker"] > 0
     assert np.isfinite(report["held_out"]["newest"]["policy"])
     assert len(read_lines(tmp_path / "r" / "soak.jsonl")) >= 4
+
+
+def test_the_page_of_speed_is_whole_after_every_line(tmp_path: Path):
+    report = {
+        **dict.fromkeys(("ceiling_per_second", "evaluations_per_second", "simulations_per_second"), 1234.5),
+        **dict.fromkeys(("share_of_ceiling", "cache_hit_rate", "simulations_of_ceiling"), 0.975),
+        "share_of_ceiling_quartiles": [0.9, 0.95, 0.99],
+        "positions_per_second": 12.3,
+        "memory_mb": 300,
+        "shares": {"network": 0.9, "other": 0.1},
+    }
+    page = speed.Page(tmp_path / "results" / "speed.md")
+    for written in range(1, 3):
+        page.add_line(f"game {written}", ["plyzero", "bench", "x"], report)
+        text = (tmp_path / "results" / "speed.md").read_text()
+        assert text.count("| **97.5%** (90.0% to 99.0%) |") == text.count("`plyzero bench x`") == written
+    page.add_pair("game 1", [0.9, 0.99, 1.0])
+    page.add_openspiel(["x.py"], {"simulations/s": 12})
+    text = (tmp_path / "results" / "speed.md").read_text()
+    assert "| game 1 | **99.0%** (94.5% to 99.5%) |" in text
+    assert "| simulations/s | 12 |" in text
+
+
+def test_the_cases_of_the_speed_page_are_commands_that_exist():
+    for arguments in speed.CASES.values():
+        done = plyzero("bench", *arguments, "--seconds", "0")
+        assert (done.returncode, "--seconds" in done.stderr) == (2, True), done.stderr
