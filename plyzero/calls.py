@@ -6,6 +6,7 @@ from Python to compiled code takes 90 µs, as much as a batch of searches.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numba
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from plyzero.compiled import LEGAL, OBSERVE, OUTCOME, PLAY, Rules
 
 
+@functools.cache
 def addresses(rules: Rules) -> Any:
-    """Return what `play`, `outcome`, `legal` and `observe` call the rules by, for as long as `rules` lives."""
+    """Return what `play`, `outcome`, `legal` and `observe` call the rules by."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return rules
     return np.array([_address(rule) for rule in rules])

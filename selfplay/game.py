@@ -188,12 +188,7 @@ class GamesInPlay:
 
 @numba.njit(cache=True)
 def play_on(
-    trees: Trees,
-    logits: NDArray[np.float32],
-    wdl: NDArray[np.float32],
-    table: Table,
-    fence: int,
-    step: int,
+    trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32], table: Table, fence: int, step: int
 ) -> int:
     """Move every search on, as `advance_all` does, play what it finds, and search on from there.
 
