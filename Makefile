@@ -39,7 +39,7 @@ $(READY): pyproject.toml constraints.txt
 # A separate environment: OpenSpiel is measured beside plyzero, never a part of it.
 $(OPENSPIEL)/.ready:
 	$(PYTHON) -m venv $(OPENSPIEL)
-	$(OPENSPIEL)/bin/pip install --quiet open_spiel onnxruntime
+	$(OPENSPIEL)/bin/pip install --quiet open_spiel onnxruntime jax flax optax chex
 	touch $@
 
 clean:

@@ -32,11 +32,17 @@ CASES: dict[str, tuple[str, ...]] = {
     "Othello, 2 x 32": ("othello", "--no-cache", *SMALL),
     "Breakthrough in plain Python, 4 x 64": (BREAKTHROUGH, "--no-cache"),
     "Dots and Boxes in plain Python, 4 x 64": (DOTS, "--no-cache"),
-    "Connect Four, 800 simulations": ("connect-four", "-o", "selfplay.simulations=800"),
+    "Connect Four, 4 x 64, 800 simulations": ("connect-four", "-o", "selfplay.simulations=800"),
 }
-HALF_TRAINED = ("Connect Four, half trained", "Connect Four, half trained, no cache")
+HALF_TRAINED = {
+    "Connect Four, half trained 4 x 64": (),
+    "... without the cache": ("--no-cache",),
+    "... without the cache, all searches full": ("--no-cache", "-o", "selfplay.full_share=1"),
+}
 PAIR_TURNS = 12
-OPENSPIEL_SECONDS = 60
+OPENSPIEL_SECONDS = 40
+SIMULATIONS = 64
+"""Of a full search by default, as of OpenSpiel's here."""
 
 
 def main() -> None:
@@ -52,7 +58,8 @@ def main() -> None:
     page = Page(given.write)
     with tempfile.TemporaryDirectory() as directory:
         net = given.net or trained(Path(directory) / "run", given.train_minutes)
-        cases = {**CASES, **dict(zip(HALF_TRAINED, half_trained(net), strict=True))}
+        half_trained = {name: ("connect-four", "--net", str(net), *more) for name, more in HALF_TRAINED.items()}
+        cases = {**CASES, **half_trained}
         for name, arguments in cases.items():
             command = ["plyzero", "bench", *arguments, "--seconds", f"{given.seconds:g}"]
             page.add_line(name, command, json.loads(output_of(BIN / command[0], *command[1:], "--json")))
@@ -72,6 +79,7 @@ class Page:
         self._commands: list[str] = []
         self._pairs: list[str] = []
         self._openspiel: list[str] = []
+        self._versions = ""
 
     def add_line(self, name: str, command: list[str], report: dict[str, Any]) -> None:
         """Add a line of `plyzero bench`."""
@@ -94,7 +102,12 @@ class Page:
 
     def add_openspiel(self, command: list[str], report: dict[str, Any]) -> None:
         """Add OpenSpiel's figures."""
-        self._openspiel = [f"| {name} | {value} |" for name, value in report.items()]
+        self._openspiel = [
+            f"| {name} | {row['evaluations_per_second']:,.0f} | {row['share_of_ceiling']:.1%} "
+            f"| {row['simulations_per_second']:,.0f} | {row['positions_per_second']:,.1f} |"
+            for name, row in report["rows"].items()
+        ]
+        self._versions = ", ".join(f"{package} {version}" for package, version in report["versions"].items())
         self._commands.append(f"OpenSpiel: `python {' '.join(command)}`, in an environment with open_spiel")
         self._write()
 
@@ -128,7 +141,16 @@ class Page:
                 *self._pairs,
             ]
         if self._openspiel:
-            text += ["", "OpenSpiel on the same machine:", "", "| what | figure |", "|---|---|", *self._openspiel]
+            text += [
+                "",
+                f"OpenSpiel in Python ({self._versions}) with the half-trained network of Connect Four, {SIMULATIONS}"
+                " simulations a move, all of them",
+                "full ones (the worker above makes most of its moves by 16):",
+                "",
+                "| what | evaluations /s | of the network alone, batch 64 | simulations /s | positions /s |",
+                "|---|---|---|---|---|",
+                *self._openspiel,
+            ]
         text += ["", "Commands:", "", *(f"* {command}" for command in self._commands)]
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text("\n".join(text) + "\n", encoding="utf-8")
@@ -139,11 +161,6 @@ def trained(run: Path, minutes: float) -> Path:
     size = ("-o", "network.blocks=4", "-o", "network.channels=64")
     output_of(BIN / "plyzero", "train", "connect-four", "--run", str(run), "--minutes", f"{minutes:g}", *size)
     return max((run / "models").glob("*.onnx"))
-
-
-def half_trained(net: Path) -> list[tuple[str, ...]]:
-    """Return the arguments of `plyzero bench` for a trained network, with the cache and without."""
-    return [("connect-four", "--net", str(net)), ("connect-four", "--net", str(net), "--no-cache")]
 
 
 def two_workers(game: str, blocks: int, channels: int) -> list[float]:

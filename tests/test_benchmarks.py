@@ -81,10 +81,16 @@ def test_the_page_of_speed_is_whole_after_every_line(tmp_path: Path):
         text = (tmp_path / "results" / "speed.md").read_text()
         assert text.count("| **97.5%** (90.0% to 99.0%) |") == text.count("`plyzero bench x`") == written
     page.add_pair("game 1", [0.9, 0.99, 1.0])
-    page.add_openspiel(["x.py"], {"simulations/s": 12})
+    row = {
+        "evaluations_per_second": 1,
+        "share_of_ceiling": 0.1,
+        "simulations_per_second": 12,
+        "positions_per_second": 3,
+    }
+    page.add_openspiel(["x.py"], {"rows": {"its bot": row}, "versions": {"open_spiel": "1.6"}})
     text = (tmp_path / "results" / "speed.md").read_text()
     assert "| game 1 | **99.0%** (94.5% to 99.5%) |" in text
-    assert "| simulations/s | 12 |" in text
+    assert "| its bot | 1 | 10.0% | 12 | 3.0 |" in text
 
 
 def test_the_cases_of_the_speed_page_are_commands_that_exist():
