@@ -20,7 +20,6 @@ from __future__ import annotations
 import copy
 import functools
 import re
-import warnings
 from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, ClassVar, Final, NamedTuple, Self
@@ -28,8 +27,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import numba
 import numpy as np
 from numba import types
-from numba.core.errors import NumbaExperimentalFeatureWarning
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.game import Game, Outcome
@@ -44,22 +42,14 @@ Record = Any
 kernel: Any = numba.njit
 """Marks a helper function that compiled rules call."""
 
-
-def array_type(dtype: DTypeLike, dimensions: int) -> types.Array:
-    """Return the type by which compiled code declares an array of NumPy's `dtype` that lies in one piece."""
-    return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
-
-
-STATE: Final = array_type(np.uint8, 1)
-MASK: Final = array_type(np.bool_, 1)
-PLANES: Final = array_type(np.float32, 3)
+STATE: Final = types.uint8[::1]
+MASK: Final = types.boolean[::1]
+PLANES: Final = types.float32[:, :, ::1]
 PLAY: Final = types.void(STATE, types.int64)
 OUTCOME: Final = types.int64(STATE)
 LEGAL: Final = types.void(STATE, MASK)
 OBSERVE: Final = types.void(STATE, PLANES)
 """Signatures of the rules as the search calls them: fixed, so that its kernel is compiled once for every game."""
-
-warnings.filterwarnings("ignore", message="First-class function type", category=NumbaExperimentalFeatureWarning)
 
 
 class Rules(NamedTuple):

@@ -31,23 +31,25 @@ def policy_target(
 
     A move that is known to lose gets nothing, unless all do. Without any visit it is the prior.
     """
-    n, visited = len(q), visits.sum()
+    n = len(q)
     weights, logits = np.empty(n), np.empty(n)
-    for i in range(n):
-        logits[i] = math.log(max(prior[i], 1e-30))
-        weights[i] = q[i]
-    if proven == UNPROVEN and (kind == GUMBEL or visited == 0):
+    if proven != UNPROVEN:
+        for i in range(n):
+            weights[i] = q[i] == proven
+    elif kind == GUMBEL or visits.sum() == 0:
+        for i in range(n):
+            weights[i], logits[i] = q[i], math.log(max(prior[i], 1e-30))
         improved_policy(logits, visits, weights, network_value, c_visit, c_scale)
     else:
         for i in range(n):
-            weights[i] = visits[i] if proven == UNPROVEN else q[i] == proven
-    total, kept = 0.0, 0.0
+            weights[i] = visits[i]
+    kept, total = 0.0, 0.0
     for i in range(n):
-        total += weights[i]
         kept += weights[i] if q[i] != -1 else 0.0
     for i in range(n):
-        if kept > 0:
-            weights[i] = weights[i] / kept if q[i] != -1 else 0.0
-        else:
-            weights[i] /= total
+        if kept > 0 and q[i] == -1:
+            weights[i] = 0.0
+        total += weights[i]
+    for i in range(n):
+        weights[i] /= total
     return weights

@@ -14,7 +14,7 @@ from plyzero import tree
 from plyzero.cache import forget, make_cache
 from plyzero.calls import addresses
 from plyzero.compiled import DRAW as DRAWN
-from plyzero.compiled import ONGOING, CompiledGame, Rules
+from plyzero.compiled import ONGOING, CompiledGame
 from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
@@ -130,7 +130,6 @@ class SearchSlots:
     """B searches side by side, each with its own position, budget and kind; one network batch serves them all.
 
     trees:   see plyzero.tree; `trees.states[:, 0]` and `trees.roots` are what is searched.
-    rules:   of a compiled game.
     waiting: how many searches wait for an evaluation.
     """
 
@@ -143,7 +142,7 @@ class SearchSlots:
         """
         self._start = start
         self._settings = settings
-        self.rules, state_size, to_play_offset = _rules_of(start)
+        rules, state_size, to_play_offset = _rules_of(start)
         self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
         self._answer = self._no_answer
@@ -166,7 +165,7 @@ class SearchSlots:
             renumbered=np.zeros((2, nodes), np.int32),
             cache=make_cache(cache_bytes, observation_size=size, num_actions=actions),
             settings=_settings_record(settings, to_play_offset),
-            rules=addresses(self.rules),
+            rules=rules,
         )
 
     def begin(
@@ -335,28 +334,9 @@ def _settings_record(settings: SearchSettings, to_play_offset: int) -> NDArray[n
     return record
 
 
-def _rules_of(start: Game) -> tuple[Rules, int, int]:
-    """Return the rules, bytes of a state, and where in them `to_play` is, NOTHING for a game in plain Python."""
+def _rules_of(start: Game) -> tuple[Any, int, int]:
+    """Return addresses of the rules, bytes of a state, and where in them `to_play` is: NOTHING for plain Python."""
     if isinstance(start, CompiledGame):
         assert start.State.fields is not None
-        return start.rules, start.State.itemsize, int(start.State.fields["to_play"][1])
-    return _NoRules().rules, 1, NOTHING
-
-
-class _NoRules(CompiledGame):
-    """Fills the place of the compiled rules when a game is plain Python; never called."""
-
-    State = np.dtype([("to_play", "i1")])
-    num_actions, observation_shape, max_plies = 1, (1, 1, 1), 0
-
-    def play(s: Any, action: int) -> None:  # type: ignore[override]
-        s["to_play"] = 0
-
-    def outcome(s: Any) -> int:  # type: ignore[override]
-        return 0
-
-    def legal(s: Any, mask: Any) -> None:
-        mask[0] = False
-
-    def observe(s: Any, planes: Any) -> None:  # type: ignore[override]
-        planes[0, 0, 0] = 0
+        return addresses(start.rules), start.State.itemsize, int(start.State.fields["to_play"][1])
+    return np.zeros(4, np.int64), 1, NOTHING

@@ -1,0 +1,129 @@
+"""Score networks and players on Connect Four positions whose best moves are known.
+
+python benchmarks/strength/score.py --positions benchmarks/strength/connect-four-dev.txt MODEL.onnx mcts:1000 random
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.catalog import load_game
+from plyzero.evaluate import Leaves
+from plyzero.game import Game
+from plyzero.network import Network
+from plyzero.players import find_player, load_network
+
+STRATA = (0, 8), (8, 16), (16, 24), (24, 42)
+"""Plies, from and before."""
+
+AT_ONCE = 256
+"""Positions searched side by side."""
+
+
+def main() -> None:
+    """Score each player, and print a line for each as soon as it is known."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("players", nargs="+", metavar="PLAYER", help="an ONNX file, a run, random or mcts:N")
+    parser.add_argument("--positions", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--simulations", type=int, nargs="*", default=[0, 16, 64, 256], help="of networks; 0 = raw")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+
+    exam = read_exam(given.positions)
+    game, rng = load_game("connect-four"), np.random.default_rng(0)
+    for name in given.players:
+        is_network = name != "random" and not name.startswith("mcts:")
+        for simulations in given.simulations if is_network else [0]:
+            player = find_player(name, game, rng, simulations=simulations)
+            right = np.array([chosen in each.best for chosen, each in zip(choices(player, exam), exam, strict=True)])
+            report = {
+                "player": name,
+                "simulations": simulations if is_network else None,
+                **share_per_stratum(exam, right),
+            }
+            if is_network and simulations == 0:
+                report |= value_scores(exam, load_network(Path(name)))
+            print(json.dumps(report) if given.json else as_text(report), flush=True)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A position after `plies` moves, the actions that are best in it, and its value for the player to move."""
+
+    position: Game
+    plies: int
+    best: frozenset[int]
+    value: int
+
+
+def read_exam(path: Path) -> list[Question]:
+    """Read lines of moves, - for none, and the value of each column: 1, 0, -1 or "." for full."""
+    start, exam = load_game("connect-four").start, []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        moves, *values = line.rsplit(maxsplit=7)
+        position = start
+        for move in moves.replace("-", ""):
+            position = position.play(int(move) - 1)
+        worth = {column: int(value) for column, value in enumerate(values) if value != "."}
+        best = max(worth.values())
+        questions = frozenset(column for column, value in worth.items() if value == best)
+        exam.append(Question(position, len(moves.replace("-", "")), questions, best))
+    return exam
+
+
+def choices(player: Any, exam: Sequence[Question]) -> list[int]:
+    """Return what the player does in each position, without any noise."""
+    chosen: list[int] = []
+    for i in range(0, len(exam), AT_ONCE):
+        chosen += player.choose_all([each.position for each in exam[i : i + AT_ONCE]])
+    return chosen
+
+
+def share_per_stratum(exam: Sequence[Question], right: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the share of best moves with its 95 % interval, of all and by ply."""
+    plies = np.array([each.plies for each in exam])
+    shares = {"optimal": share(right)}
+    for low, high in STRATA:
+        shares[f"plies {low} to {high - 1}"] = share(right[(low <= plies) & (plies < high)])
+    return shares
+
+
+def share(right: NDArray[np.bool_]) -> dict[str, float]:
+    """Return a share with Wilson's 95 % interval."""
+    n, p, z = len(right), float(right.mean()), 1.96
+    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    low, high = ((middle + sign * half) / (1 + z * z / n) for sign in (-1, 1))
+    return {"share": round(p, 4), "low": round(low, 4), "high": round(high, 4), "positions": n}
+
+
+def value_scores(exam: Sequence[Question], network: Network) -> dict[str, float]:
+    """Return how often the likeliest of win, draw and loss is true, and the Brier score of the three (0 is perfect)."""
+    observations = np.stack([each.position.observe() for each in exam]).astype(np.float32)
+    wdl = network(Leaves(observations, list)).wdl
+    truth = np.eye(3)[[1 - each.value for each in exam]]
+    return {
+        "value_accuracy": round(float((wdl.argmax(axis=1) == truth.argmax(axis=1)).mean()), 4),
+        "brier": round(float(((wdl - truth) ** 2).sum(axis=1).mean()), 4),
+    }
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """Return one line."""
+    parts = [report["player"], "" if report["simulations"] is None else f"{report['simulations']} simulations"]
+    for name, value in report.items():
+        if isinstance(value, dict):
+            parts.append(f"{name} {value['share']:.3f} ({value['low']:.3f} to {value['high']:.3f})")
+        elif name in ("value_accuracy", "brier"):
+            parts.append(f"{name} {value:.3f}")
+    return ", ".join(part for part in parts if part)
+
+
+if __name__ == "__main__":
+    main()
