@@ -39,6 +39,8 @@ HALF_TRAINED = {
     "... without the cache": ("--no-cache",),
     "... without the cache, all searches full": ("--no-cache", "-o", "selfplay.full_share=1"),
 }
+NET = "half-trained.onnx"
+SIZE = ("-o", "network.blocks=4", "-o", "network.channels=64")
 PAIR_TURNS = 12
 OPENSPIEL_SECONDS = 40
 SIMULATIONS = 64
@@ -55,9 +57,9 @@ def main() -> None:
     parser.add_argument("--openspiel", type=Path, metavar="PYTHON", help="a Python that has open_spiel")
     given = parser.parse_args()
 
-    page = Page(given.write)
     with tempfile.TemporaryDirectory() as directory:
         net = given.net or trained(Path(directory) / "run", given.train_minutes)
+        page = Page(given.write, net=net, train_minutes=given.train_minutes)
         half_trained = {name: ("connect-four", "--net", str(net), *more) for name, more in HALF_TRAINED.items()}
         cases = {**CASES, **half_trained}
         for name, arguments in cases.items():
@@ -73,10 +75,11 @@ def main() -> None:
 class Page:
     """The tables, rewritten whenever a line is added."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, net: Path, train_minutes: float) -> None:
+        self._path, self._net = path, str(net)
         self._lines: list[str] = []
-        self._commands: list[str] = []
+        training = " ".join(["plyzero train connect-four --run DIR", f"--minutes {train_minutes:g}", *SIZE])
+        self._commands = [f"{NET} is the newest model after `{training}`"]
         self._pairs: list[str] = []
         self._openspiel: list[str] = []
         self._versions = ""
@@ -151,15 +154,14 @@ class Page:
                 "|---|---|---|---|---|",
                 *self._openspiel,
             ]
-        text += ["", "Commands:", "", *(f"* {command}" for command in self._commands)]
+        text += ["", "Commands:", "", *(f"* {command.replace(self._net, NET)}" for command in self._commands)]
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
 def trained(run: Path, minutes: float) -> Path:
     """Return a network for Connect Four that has learned for `minutes`, worse than one that has finished."""
-    size = ("-o", "network.blocks=4", "-o", "network.channels=64")
-    output_of(BIN / "plyzero", "train", "connect-four", "--run", str(run), "--minutes", f"{minutes:g}", *size)
+    output_of(BIN / "plyzero", "train", "connect-four", "--run", str(run), "--minutes", f"{minutes:g}", *SIZE)
     return max((run / "models").glob("*.onnx"))
 
 

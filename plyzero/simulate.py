@@ -48,6 +48,8 @@ def advance_all(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float
     logits, wdl: the answer to the batch that was returned before, `[n, A]` and `[n, 3]`, or of no rows.
     """
     trees = borrowed(trees)
+    logits = borrowed(logits)
+    wdl = borrowed(wdl)
     waiting = 0
     for b in range(len(trees.slots)):
         advance(trees, b, logits, wdl)
@@ -245,15 +247,17 @@ def prepare_root(
 @numba.njit(cache=True)
 def set_priors(edges: Records, logits: NDArray[np.float32]) -> None:
     """Softmax over the legal actions."""
-    highest = -np.inf
+    highest, total = -np.inf, 0.0
     for e in range(len(edges)):
         highest = max(highest, logits[edges[e]["action"]])
-    total = 0.0
     for e in range(len(edges)):
-        total += math.exp(logits[edges[e]["action"]] - highest)
-    for e in range(len(edges)):
-        edges[e]["logit"] = logits[edges[e]["action"]] - highest - math.log(total)
+        edges[e]["logit"] = logits[edges[e]["action"]] - highest
         edges[e]["prior"] = math.exp(edges[e]["logit"])
+        total += edges[e]["prior"]
+    log_total = math.log(total)
+    for e in range(len(edges)):
+        edges[e]["logit"] -= log_total
+        edges[e]["prior"] /= total
 
 
 @numba.njit(cache=True)

@@ -169,21 +169,22 @@ class GamesInPlay:
 
     def _finish(self, slot: int) -> Games:
         """Return the record of the game, which is over."""
-        played = self._table.games[slot]
-        game = np.zeros(1, GAME)
-        game["id"] = game["seed"] = played["seed"]
-        game["positions"], game["opening_plies"] = played["plies"], played["opening_plies"]
-        if played["outcome"] == ONGOING:
-            game["winner"], game["end"] = UNKNOWN, TRUNCATED
-        else:
-            game["winner"] = DRAWN if played["outcome"] == DRAW else played["outcome"]
-            game["end"] = BY_RULE
-        seen = self._table.observations[slot, : played["plies"]]
+        seed, plies, opening_plies, moves, _, _, outcome = self._table.games[slot].tolist()
+        winner, end = outcome, BY_RULE
+        if outcome == ONGOING:
+            winner, end = UNKNOWN, TRUNCATED
+        elif outcome == DRAW:
+            winner = DRAWN
+        seen = self._table.observations[slot, :plies]
         observations = seen.astype(self._start.observation_dtype)
         if observations.dtype.kind == "b" and not np.array_equal(observations, seen):
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
-        positions = self._table.positions[slot, : played["plies"]].copy()
-        return Games(game, positions, self._table.moves[slot, : played["moves"]].copy(), observations)
+        return Games(
+            np.array([(seed, plies, winner, end, seed, opening_plies)], GAME),
+            self._table.positions[slot, :plies].copy(),
+            self._table.moves[slot, :moves].copy(),
+            observations,
+        )
 
 
 @numba.njit(cache=True)
@@ -196,6 +197,8 @@ def play_on(
     record there is no room.
     """
     trees = borrowed(trees)
+    logits = borrowed(logits)
+    wdl = borrowed(wdl)
     table = borrowed(table)
     waiting = 0
     for b in range(len(trees.slots)):

@@ -75,7 +75,7 @@ def test_the_page_of_speed_is_whole_after_every_line(tmp_path: Path):
         "memory_mb": 300,
         "shares": {"network": 0.9, "other": 0.1},
     }
-    page = speed.Page(tmp_path / "results" / "speed.md")
+    page = speed.Page(tmp_path / "results" / "speed.md", net=tmp_path / "x.onnx", train_minutes=6)
     for written in range(1, 3):
         page.add_line(f"game {written}", ["plyzero", "bench", "x"], report)
         text = (tmp_path / "results" / "speed.md").read_text()
