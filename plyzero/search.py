@@ -251,6 +251,8 @@ class SearchSlots:
     def ask(self, evaluate: Evaluate) -> None:
         """Let `evaluate` answer all searches that wait; `advance` hands the answer out."""
         self._use(evaluate)
+        if not self.waiting:
+            return
         logits, wdl = evaluate(Leaves(self.trees.batch[: self.waiting], self._leaf_positions))
         self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
 

@@ -131,22 +131,30 @@ class GamesInPlay:
         return self._play(fence, step)
 
     def _play(self, fence: int, step: int) -> list[Games]:
-        """Search and play on until every slot waits for an evaluation again."""
+        """Search and play on until every slot waits for an evaluation again, or has finished a game and begun another.
+
+        No slot goes further than that: where the cache knows the whole game it would never stop.
+        """
         phase = self.search.trees.slots["phase"]
-        finished: list[Games] = []
+        finished: dict[int, Games] = {}
         while True:
             self.search.advance(play_on, self._table, fence, step)
             if self.search.waiting == len(phase):
-                return finished
-            if (phase == DONE).any():
+                break
+            lacks_room = bool((phase == DONE).any())
+            if lacks_room:
                 moves = self._table.moves
                 self._table = self._table._replace(moves=np.concatenate([moves, np.zeros_like(moves)], axis=1))
-            for slot in np.flatnonzero(phase == IDLE).tolist():
+            idle = [slot for slot in np.flatnonzero(phase == IDLE).tolist() if slot not in finished]
+            for slot in idle:
                 if not isinstance(self._start, CompiledGame):
                     self._play_plain(slot)
                 if phase[slot] == IDLE:
-                    finished.append(self._finish(slot))
+                    finished[slot] = self._finish(slot)
                     self._begin_game(slot)
+            if not idle and not lacks_room:
+                break
+        return list(finished.values())
 
     def _begin_game(self, slot: int) -> None:
         self.search.place(slot, self._start)

@@ -15,7 +15,7 @@ from plyzero.mix import draw, mixed
 from plyzero.search import SearchSlots
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.game import GamesInPlay
-from tests.toys import Constant, Hashed, Plain
+from tests.toys import Constant, Hashed, Plain, Relay
 
 
 class Counting:
@@ -129,3 +129,13 @@ def test_draws_are_spread_evenly_differ_by_seed_and_place_and_are_those_of_plain
     assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 0.06
     assert drawn[:, :20].tolist() == [[draw.py_func(seed, n) for n in range(20)] for seed in seeds]
     assert mixed(123_456_789) == mixed.py_func(123_456_789)
+
+
+def test_a_worker_whose_cache_knows_every_position_still_looks_up_after_each_game():
+    settings = Settings(selfplay=SelfplaySettings(slots=4, simulations=24, fast_simulations=8))
+    for start, positions in ((TicTacToe(), 4520), (Relay(6), 6)):
+        games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
+        finished = [games.run(evaluate) for _ in range(6000)]
+        assert evaluate.asked < 2 * positions + 24  # some share a place and drive each other out
+        assert max(map(len, finished)) <= 4
+        assert sum(map(len, finished[-100:])) > 250
