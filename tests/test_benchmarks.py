@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import soak, speed, store
+from benchmarks.strength import score
 from plyzero.metrics import read_lines
 from plyzero.records import Games, check_games
 from tests.runs import SMALL
@@ -97,3 +98,25 @@ def test_the_cases_of_the_speed_page_are_commands_that_exist():
     for arguments in speed.CASES.values():
         done = plyzero("bench", *arguments, "--seconds", "0")
         assert (done.returncode, "--seconds" in done.stderr) == (2, True), done.stderr
+
+
+def test_the_score_is_the_share_of_best_moves_in_all_and_by_ply(tmp_path: Path):
+    class FirstColumn:
+        def choose_all(self, positions):
+            return [position.legal_actions()[0] for position in positions]
+
+    path = tmp_path / "exam.txt"
+    path.write_text("- 1 1 -1 -1 -1 -1 -1\n44 0 1 0 0 0 0 0\n11111144 . 0 0 -1 0 0 0\n22222211 1 . 0 0 0 0 0\n")
+    exam = score.read_exam(path)
+    assert [(each.plies, sorted(each.best), each.value) for each in exam] == [
+        (0, [0, 1], 1),
+        (2, [1], 1),
+        (8, [1, 2, 4, 5, 6], 0),
+        (8, [0], 1),
+    ]
+    chosen = score.choices(FirstColumn(), exam)
+    right = np.array([action in each.best for action, each in zip(chosen, exam, strict=True)])
+    shares = score.share_per_stratum(exam[:3], right[:3])
+    assert (shares["optimal"]["share"], shares["optimal"]["positions"]) == (0.6667, 3)
+    assert shares["plies 0 to 7"]["share"] == 0.5
+    assert score.share(np.ones(100, bool))["low"] == pytest.approx(0.963, abs=1e-3)

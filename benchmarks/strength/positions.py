@@ -43,10 +43,10 @@ def main() -> None:
     found: dict[str, list[list[str]]] = {split: [[] for _ in STRATA] for split in SPLITS}
     seen: set[bytes] = set()
     for moves in games_of_mixed_strength(rng):
-        stratum = int(rng.integers(len(STRATA)))
+        wanted = [(split, i) for split in SPLITS for i in range(len(STRATA)) if len(found[split][i]) < per_stratum]
+        split, stratum = wanted[int(rng.integers(len(wanted)))]
         low, high = STRATA[stratum]
-        split = SPLITS[int(rng.integers(len(SPLITS)))]
-        if len(moves) <= low or len(found[split][stratum]) == per_stratum:
+        if len(moves) <= low:
             continue
         moves = moves[: int(rng.integers(low, min(high, len(moves))))]
         line, key = labelled(solver, moves), identity(moves)

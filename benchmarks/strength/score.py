@@ -91,7 +91,9 @@ def share_per_stratum(exam: Sequence[Question], right: NDArray[np.bool_]) -> dic
     plies = np.array([each.plies for each in exam])
     shares = {"optimal": share(right)}
     for low, high in STRATA:
-        shares[f"plies {low} to {high - 1}"] = share(right[(low <= plies) & (plies < high)])
+        inside = (low <= plies) & (plies < high)
+        if inside.any():
+            shares[f"plies {low} to {high - 1}"] = share(right[inside])
     return shares
 
 
