@@ -36,6 +36,14 @@ ONGOING: Final = -2
 DRAW: Final = -1
 """What a compiled `outcome` returns; 0 and 1 name the winner. Kept apart from search values on purpose."""
 
+
+def outcome_code(outcome: Outcome | None) -> int:
+    """Return how a compiled `outcome` says the same."""
+    if outcome is None:
+        return ONGOING
+    return DRAW if outcome.winner is None else outcome.winner
+
+
 Record = Any
 """A state inside a rule: fields by name, `s["board"][row, column]`."""
 

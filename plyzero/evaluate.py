@@ -109,4 +109,5 @@ def random_playout(state: NDArray[np.uint8], mask: NDArray[np.bool_], max_plies:
                     calls.play(rules, state, action)
                     break
                 skip -= 1
-    return calls.outcome(rules, state) if calls.outcome(rules, state) != compiled.ONGOING else compiled.DRAW
+    code = calls.outcome(rules, state)
+    return code if code != compiled.ONGOING else compiled.DRAW

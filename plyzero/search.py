@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from plyzero import tree
 from plyzero.cache import forget, make_cache
 from plyzero.calls import addresses
-from plyzero.compiled import DRAW as DRAWN
-from plyzero.compiled import ONGOING, CompiledGame
+from plyzero.compiled import CompiledGame, outcome_code
 from plyzero.evaluate import Evaluate, Evaluation, Leaves
 from plyzero.game import Game
 from plyzero.policy import policy_target
@@ -311,11 +310,10 @@ class SearchSlots:
                 mask[:] = False
                 mask[list(position.legal_actions())] = True
                 trees.observations[slot] = position.observe()
-                outcomes.append(ONGOING)
                 players.append(position.to_play)
             else:
-                outcomes.append(DRAWN if outcome.winner is None else outcome.winner)
                 players.append(0)
+            outcomes.append(outcome_code(outcome))
         trees.slots["outcome"][asking] = outcomes
         trees.slots["to_play"][asking] = players
         trees.slots["phase"][asking] = READ

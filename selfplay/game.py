@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plyzero import calls
 from plyzero.arrays import borrowed, copy_to
-from plyzero.compiled import DRAW, ONGOING, CompiledGame
+from plyzero.compiled import DRAW, ONGOING, CompiledGame, outcome_code
 from plyzero.evaluate import Evaluate
 from plyzero.game import Game
 from plyzero.mix import draw
@@ -166,10 +166,7 @@ class GamesInPlay:
         game = self._table.games[slot]
         record = self._table.positions[slot, game["plies"]]
         following = self.search.position(slot).play_unchecked(int(record["action"]))
-        outcome, code = following.outcome(), ONGOING
-        if outcome is not None:
-            code = DRAW if outcome.winner is None else outcome.winner
-        went = go_on(self.search.trees, self._table, slot, code)
+        went = go_on(self.search.trees, self._table, slot, outcome_code(following.outcome()))
         if went == KEPT:
             self.search.place_kept(slot)
         elif went == ON:
