@@ -130,6 +130,7 @@ class SearchSlots:
 
     trees:   see plyzero.tree; `trees.states[:, 0]` and `trees.roots` are what is searched.
     waiting: how many searches wait for an evaluation.
+    evaluations: asked for so far.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class SearchSlots:
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
         self._answer = self._no_answer
         self._evaluate: Evaluate | None = None
-        self.waiting = 0
+        self.waiting = self.evaluations = 0
         nodes, actions, planes = simulations + 1, start.num_actions, start.observation_shape
         size = math.prod(planes)
         self.trees = Trees(
@@ -252,6 +253,7 @@ class SearchSlots:
         self._use(evaluate)
         if not self.waiting:
             return
+        self.evaluations += self.waiting
         logits, wdl = evaluate(Leaves(self.trees.batch[: self.waiting], self._leaf_positions))
         self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
 

@@ -129,23 +129,22 @@ class TimedWorker:
     """What a worker does between two looks at the volume.
 
     batch:       observations of the widest batch so far, `[n, C, H, W]`.
-    evaluations: made by the network so far.
     """
 
     def __init__(self, run: Run, network: Network, store: Store) -> None:
         self._network, self._store = network, store
         self._games = GamesInPlay(run.game.start, run.settings, seeds=count())
         self.batch = np.zeros((0, *run.game.start.observation_shape), np.float32)
-        self.evaluations = 0
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def play(self, seconds: float) -> int:
         """Play for so long, and until at least one move is found; return how many positions were evaluated."""
-        before, moves, deadline = self.evaluations, self._games.moves, time.perf_counter() + seconds
+        search, moves = self._games.search, self._games.moves
+        before, deadline = search.evaluations, time.perf_counter() + seconds
         while time.perf_counter() < deadline or self._games.moves == moves:
             for games in self._games.run(self._evaluate, fence=1, step=1):
                 self._store.add(games)
-        return self.evaluations - before
+        return search.evaluations - before
 
     def warm_up(self) -> None:
         """Play for WARM_SECONDS, of which the clocks forget."""
@@ -187,7 +186,6 @@ class TimedWorker:
         return {name: round(part / spent["all"], 4) for name, part in parts.items()}
 
     def _evaluate(self, leaves: Leaves) -> Evaluation:
-        self.evaluations += len(leaves.observations)
         if len(leaves.observations) > len(self.batch):
             self.batch = leaves.observations.copy()
         return self._network(leaves)

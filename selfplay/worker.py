@@ -46,6 +46,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
             "state": state,
             "model": network.label if network else None,
             **totals,
+            "evaluations": games.search.evaluations,
             "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
             "seconds": round(seconds, 1),
             "waited_seconds": round(waited, 1),

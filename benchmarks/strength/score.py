@@ -3,6 +3,8 @@
 python benchmarks/strength/score.py --positions benchmarks/strength/connect-four-dev.txt MODEL.onnx mcts:1000 random
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import math
@@ -37,20 +39,22 @@ def main() -> None:
     given = parser.parse_args()
 
     exam = read_exam(given.positions)
-    game, rng = load_game("connect-four"), np.random.default_rng(0)
     for name in given.players:
         is_network = name != "random" and not name.startswith("mcts:")
-        for simulations in given.simulations if is_network else [0]:
-            player = find_player(name, game, rng, simulations=simulations)
-            right = np.array([chosen in each.best for chosen, each in zip(choices(player, exam), exam, strict=True)])
-            report = {
-                "player": name,
-                "simulations": simulations if is_network else None,
-                **share_per_stratum(exam, right),
-            }
-            if is_network and simulations == 0:
-                report |= value_scores(exam, load_network(Path(name)))
+        for simulations in given.simulations if is_network else [None]:
+            report = scores(name, exam, simulations)
             print(json.dumps(report) if given.json else as_text(report), flush=True)
+
+
+def scores(name: str, exam: Sequence[Question], simulations: int | None) -> dict[str, Any]:
+    """Return the player's shares of best moves, in all and per stratum; of a raw network also how good its values are.
+
+    simulations: of a network, 0 = raw; None for a player which is no network.
+    """
+    player = find_player(name, load_game("connect-four"), np.random.default_rng(0), simulations=simulations or 0)
+    right = np.array([chosen in each.best for chosen, each in zip(choices(player, exam), exam, strict=True)])
+    report = {"player": name, "simulations": simulations, **share_per_stratum(exam, right)}
+    return report | (value_scores(exam, load_network(Path(name))) if simulations == 0 else {})
 
 
 @dataclass(frozen=True)

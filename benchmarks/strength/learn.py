@@ -1,0 +1,101 @@
+"""Train from nothing, and score what is learned at given minutes of the wall clock, seed after seed.
+
+python benchmarks/strength/learn.py connect-four --minutes 5 15 --seeds 1 2 3 \\
+    --positions benchmarks/strength/connect-four-dev.txt --write results.jsonl -- -o trainer.learning_rate=0.001
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from score import read_exam, scores
+
+from plyzero.metrics import TRAINER, read_heartbeats
+from plyzero.models import list_models
+
+TOLD = "step", "games", "positions", "generated_positions", "trained_positions"
+"""Of the trainer's heartbeat, beside every score."""
+
+
+def main() -> None:
+    """Train with each seed, and print a line for each model that is scored."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("game")
+    parser.add_argument("--minutes", type=float, nargs="+", required=True, help="from the start of the process")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--positions", type=Path, nargs="+", required=True, metavar="FILE")
+    parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64], help="when scored; 0 = raw")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="add each result as a line of JSON")
+    parser.add_argument("--models", type=Path, metavar="DIR", help="keep the models that were scored")
+    parser.add_argument("options", nargs="*", help="of plyzero train, after --")
+    given = parser.parse_args()
+
+    exams = {path.name: read_exam(path) for path in given.positions}
+    for seed in given.seeds:
+        with tempfile.TemporaryDirectory() as made:
+            models = given.models or Path(made)
+            models.mkdir(parents=True, exist_ok=True)
+            for result in list(
+                train(given.game, seed, given.options, sorted(given.minutes), Path(made) / "run", models)
+            ):
+                model = models / result["model"]
+                result["scores"] = {
+                    name: [scores(str(model), exam, simulations) for simulations in given.simulations]
+                    for name, exam in exams.items()
+                }
+                print(as_text(result), flush=True)
+                if given.write:
+                    with given.write.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(result) + "\n")
+
+
+def train(
+    game: str, seed: int, options: Sequence[str], minutes: Sequence[float], run: Path, models: Path
+) -> Iterator[dict[str, Any]]:
+    """Train for the last of `minutes`; at each of them copy the newest model, and say how far training was."""
+    command = [sys.executable, "-m", "plyzero", "train", game, "--run", str(run), "--seed", str(seed), *options]
+    began = time.monotonic()
+    training = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        for mark in minutes:
+            while time.monotonic() < began + 60 * mark:
+                if training.poll() is not None:
+                    sys.exit(f"{' '.join(command)} ended before its time")
+                time.sleep(0.1)
+            newest, name = list_models(run / "models")[0], f"{game}-seed{seed}-{mark:g}min.onnx"
+            (models / name).write_bytes((run / "models" / str(newest)).read_bytes())
+            beats = read_heartbeats(run / "workers")
+            result = {"game": game, "seed": seed, "minutes": mark, "options": list(options), "model": name}
+            result |= {key: beats[TRAINER][key] for key in TOLD}
+            yield result | {"evaluations": sum(beat.get("evaluations", 0) for beat in beats.values())}
+    finally:
+        training.send_signal(signal.SIGINT)
+        training.wait()
+
+
+def as_text(result: dict[str, Any]) -> str:
+    """Return one line."""
+    parts = [f"{' '.join(result['options']) or 'defaults'}, {result['minutes']:g} min, seed {result['seed']}:"]
+    parts.append(
+        f"{result['evaluations']} evaluations, {result['generated_positions']} positions, step {result['step']}"
+    )
+    for name, reports in result["scores"].items():
+        for report in reports:
+            share = report["optimal"]
+            parts.append(
+                f"{name} {report['simulations']}: {share['share']:.3f} ({share['low']:.3f} to {share['high']:.3f})"
+            )
+            if "brier" in report:
+                parts.append(f"value {report['value_accuracy']:.3f}, Brier {report['brier']:.3f}")
+    return " ".join(parts)
+
+
+if __name__ == "__main__":
+    main()
