@@ -83,6 +83,12 @@ class Games:
         """Memory that they take."""
         return self.games.nbytes + self.positions.nbytes + self.moves.nbytes + self.observations.nbytes
 
+    def where(self, chosen: NDArray[np.bool_]) -> Games:
+        """Return the games that `chosen`, `[G]`, says, in order."""
+        positions = np.repeat(chosen, self.games["positions"])
+        moves = np.repeat(positions, self.positions["num_legal"])
+        return Games(self.games[chosen], self.positions[positions], self.moves[moves], self.observations[positions])
+
     @staticmethod
     def concatenate(parts: Sequence[Games]) -> Games:
         """Return all games of `parts`, at least one, in order."""

@@ -1,13 +1,21 @@
 """Small runs for tests: settings under which a worker and a trainer do their whole work within seconds."""
 
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from plyzero.catalog import load_game
+from plyzero.evaluate import Uniform
 from plyzero.game import Game
+from plyzero.models import load_newest
+from plyzero.network import Network
 from plyzero.records import Games
 from plyzero.run import Run, create_run
+from selfplay.game import GamesInPlay
+from selfplay.store import Store
+from trainer.loop import Trainer
 
 SMALL = (
     "selfplay.slots=8",
@@ -26,6 +34,30 @@ SMALL = (
 
 def small_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
     return create_run(root, load_game(game), options=[*SMALL, *options])
+
+
+def learn(run: Run, *, models: int, full: int) -> Network:
+    """Let a worker and a trainer take turns in this thread: a model for every `full` positions with a full search.
+
+    The same on every machine, but for what floating point does.
+    """
+    games = GamesInPlay(run.game.start, run.settings, seeds=count())
+    network: Network | None = None
+    with closing(Trainer(run, device="cpu")) as trainer:
+        for turn in range(models):
+            fence, step = (network.fence, network.step) if network else (0, 0)
+            with Store(run, worker="w0", incarnation=f"{turn:08x}") as store:
+                while store.totals()["full_positions"] < full:
+                    for finished in games.run(network or Uniform(run.game.start.num_actions), fence=fence, step=step):
+                        store.add(finished)
+            trainer.take_in_segments()
+            while not trainer.missing_positions():
+                trainer.train_step()
+            trainer.publish()
+            network = load_newest(run.models, run.game)
+            assert network is not None
+    assert network is not None
+    return network
 
 
 def replay(start: Game, games: Games) -> list[list[Game]]:

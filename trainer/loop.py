@@ -27,6 +27,7 @@ from plyzero.records import Games
 from plyzero.run import Run
 from plyzero.segments import SegmentError, SegmentName, read_segment
 from trainer.export import ExportError, export
+from trainer.guard import HELD_OUT, Guard
 from trainer.intake import Intake
 from trainer.ledger import Ledger
 from trainer.loss import loss
@@ -106,7 +107,7 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
-        self.window = Window(game)
+        self.window, self.guard = Window(game), Guard(run.game)
         self.ledger = Ledger()
         self.intake, self.retention = Intake(run), Retention(run)
         self._states: dict[tuple[int, int], Restorable] = {}  # (fence, step) -> those on the disk, the newest last
@@ -149,6 +150,7 @@ class Trainer:
         """Add every new segment to window and ledger, each writer's in the order it sealed them, none twice."""
         for name, games in self.intake.new():
             self._add_to_window(name, games)
+            self.guard.watch(name, games)
             self.games += name.games
             self.positions += name.positions
             if name.bootstrap:
@@ -191,6 +193,11 @@ class Trainer:
         self.ledger.spend(self.settings.batch_size)
         self._sums += losses.policy.item(), losses.value.item()
         self._summed += 1
+        if not np.isfinite(self._sums).all():
+            raise UserError(
+                f"the loss is no number any more at step {self.step}; what was learned before the last model is kept: "
+                f"go on with a lower learning rate, -o trainer.learning_rate={self.settings.learning_rate / 4:g}"
+            )
 
     def publish_is_due(self, *, waiting: bool) -> bool:
         """Tell whether a model should go out now; the first one as soon as the bootstrap's credit is used up."""
@@ -217,6 +224,7 @@ class Trainer:
 
     def _publish(self) -> None:
         """Export the averaged weights, check them, save the state, and only then let the model out."""
+        self.guard.judge(self.averaged.module, self.window, step=self.step, device=self.device)
         observations = self.window.sample(256, np.random.default_rng(self.step)).observations
         metadata = {
             "step": str(self.step),
@@ -284,6 +292,7 @@ class Trainer:
             "seconds": round(now - self._began, 1),
             "waited_seconds": round(self.waited, 1),
             "device": self.device.type,
+            **self.guard.verdict,
         }
 
     def _resume(self) -> None:
@@ -326,9 +335,12 @@ class Trainer:
         return self.step != self._published_step and len(self.window) > 0
 
     def _add_to_window(self, name: SegmentName, games: Games) -> None:
-        samples = make_samples(games, search=self.run.settings.search, trainer=self.settings)
-        if len(samples.wdl):
-            self.window.add(str(name), samples, size=self._window_size())
+        size, parts = self._window_size(), self.guard.split(games)
+        windows = (self.window, size), (self.guard.held_out, size // HELD_OUT)
+        for part, (window, most) in zip(parts, windows, strict=True):
+            samples = make_samples(part, search=self.run.settings.search, trainer=self.settings)
+            if len(samples.wdl):
+                window.add(str(name), samples, size=most)
 
     def _spare_seconds(self) -> float:
         """Training in hand with which workers may wait: twice what a game takes from its end into the window."""

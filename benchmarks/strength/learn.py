@@ -1,7 +1,7 @@
 """Train from nothing, and score what is learned at given minutes of the wall clock, seed after seed.
 
 python benchmarks/strength/learn.py connect-four --minutes 5 15 --seeds 1 2 3 \\
-    --positions benchmarks/strength/connect-four-dev.txt --write results.jsonl -- -o trainer.learning_rate=0.001
+    --positions benchmarks/strength/connect-four-dev.txt --write results.jsonl -o trainer.learning_rate=0.001
 """
 
 import argparse
@@ -34,17 +34,18 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64], help="when scored; 0 = raw")
     parser.add_argument("--write", type=Path, metavar="FILE", help="add each result as a line of JSON")
     parser.add_argument("--models", type=Path, metavar="DIR", help="keep the models that were scored")
-    parser.add_argument("options", nargs="*", help="of plyzero train, after --")
+    parser.add_argument("--preset", help="of plyzero train")
+    parser.add_argument("-o", action="append", default=[], metavar="SETTING=VALUE", help="of plyzero train")
     given = parser.parse_args()
 
+    options = [part for option in given.o for part in ("-o", option)]
+    options += ["--preset", given.preset] if given.preset else []
     exams = {path.name: read_exam(path) for path in given.positions}
     for seed in given.seeds:
         with tempfile.TemporaryDirectory() as made:
             models = given.models or Path(made)
             models.mkdir(parents=True, exist_ok=True)
-            for result in list(
-                train(given.game, seed, given.options, sorted(given.minutes), Path(made) / "run", models)
-            ):
+            for result in list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models)):
                 model = models / result["model"]
                 result["scores"] = {
                     name: [scores(str(model), exam, simulations) for simulations in given.simulations]

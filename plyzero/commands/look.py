@@ -128,7 +128,7 @@ def replay_export(run: RunOption) -> None:
 
 def printable(text: str) -> Text:
     """Return what a terminal can show of a text that another process wrote."""
-    return Text("".join(letter if letter.isprintable() else "?" for letter in text[:200]))
+    return Text("".join(letter if letter.isprintable() else "?" for letter in text[:400]))
 
 
 def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
@@ -158,6 +158,16 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
         yield f"{len(games_of)} worker{'s' if len(games_of) > 1 else ''}", life, "", f"{sum(games_of):.0f} games"
 
 
+def _learned(trainer: dict[str, Any]) -> str:
+    """Return what the network knows of games that were held out, if that is known."""
+    from plyzero.metrics import number
+
+    if not all(isinstance(trainer.get(key), float) for key in ("policy_learned", "value_learned")):
+        return "learned: not known yet"
+    policy, value = number(trainer, "policy_learned"), number(trainer, "value_learned")
+    return f"learned, of games held out: {policy:.0%} of the policies, {value:.0%} of the values; a guess knows 0%"
+
+
 def _print_status(console: Console, found: dict[str, Any]) -> None:
     replay, models = found["replay"], found["models"]
     console.print(f"{found['run']}: {found['game']}")
@@ -166,6 +176,10 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         f"({replay['full_positions']} with a full search) in {replay['segments']} segments"
     )
     console.print(f"models: {models['count']}, newest {models['newest'] or 'none yet'}")
+    for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
+        console.print(_learned(trainer))
+        if isinstance(trainer.get("warning"), str):
+            console.print(printable(trainer["warning"]), style="bold")
     if replay["quarantined"]:
         console.print(f"{replay['quarantined']} files could not be read and were put into quarantine/")
     table = Table("process", "", "doing", "done", box=None)

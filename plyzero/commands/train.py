@@ -58,6 +58,15 @@ def train(
     workers = workers or usable_cores()
     console.print(f"{opened.game.name} · preset {opened.preset} · {workers} workers + trainer · run {run}")
     console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
+    warning = None
+
+    def show(report: Report) -> None:
+        nonlocal warning
+        console.print(_report_row(report))
+        before, warning = warning, report.fields.get("warning")
+        if warning and warning != before:
+            console.print(f"       warning: {warning}", style="bold")
+
     try:
         with console.status("starting") as status:
             local.train(
@@ -67,7 +76,7 @@ def train(
                 stop=stop,
                 options=options or (),
                 device=device,
-                report=lambda report: console.print(_report_row(report)),
+                report=show,
                 rated=lambda rating: console.print(_rating_row(rating)),
                 doing=status.update,
             )
