@@ -6,23 +6,28 @@ from plyzero.compiled import DRAW, ONGOING, CompiledGame, Record, kernel
 from plyzero.drawing import draw_grid
 from plyzero.symmetry import Symmetry, mirror_columns
 
-ROWS, COLUMNS = 6, 7
 GOING, DRAWN = 0, 3
 
 
 class ConnectFour(CompiledGame, version=1):
-    """Four in a row on a board of 7 columns and 6 rows; discs fall."""
+    """Four in a row on a board of 6 rows and 7 columns; discs fall. `connect-four(rows=4, columns=5)` is a small one."""
 
-    State = np.dtype([("board", "i1", (ROWS, COLUMNS)), ("plies", "i1"), ("result", "i1"), ("to_play", "i1")])
-    num_actions = COLUMNS
-    action_names = "1234567"
-    observation_shape = (2, ROWS, COLUMNS)
     observation_dtype = bool
-    max_plies = ROWS * COLUMNS
+
+    def __init__(self, rows: int = 6, columns: int = 7) -> None:
+        if not (4 <= rows <= 9 and 4 <= columns <= 9):
+            raise ValueError(f"expected 4 to 9 rows and columns, got {rows!r} and {columns!r}")
+        self.State = np.dtype([("board", "i1", (rows, columns)), ("plies", "i1"), ("result", "i1"), ("to_play", "i1")])
+        self.num_actions = columns
+        self.action_names = "123456789"[:columns]
+        self.observation_shape = (2, rows, columns)
+        self.max_plies = rows * columns
+        super().__init__()
 
     def legal(s: Record, mask: Record) -> None:
-        for column in range(COLUMNS):
-            mask[column] = s["board"][ROWS - 1, column] == 0
+        rows, columns = s["board"].shape
+        for column in range(columns):
+            mask[column] = s["board"][rows - 1, column] == 0
 
     def play(s: Record, action: int) -> None:
         row = 0
@@ -32,7 +37,7 @@ class ConnectFour(CompiledGame, version=1):
         s["plies"] += 1
         if four_through(s["board"], row, action):
             s["result"] = s["to_play"] + 1
-        elif s["plies"] == ROWS * COLUMNS:
+        elif s["plies"] == s["board"].size:
             s["result"] = DRAWN
         s["to_play"] = 1 - s["to_play"]
 
@@ -42,14 +47,15 @@ class ConnectFour(CompiledGame, version=1):
         return DRAW if s["result"] == DRAWN else s["result"] - 1
 
     def observe(s: Record, planes: Record) -> None:
-        for row in range(ROWS):
-            for column in range(COLUMNS):
+        rows, columns = s["board"].shape
+        for row in range(rows):
+            for column in range(columns):
                 if s["board"][row, column]:
                     planes[(s["board"][row, column] - 1) ^ s["to_play"], row, column] = 1
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the mirror image, left to right."""
-        return (mirror_columns(self.observation_shape, range(COLUMNS - 1, -1, -1)),)
+        return (mirror_columns(self.observation_shape, range(self.num_actions - 1, -1, -1)),)
 
     def __str__(self) -> str:
         return draw_grid(self.record["board"], rows_up=True, files=self.action_names)
@@ -59,11 +65,12 @@ class ConnectFour(CompiledGame, version=1):
 def four_through(board: Record, row: int, column: int) -> bool:
     """Tell whether the disc on (row, column) is part of a line of four."""
     disc = board[row, column]
+    rows, columns = board.shape
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
         count = 1
         for sign in (-1, 1):
             r, c = row + sign * down, column + sign * right
-            while 0 <= r < ROWS and 0 <= c < COLUMNS and board[r, c] == disc:
+            while 0 <= r < rows and 0 <= c < columns and board[r, c] == disc:
                 count += 1
                 r, c = r + sign * down, c + sign * right
         if count >= 4:

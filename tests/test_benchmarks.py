@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from benchmarks import soak, speed, store
-from benchmarks.strength import score
+from benchmarks.strength import exams, score
+from benchmarks.strength.solver import Solver
+from plyzero.catalog import load_game
 from plyzero.metrics import read_lines
 from plyzero.records import Games, check_games
+from plyzero.sampling import random_game
 from tests.runs import SMALL
 from tests.test_cli import plyzero
+from tests.toys import move_values
 
 
 def test_made_up_games_are_as_a_worker_makes_them():
@@ -107,7 +111,8 @@ def test_the_score_is_the_share_of_best_moves_in_all_and_by_ply(tmp_path: Path):
 
     path = tmp_path / "exam.txt"
     path.write_text("- 1 1 -1 -1 -1 -1 -1\n44 0 1 0 0 0 0 0\n11111144 . 0 0 -1 0 0 0\n22222211 1 . 0 0 0 0 0\n")
-    exam = score.read_exam(path)
+    game = load_game("connect-four")
+    exam = exams.read_exam(path, game)
     assert [(each.plies, sorted(each.best), each.value) for each in exam] == [
         (0, [0, 1], 1),
         (2, [1], 1),
@@ -116,7 +121,36 @@ def test_the_score_is_the_share_of_best_moves_in_all_and_by_ply(tmp_path: Path):
     ]
     chosen = score.choices(FirstColumn(), exam)
     right = np.array([action in each.best for action, each in zip(chosen, exam, strict=True)])
-    shares = score.share_per_stratum(exam[:3], right[:3])
+    shares = score.share_per_stratum(game, exam[:3], right[:3])
     assert (shares["optimal"]["share"], shares["optimal"]["positions"]) == (0.6667, 3)
     assert shares["plies 0 to 7"]["share"] == 0.5
     assert score.share(np.ones(100, bool))["low"] == pytest.approx(0.963, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["othello(size=6)", "tic-tac-toe", "connect-four(columns=5, rows=4)"])
+def test_the_solver_finds_what_exhaustive_search_finds(name: str):
+    game = load_game(name)
+    solver = Solver(game.start)
+    for seed in range(20):
+        played = random_game(game.start, np.random.default_rng(seed))
+        position = played.positions[-6]
+        assert solver.move_values(position) == move_values(position)
+
+
+def test_every_position_of_tic_tac_toe_is_asked_and_its_start_is_a_draw():
+    exam = exams.find_exam("all", load_game("tic-tac-toe"))
+    assert (exam[0].plies, exam[0].value, len(exam[0].best)) == (0, 0, 9)
+    assert len(exam) == 4520 - (390 - 168)  # unfinished positions, less those with a single move
+    assert {question.value for question in exam} == {-1, 0, 1}
+
+
+def test_an_exam_is_read_as_it_was_written(tmp_path: Path):
+    game = load_game("othello(size=6)")
+    moves = random_game(game.start, np.random.default_rng(3)).moves[:26]
+    position = exams.after(game.start, moves)
+    values = Solver(game.start).move_values(position)
+    path = tmp_path / "exam.txt"
+    path.write_text(exams.write_line(game, moves, values) + "\n")
+    [question] = exams.read_exam(path, game)
+    assert (question.position.key(), question.plies, question.value) == (position.key(), 26, max(values.values()))
+    assert question.best == {action for action, value in values.items() if value == max(values.values())}

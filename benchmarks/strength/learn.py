@@ -1,7 +1,7 @@
 """Train from nothing, and score what is learned at given minutes of the wall clock, seed after seed.
 
-python benchmarks/strength/learn.py connect-four --minutes 5 15 --seeds 1 2 3 \\
-    --positions benchmarks/strength/connect-four-dev.txt --write results.jsonl -o trainer.learning_rate=0.001
+python -m benchmarks.strength.learn connect-four --minutes 5 15 --seeds 1 2 3 \\
+    --exam benchmarks/strength/connect-four-dev.txt --write results.jsonl -o trainer.learning_rate=0.001
 """
 
 import argparse
@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from score import read_exam, scores
-
+from benchmarks.strength.exams import find_exam
+from benchmarks.strength.score import scores
+from plyzero.catalog import load_game
 from plyzero.metrics import TRAINER, read_heartbeats
 from plyzero.models import list_models
 
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("game")
     parser.add_argument("--minutes", type=float, nargs="+", required=True, help="from the start of the process")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--positions", type=Path, nargs="+", required=True, metavar="FILE")
+    parser.add_argument("--exam", nargs="+", required=True, metavar="FILE", help="see score.py")
     parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64], help="when scored; 0 = raw")
     parser.add_argument("--write", type=Path, metavar="FILE", help="add each result as a line of JSON")
     parser.add_argument("--models", type=Path, metavar="DIR", help="keep the models that were scored")
@@ -40,7 +41,8 @@ def main() -> None:
 
     options = [part for option in given.o for part in ("-o", option)]
     options += ["--preset", given.preset] if given.preset else []
-    exams = {path.name: read_exam(path) for path in given.positions}
+    game = load_game(given.game)
+    exams = {name: find_exam(name, game) for name in given.exam}
     for seed in given.seeds:
         with tempfile.TemporaryDirectory() as made:
             models = given.models or Path(made)
@@ -48,7 +50,7 @@ def main() -> None:
             for result in list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models)):
                 model = models / result["model"]
                 result["scores"] = {
-                    name: [scores(str(model), exam, simulations) for simulations in given.simulations]
+                    Path(name).name: [scores(str(model), game, exam, simulations) for simulations in given.simulations]
                     for name, exam in exams.items()
                 }
                 print(as_text(result), flush=True)

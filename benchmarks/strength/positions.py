@@ -1,28 +1,29 @@
-"""Make Connect Four positions with a perfect solver's opinion of every move, for a network's exams.
+"""Make exams: positions with a perfect solver's opinion of every move.
 
-pip install bitbully
-python benchmarks/strength/positions.py --count 1000 --seed 1 --write benchmarks/strength
+pip install bitbully  # for Connect Four; the endgames of other games are solved by solver.py
+python -m benchmarks.strength.positions connect-four --seed 1 --write benchmarks/strength/connect-four
+python -m benchmarks.strength.positions "othello(size=6)" --seed 1 --write benchmarks/strength/othello-6x6
 
 Every position is decisive: its legal moves are not all worth the same. Each is from a game of its own between players
-of mixed strength, none is another's mirror image, and a quarter each is from plies 0 to 7, 8 to 15, 16 to 23 and later.
+of mixed strength, none is another's image under the game's symmetries, and each stratum of plies has as many.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
-from bitbully import BitBully, Board
 
-from plyzero.catalog import load_game
+from benchmarks.strength.exams import STRATA, after, write_line
+from benchmarks.strength.solver import Solver
+from plyzero.catalog import GameSpec, load_game
+from plyzero.compiled import CompiledGame
 from plyzero.game import Game
 from plyzero.players import Bot, Player, RandomPlayer
 
 SPLITS = "dev", "test"
-STRATA = (0, 8), (8, 16), (16, 24), (24, 41)
-"""Plies, from and before."""
-
 ROLLOUTS = 30, 300
 RANDOM_SHARE = 0.15, 1.0
 """A player makes this share of its moves at random, from and to."""
@@ -33,67 +34,69 @@ GAMES_AT_ONCE = 64
 def main() -> None:
     """Play games until every stratum of every split is full, and write a file per split."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("game", help=f"one of {', '.join(STRATA)}")
     parser.add_argument("--count", type=int, default=1000, help="positions of each split")
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--write", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--write", required=True, metavar="PATH", help="-dev.txt and -test.txt are added")
     given = parser.parse_args()
 
-    rng, solver = np.random.default_rng(given.seed), BitBully()
-    per_stratum = -(-given.count // len(STRATA))
-    found: dict[str, list[list[str]]] = {split: [[] for _ in STRATA] for split in SPLITS}
+    rng, game = np.random.default_rng(given.seed), load_game(given.game)
+    move_values, strata = solver_of(game), STRATA[game.name]
+    per_stratum = -(-given.count // len(strata))
+    found: dict[str, list[list[str]]] = {split: [[] for _ in strata] for split in SPLITS}
     seen: set[bytes] = set()
-    for moves in games_of_mixed_strength(rng):
-        wanted = [(split, i) for split in SPLITS for i in range(len(STRATA)) if len(found[split][i]) < per_stratum]
+    for moves in games_of_mixed_strength(game, rng):
+        wanted = [(split, i) for split in SPLITS for i in range(len(strata)) if len(found[split][i]) < per_stratum]
         split, stratum = wanted[int(rng.integers(len(wanted)))]
-        low, high = STRATA[stratum]
+        low, high = strata[stratum]
         if len(moves) <= low:
             continue
         moves = moves[: int(rng.integers(low, min(high, len(moves))))]
-        line, key = labelled(solver, moves), identity(moves)
-        if line is not None and key not in seen:
+        values, key = move_values(moves), identity(after(game.start, moves))
+        if len(set(values.values())) > 1 and key not in seen:
             seen.add(key)
-            found[split][stratum].append(line)
+            found[split][stratum].append(write_line(game, moves, values))
         counts = [len(lines) for strata in found.values() for lines in strata]
         print(f"\r{sum(counts)} of {len(counts) * per_stratum}", end="", file=sys.stderr, flush=True)
         if min(counts) == per_stratum:
             break
     print(file=sys.stderr)
-    for split, strata in found.items():
-        path = given.write / f"connect-four-{split}.txt"
-        path.write_text("".join(f"{line}\n" for lines in strata for line in lines), encoding="utf-8")
+    for split, lines in found.items():
+        text = "".join(f"{line}\n" for stratum in lines for line in stratum)
+        Path(f"{given.write}-{split}.txt").write_text(text, encoding="utf-8")
 
 
-def labelled(solver: BitBully, moves: list[int]) -> str | None:
-    """Return the moves, columns from 1, and each column's value for the player to move: 1, 0, -1 or "." for full.
-
-    None if all legal moves are worth the same.
-    """
-    board = Board()
-    for move in moves:
-        board.play(move)
-    scores = solver.score_all_moves(board)
-    values = [str(int(np.sign(scores[column]))) if column in scores else "." for column in range(7)]
-    if len(set(values) - {"."}) < 2:
-        return None
-    return " ".join(["".join(str(move + 1) for move in moves) or "-", *values])
+def solver_of(game: GameSpec) -> Callable[[list[int]], dict[int, int]]:
+    """Return what maps the moves that lead to a position to the value of every legal action in it."""
+    if game.name == "connect-four":
+        return connect_four_solver()
+    solver = Solver(cast(CompiledGame, game.start))
+    return lambda moves: solver.move_values(cast(CompiledGame, after(game.start, moves)))
 
 
-def identity(moves: list[int]) -> bytes:
-    """Return what a position and its mirror image have in common and no other one has."""
-    return min(played(moves).key(), played([6 - move for move in moves]).key())
+def connect_four_solver() -> Callable[[list[int]], dict[int, int]]:
+    """Return a solver of the whole game."""
+    from bitbully import BitBully, Board
+
+    solver = BitBully()
+
+    def move_values(moves: list[int]) -> dict[int, int]:
+        board = Board()
+        for move in moves:
+            board.play(move)
+        return {column: int(np.sign(score)) for column, score in solver.score_all_moves(board).items()}
+
+    return move_values
 
 
-def played(moves: list[int]) -> Game:
-    """Return the position after `moves`."""
-    position = load_game("connect-four").start
-    for move in moves:
-        position = position.play_unchecked(move)
-    return position
+def identity(position: Game) -> bytes:
+    """Return what a position and its images have in common, and no other one has."""
+    seen = position.observe().ravel()
+    return min(image.tobytes() for image in (seen, *(seen[symmetry.planes] for symmetry in position.symmetries())))
 
 
-def games_of_mixed_strength(rng: np.random.Generator) -> Iterator[list[int]]:
+def games_of_mixed_strength(game: GameSpec, rng: np.random.Generator) -> Iterator[list[int]]:
     """Yield the moves of whole games, each side now this player, now that one, and more or less distracted."""
-    game = load_game("connect-four")
     players: list[Player] = [RandomPlayer(rng)]
     players += [Bot.pure_mcts(game, rng, simulations=rollouts) for rollouts in ROLLOUTS]
     while True:

@@ -1,6 +1,6 @@
-"""Score networks and players on Connect Four positions whose best moves are known.
+"""Score networks and players on positions whose best moves are known.
 
-python benchmarks/strength/score.py --positions benchmarks/strength/connect-four-dev.txt MODEL.onnx mcts:1000 random
+python -m benchmarks.strength.score connect-four --exam benchmarks/strength/connect-four-dev.txt MODEL.onnx mcts:1000
 """
 
 from __future__ import annotations
@@ -9,21 +9,17 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.catalog import load_game
+from benchmarks.strength.exams import STRATA, Question, find_exam
+from plyzero.catalog import GameSpec, load_game
 from plyzero.evaluate import Leaves
-from plyzero.game import Game
 from plyzero.network import Network
 from plyzero.players import find_player, load_network
-
-STRATA = (0, 8), (8, 16), (16, 24), (24, 42)
-"""Plies, from and before."""
 
 AT_ONCE = 256
 """Positions searched side by side."""
@@ -32,54 +28,31 @@ AT_ONCE = 256
 def main() -> None:
     """Score each player, and print a line for each as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("game")
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="an ONNX file, a run, random or mcts:N")
-    parser.add_argument("--positions", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--exam", required=True, metavar="FILE", help='or "all": every position of a small game')
     parser.add_argument("--simulations", type=int, nargs="*", default=[0, 16, 64, 256], help="of networks; 0 = raw")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
-    exam = read_exam(given.positions)
+    game = load_game(given.game)
+    exam = find_exam(given.exam, game)
     for name in given.players:
         is_network = name != "random" and not name.startswith("mcts:")
         for simulations in given.simulations if is_network else [None]:
-            report = scores(name, exam, simulations)
+            report = scores(name, game, exam, simulations)
             print(json.dumps(report) if given.json else as_text(report), flush=True)
 
 
-def scores(name: str, exam: Sequence[Question], simulations: int | None) -> dict[str, Any]:
+def scores(name: str, game: GameSpec, exam: Sequence[Question], simulations: int | None) -> dict[str, Any]:
     """Return the player's shares of best moves, in all and per stratum; of a raw network also how good its values are.
 
     simulations: of a network, 0 = raw; None for a player which is no network.
     """
-    player = find_player(name, load_game("connect-four"), np.random.default_rng(0), simulations=simulations or 0)
+    player = find_player(name, game, np.random.default_rng(0), simulations=simulations or 0)
     right = np.array([chosen in each.best for chosen, each in zip(choices(player, exam), exam, strict=True)])
-    report = {"player": name, "simulations": simulations, **share_per_stratum(exam, right)}
+    report = {"player": name, "simulations": simulations, **share_per_stratum(game, exam, right)}
     return report | (value_scores(exam, load_network(Path(name))) if simulations == 0 else {})
-
-
-@dataclass(frozen=True)
-class Question:
-    """A position after `plies` moves, the actions that are best in it, and its value for the player to move."""
-
-    position: Game
-    plies: int
-    best: frozenset[int]
-    value: int
-
-
-def read_exam(path: Path) -> list[Question]:
-    """Read lines of moves, - for none, and the value of each column: 1, 0, -1 or "." for full."""
-    start, exam = load_game("connect-four").start, []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        moves, *values = line.rsplit(maxsplit=7)
-        position = start
-        for move in moves.replace("-", ""):
-            position = position.play(int(move) - 1)
-        worth = {column: int(value) for column, value in enumerate(values) if value != "."}
-        best = max(worth.values())
-        questions = frozenset(column for column, value in worth.items() if value == best)
-        exam.append(Question(position, len(moves.replace("-", "")), questions, best))
-    return exam
 
 
 def choices(player: Any, exam: Sequence[Question]) -> list[int]:
@@ -90,11 +63,11 @@ def choices(player: Any, exam: Sequence[Question]) -> list[int]:
     return chosen
 
 
-def share_per_stratum(exam: Sequence[Question], right: NDArray[np.bool_]) -> dict[str, Any]:
+def share_per_stratum(game: GameSpec, exam: Sequence[Question], right: NDArray[np.bool_]) -> dict[str, Any]:
     """Return the share of best moves with its 95 % interval, of all and by ply."""
     plies = np.array([each.plies for each in exam])
     shares = {"optimal": share(right)}
-    for low, high in STRATA:
+    for low, high in STRATA.get(game.name, ()):
         inside = (low <= plies) & (plies < high)
         if inside.any():
             shares[f"plies {low} to {high - 1}"] = share(right[inside])

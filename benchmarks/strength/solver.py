@@ -1,0 +1,78 @@
+"""What every move is worth under perfect play, in compiled games small enough to be searched to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from plyzero.compiled import DRAW, ONGOING, CompiledGame
+
+KEY = types.UniTuple(types.uint64, 2)
+
+
+class Solver:
+    """Exact values, by exhaustive search that stops at a win; remembers every position that it has met.
+
+    Positions are told apart by 128 bits of a hash over all bytes of their states.
+    """
+
+    def __init__(self, game: CompiledGame) -> None:
+        self._values = numba.typed.Dict.empty(KEY, types.int8)
+        self._solve = _solver_of(game)
+
+    def value(self, position: CompiledGame) -> int:
+        """Return 1, 0 or -1: what the player to move gets under perfect play."""
+        return int(self._solve(position.state, self._values))
+
+    def move_values(self, position: CompiledGame) -> dict[int, int]:
+        """Return action -> what the player to move gets with it, for every legal one."""
+        following = {action: position.play(action) for action in position.legal_actions()}
+        return {
+            action: self.value(each) * (1 if each.to_play == position.to_play else -1)
+            for action, each in following.items()
+        }
+
+
+def _solver_of(game: CompiledGame) -> Callable[[NDArray[np.uint8], Any], int]:
+    play, outcome, legal, _ = game.rules
+    num_actions = game.num_actions
+    assert game.State.fields is not None
+    to_play = int(game.State.fields["to_play"][1])
+
+    @numba.njit(types.int8(types.uint8[::1], types.DictType(KEY, types.int8)))
+    def solve(state: Any, values: Any) -> Any:
+        code = outcome(state)
+        if code != ONGOING:
+            return np.int8(0 if code == DRAW else (1 if code == state[to_play] else -1))
+        key = hashed(state)
+        if key in values:
+            return values[key]
+        mask = np.zeros(num_actions, np.bool_)
+        legal(state, mask)
+        best = -1
+        for action in range(num_actions):
+            if mask[action] and best < 1:
+                after = state.copy()
+                play(after, action)
+                value = solve(after, values)
+                best = max(best, value if after[to_play] == state[to_play] else -value)
+        values[key] = np.int8(best)
+        return np.int8(best)
+
+    return solve
+
+
+@numba.njit
+def hashed(state: NDArray[np.uint8]) -> tuple[np.uint64, np.uint64]:
+    """Return two FNV-1a hashes of `state`, from different bases and with different primes."""
+    first, second = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
+    for byte in state:
+        first = (first ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+        second = (second ^ np.uint64(byte)) * np.uint64(0x9E3779B97F4A7C55)
+        second ^= second >> np.uint64(29)
+    return first, second
