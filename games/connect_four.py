@@ -10,7 +10,7 @@ GOING, DRAWN = 0, 3
 
 
 class ConnectFour(CompiledGame, version=1):
-    """Four in a row on a board of 6 rows and 7 columns; discs fall. `connect-four(rows=4, columns=5)` is a small one."""
+    """Four in a row on a board of 6 rows and 7 columns; discs fall. `connect-four(rows=4, columns=5)` is small."""
 
     observation_dtype = bool
 

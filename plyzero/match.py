@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,7 @@ def play_match(
     games: int,
     rng: np.random.Generator,
     opening_plies: int | None = None,
+    openings: Sequence[Sequence[int]] | None = None,
     doing: Callable[[int, int], None] = lambda finished, plies: None,
 ) -> MatchResult:
     """Play `games` games, all side by side, and return the result.
@@ -99,11 +100,12 @@ def play_match(
     Two by two they start from the same opening of random moves with colours swapped, so that no opening favours
     either side; openings differ as long as there are enough. A game longer than the rules' max_plies is a draw.
     opening_plies: None = a fifth of max_plies, at most 4.
+    openings:      (games + 1) // 2 lines of actions at least, instead of random ones.
     doing: told, after every move, how many games are finished and how long the longest is.
     """
     if opening_plies is None:
         opening_plies = min(4, start.max_plies // 5)
-    openings = random_openings(start, opening_plies, rng, count=(games + 1) // 2)
+    openings = openings or random_openings(start, opening_plies, rng, count=(games + 1) // 2)
     lines = [list(openings[i // 2]) for i in range(games)]
     positions = [_after(start, line) for line in lines]
     points = [0, 0, 0]

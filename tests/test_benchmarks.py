@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks import soak, speed, store
-from benchmarks.strength import exams, score
+from benchmarks.strength import exams, ladder, score
 from benchmarks.strength.solver import Solver
 from plyzero.catalog import load_game
+from plyzero.match import play_match
 from plyzero.metrics import read_lines
 from plyzero.records import Games, check_games
 from plyzero.sampling import random_game
@@ -154,3 +155,35 @@ def test_an_exam_is_read_as_it_was_written(tmp_path: Path):
     [question] = exams.read_exam(path, game)
     assert (question.position.key(), question.plies, question.value) == (position.key(), 26, max(values.values()))
     assert question.best == {action for action, value in values.items() if value == max(values.values())}
+
+
+def test_ratings_are_those_that_the_points_mean():
+    three_to_one = 400 * np.log10(3)
+    pairings = [ladder.Pairing(0, 1, 299.5, 399), ladder.Pairing(2, 1, 99.5, 399)]  # with one draw: 300 and 100 of 400
+    ratings, errors = ladder.rate(pairings, players=3, anchor=1)
+    assert ratings == pytest.approx([three_to_one, 0, -three_to_one])
+    of_400_games = 1.96 * 400 / np.log(10) / np.sqrt(400 * 0.25 * 0.75)
+    assert errors == pytest.approx([of_400_games, 0, of_400_games])
+    ratings, errors = ladder.rate([ladder.Pairing(0, 1, 100, 100)], players=2, anchor=1)
+    assert 800 < ratings[0] < 1000  # all won: far ahead, and who knows how far
+    assert errors[0] > 400
+
+
+def test_a_ladder_starts_from_drawn_positions_and_swaps_colours():
+    class Columns:
+        """Plays the first or the last column that is open."""
+
+        def __init__(self, index):
+            self.index = index
+
+        def choose_all(self, positions):
+            return [position.legal_actions()[self.index] for position in positions]
+
+    game = load_game("connect-four")
+    dev = Path(exams.__file__).parent / "connect-four-dev.txt"
+    openings = ladder.drawn_openings(str(dev), game, 10)
+    assert all(len(opening) <= 5 for opening in openings)
+    rng = np.random.default_rng(0)
+    result = play_match(Columns(0), Columns(-1), game.start, games=20, rng=rng, openings=openings)
+    other = play_match(Columns(-1), Columns(0), game.start, games=20, rng=rng, openings=openings)
+    assert (result.wins, result.draws, result.losses) == (other.losses, other.draws, other.wins)

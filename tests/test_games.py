@@ -421,7 +421,7 @@ def test_parameters_reach_the_game():
         ("xyzzy", "nearest: .*connect-four.*othello.*tic-tac-toe"),
         ("othello(size=7)", r"cannot make othello\(size=7\): expected size 6 or 8, got 7"),
         ("othello(rows=6)", "othello has no parameter 'rows'; it has: size"),
-        ("connect-four(size=6)", "connect-four has no parameter 'size'; it has: none"),
+        ("tic-tac-toe(size=6)", "tic-tac-toe has no parameter 'size'; it has: none"),
         ("othello(6)", r"expected parameters as in othello\(size=6\), got 'othello\(6\)'"),
         ("othello(size=", "expected a game such as"),
         ("othello(size=x)", "expected parameters as in"),

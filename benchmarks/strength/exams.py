@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -23,18 +23,24 @@ STRATA = {
 
 @dataclass(frozen=True)
 class Question:
-    """A position after `plies` moves, the actions that are best in it, and its value for the player to move."""
+    """The position after `moves`, the actions that are best in it, and its value for the player to move."""
 
+    moves: tuple[int, ...]
     position: Game
-    plies: int
     best: frozenset[int]
     value: int
 
+    @property
+    def plies(self) -> int:
+        """Moves that lead to it."""
+        return len(self.moves)
+
     @classmethod
-    def of(cls, position: Game, plies: int, values: dict[int, int]) -> Question:
+    def of(cls, moves: Sequence[int], position: Game, values: dict[int, int]) -> Question:
         """Return the question to which `values`, of every legal action, is the answer."""
         best = max(values.values())
-        return cls(position, plies, frozenset(action for action, value in values.items() if value == best), best)
+        right = frozenset(action for action, value in values.items() if value == best)
+        return cls(tuple(moves), position, right, best)
 
 
 def find_exam(name: str, game: GameSpec) -> list[Question]:
@@ -52,7 +58,7 @@ def read_exam(path: Path, game: GameSpec) -> list[Question]:
         moves, *values = line.rsplit(maxsplit=len(actions))
         played = [number[found] for found in name.findall(moves)]
         worth = {action: int(value) for action, value in zip(actions, values, strict=True) if value != "."}
-        exam.append(Question.of(after(start, played), len(played), worth))
+        exam.append(Question.of(played, after(start, played), worth))
     return exam
 
 
@@ -65,16 +71,17 @@ def write_line(game: GameSpec, moves: Iterable[int], values: dict[int, int]) -> 
 def every_position(game: GameSpec) -> list[Question]:
     """Return every position that play reaches, but those with one legal move and those that are finished."""
     start = cast(CompiledGame, game.start)
-    solver, exam, plies = Solver(start), [], 0
-    level = {start.key(): start}
-    while level:
-        for position in level.values():
-            values = solver.move_values(position)
-            if len(values) > 1:
-                exam.append(Question.of(position, plies, values))
-        following = [position.play(action) for position in level.values() for action in position.legal_actions()]
-        level = {position.key(): position for position in following if position.outcome() is None}
-        plies += 1
+    solver, exam, found = Solver(start), [], {start.key()}
+    waiting: list[tuple[tuple[int, ...], CompiledGame]] = [((), start)]
+    for moves, position in waiting:
+        values = solver.move_values(position)
+        if len(values) > 1:
+            exam.append(Question.of(moves, position, values))
+        for action in values:
+            following = position.play(action)
+            if following.key() not in found and following.outcome() is None:
+                found.add(following.key())
+                waiting.append(((*moves, action), following))
     return exam
 
 
