@@ -105,8 +105,8 @@ def play_match(
     """
     if opening_plies is None:
         opening_plies = min(4, start.max_plies // 5)
-    openings = openings or random_openings(start, opening_plies, rng, count=(games + 1) // 2)
-    lines = [list(openings[i // 2]) for i in range(games)]
+    begun = openings or random_openings(start, opening_plies, rng, count=(games + 1) // 2)
+    lines = [list(begun[i // 2]) for i in range(games)]
     positions = [_after(start, line) for line in lines]
     points = [0, 0, 0]
     playing = list(range(games))
