@@ -58,7 +58,7 @@ class ConnectFour(CompiledGame, version=1):
         return (mirror_columns(self.observation_shape, range(self.num_actions - 1, -1, -1)),)
 
     def __str__(self) -> str:
-        return draw_grid(self.record["board"], rows_up=True, files=self.action_names)
+        return draw_grid(self.record["board"], rows_up=True, files="".join(self.action_names))
 
 
 @kernel
