@@ -8,6 +8,7 @@ from typing import Final, Protocol, Self
 
 import numpy as np
 
+from plyzero.bundled import find_card
 from plyzero.catalog import GameSpec, load_game
 from plyzero.errors import UserError
 from plyzero.evaluate import Evaluate, Rollouts
@@ -57,10 +58,19 @@ class Bot:
     """
 
     def __init__(
-        self, name: str, game: GameSpec, evaluate: Evaluate, *, simulations: int, settings: SearchSettings
+        self,
+        name: str,
+        game: GameSpec,
+        evaluate: Evaluate,
+        *,
+        simulations: int,
+        settings: SearchSettings,
+        temperature: float = 0.0,
     ) -> None:
+        """Make a bot out of its parts. temperature: moves are drawn from policy^(1/temperature); 0 = the best one."""
         self.name, self.game, self.simulations = name, game, simulations
-        self._evaluate, self._settings = evaluate, settings
+        self._evaluate, self._settings, self._temperature = evaluate, settings, temperature
+        self._rng = np.random.default_rng()
 
     @classmethod
     def load(
@@ -82,6 +92,20 @@ class Bot:
         return cls(name, network.game, network, simulations=simulations, settings=network.search_settings)
 
     @classmethod
+    def at_level(cls, game: GameSpec, number: int | None = None) -> Self:
+        """Return the bot that comes along for `game`, at that level or at its default. UserError if there is none."""
+        card = find_card(game)
+        if card is None:
+            raise UserError(f"no bot comes along for {game.identity}; train one, or meet pure MCTS, which needs none")
+        level, network = card.level(number), load_network(card.network, game)
+        return cls(
+            *(f"the bot that comes along, {level}", game, network),
+            simulations=level.simulations,
+            settings=network.search_settings,
+            temperature=level.temperature,
+        )
+
+    @classmethod
     def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:
         """Return the opponent that needs no network: each simulation ends with one game of random moves."""
         rollouts = Rollouts(game.start.num_actions, rng)
@@ -89,10 +113,17 @@ class Bot:
 
     def choose(self, position: Game) -> int:
         """Return the action to play in `position`, which is not finished."""
-        return self.think([position])[0].best_action()
+        return self.pick(self.think([position])[0])
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
-        return [root.best_action() for root in self.think(positions)]
+        return [self.pick(root) for root in self.think(positions)]
+
+    def pick(self, root: Root) -> int:
+        """Return the action to play after a search that found `root`."""
+        if not self._temperature:
+            return root.best_action()
+        weights = root.policy ** (1 / self._temperature)
+        return int(self._rng.choice(root.actions, p=weights / weights.sum()))
 
     def think(self, positions: Sequence[Game], *, watch: Callable[[SearchSlots], None] | None = None) -> list[Root]:
         """Return what a search finds in each of `positions`, none of them finished; see plyzero.search."""
@@ -102,8 +133,8 @@ class Bot:
 def find_player(name: str, game: GameSpec, rng: np.random.Generator, *, simulations: int = SIMULATIONS) -> Player:
     """Return the player that `name` describes.
 
-    `random`; `mcts:N`, pure MCTS with N rollouts a move; a run directory, for its newest model, with `@best` or
-    `@STEP` for another one; an ONNX file. Raises UserError for anything else.
+    `random`; `mcts:N`, pure MCTS with N rollouts a move; `bot` or `bot:LEVEL`, the one that comes along; a run
+    directory, for its newest model, with `@best` or `@STEP` for another one; an ONNX file. UserError for anything else.
     """
     kind, _, number = name.partition(":")
     if name == "random":
@@ -112,9 +143,13 @@ def find_player(name: str, game: GameSpec, rng: np.random.Generator, *, simulati
         if not number.isdecimal() or int(number) == 0:
             raise UserError(f"expected mcts:N with N rollouts a move, such as mcts:1000, got {name!r}")
         return Bot.pure_mcts(game, rng, simulations=int(number))
+    if kind == "bot":
+        if number and not number.isdecimal():
+            raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {name!r}")
+        return Bot.at_level(game, int(number) if number else None)
     path, _, model = name.partition("@")
     if not Path(path).exists():
-        raise UserError(f"{path!r} is not there; a player is random, mcts:1000, a run directory or an ONNX file")
+        raise UserError(f"{path!r} is not there; a player is random, mcts:1000, bot, a run directory or an ONNX file")
     return Bot.of(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
 
 

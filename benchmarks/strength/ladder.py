@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from benchmarks.strength.exams import find_exam
 from plyzero.catalog import GameSpec, load_game
 from plyzero.match import play_match
-from plyzero.players import find_player
+from plyzero.players import Player, find_player
 
-RUNGS = 50, 200, 800, 3200
-"""Rollouts a move; the second is 0 Elo."""
+RUNGS = "random", "mcts:50", "mcts:200", "mcts:800", "mcts:3200"
+ANCHOR = "mcts:200"
+"""0 Elo."""
 
 ELO = 400 / math.log(10)
 """A rating of 1 in the logistic model is so many Elo."""
@@ -38,48 +39,61 @@ class Pairing(NamedTuple):
 
 
 def main() -> None:
-    """Play neighbouring rungs against each other and every player against every rung, and print the ratings."""
+    """Print the ratings of the players, and of the ladder itself."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game")
-    parser.add_argument("players", nargs="*", metavar="PLAYER", help="an ONNX file or a run")
-    parser.add_argument("--simulations", type=int, nargs="+", default=[64], help="of each player; 0 = raw")
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help="bot:LEVEL, an ONNX file or a run")
+    parser.add_argument("--simulations", type=int, nargs="+", default=[64], help="of each network; 0 = raw")
     parser.add_argument("--games", type=int, default=100, help="of each pair")
-    parser.add_argument(
-        "--exam", metavar="FILE", help="its first drawn positions are the openings; default: random ones"
-    )
+    parser.add_argument("--exam", metavar="FILE", help="its first drawn positions are the openings; default: random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
     game, rng = load_game(given.game), np.random.default_rng(given.seed)
-    names = [f"mcts:{rollouts}" for rollouts in RUNGS]
-    players = [find_player(name, game, rng) for name in names]
-    pairs = list(pairwise(range(len(RUNGS))))
-    for name in given.players:
-        for simulations in given.simulations:
-            pairs += [(len(players), rung) for rung in range(len(RUNGS))]
-            players.append(find_player(name, game, rng, simulations=simulations))
-            names.append(f"{Path(name).name}, {simulations} simulations")
-    openings, pairings = drawn_openings(given.exam, game, (given.games + 1) // 2) if given.exam else None, []
+    players = {
+        f"{name}, {simulations} simulations": find_player(name, game, rng, simulations=simulations)
+        for name in given.players
+        for simulations in given.simulations
+    }
+    openings = drawn_openings(given.exam, game, (given.games + 1) // 2) if given.exam else None
+    for name, rating in measure(game, players, games=given.games, rng=rng, openings=openings).items():
+        print(json.dumps({"player": name, **rating._asdict()}) if given.json else f"{name}: {rating}")
+
+
+class Rating(NamedTuple):
+    """Elo, 0 = ANCHOR, and the 95 % interval."""
+
+    elo: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.elo:+.0f} Elo, {self.low:+.0f} to {self.high:+.0f}"
+
+
+def measure(
+    game: GameSpec,
+    players: dict[str, Player],
+    *,
+    games: int,
+    rng: np.random.Generator,
+    openings: Sequence[Sequence[int]] | None = None,
+) -> dict[str, Rating]:
+    """Play neighbouring rungs against each other and every player against every rung; return name -> rating."""
+    everybody = {name: find_player(name, game, rng) for name in RUNGS} | players
+    names = list(everybody)
+    pairs = [*pairwise(RUNGS), *((name, rung) for name in players for rung in RUNGS)]
+    pairings = []
     for first, second in pairs:
-        result = play_match(players[first], players[second], game.start, games=given.games, rng=rng, openings=openings)
-        pairings.append(Pairing(first, second, result.score * result.games, result.games))
-        if not given.json:
-            print(f"{names[first]} against {names[second]}: {result}", flush=True)
-    ratings, errors = rate(pairings, players=len(players), anchor=1)
-    for name, rating, error in zip(names, ratings.tolist(), errors.tolist(), strict=True):
-        if given.json:
-            print(
-                json.dumps(
-                    {
-                        "player": name,
-                        "elo": round(rating, 1),
-                        "interval": [round(rating - error, 1), round(rating + error, 1)],
-                    }
-                )
-            )
-        else:
-            print(f"{name}: {rating:+.0f} Elo, {rating - error:+.0f} to {rating + error:+.0f}")
+        result = play_match(everybody[first], everybody[second], game.start, games=games, rng=rng, openings=openings)
+        pairings.append(Pairing(names.index(first), names.index(second), result.score * games, games))
+        print(f"{first} against {second}: {result}", file=sys.stderr, flush=True)
+    ratings, errors = rate(pairings, players=len(names), anchor=names.index(ANCHOR))
+    return {
+        name: Rating(*(round(elo, 1) for elo in (rating, rating - error, rating + error)))
+        for name, rating, error in zip(names, ratings.tolist(), errors.tolist(), strict=True)
+    }
 
 
 def drawn_openings(exam: str, game: GameSpec, count: int) -> list[tuple[int, ...]]:

@@ -16,13 +16,19 @@ from plyzero.commands.common import FailedError, Json, RunOption
 
 
 def list_games() -> None:
-    """List the games that can be trained."""
+    """List the games that can be trained, and the bots that come along."""
+    from plyzero.bundled import list_cards
     from plyzero.catalog import installed_games
 
     table = Table("game", "what it is", box=None)
     for name, what in installed_games().items():
         table.add_row(name, what)
     Console().print(table)
+    bots = Table("bot", "levels", "the strongest, 0 Elo = pure MCTS with 200 rollouts", box=None)
+    for card in list_cards():
+        bots.add_row(card.game, f"1 to {len(card.levels)}", str(max(card.levels, key=lambda level: level.elo)))
+    print()
+    Console().print(bots)
     print("\nYour own game is my_module:MyGame, found from the directory you are in.")
 
 

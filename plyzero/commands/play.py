@@ -32,17 +32,21 @@ def play(
     model: Model = "newest",
     side: Annotated[str, typer.Option("--as", help="Your side: first, second or random.")] = "first",
     simulations: Simulations = None,
+    level: Annotated[int | None, typer.Option(min=1, help="Of the bot that comes along, from 1 on.")] = None,
 ) -> None:
-    """Play the bot in the terminal. Without --run and --net it is pure MCTS, which needs no network."""
+    """Play the bot in the terminal: of a run, of a file, or the one that comes along; for other games pure MCTS."""
     import numpy as np
 
     from plyzero.commands.terminal import Terminal
+    from plyzero.players import Bot
     from plyzero.session import SIDES, Session
 
     if side not in (*SIDES, "random"):
         raise UserError(f"expected --as first, second or random, got {side!r}")
     spec = find_game(game)
-    bot = _bot(spec, run, net, model, simulations)
+    if level is not None and (run, net, simulations) != (None, None, None):
+        raise UserError("--level is of the bot that comes along, with its own simulations; leave the other options out")
+    bot = Bot.at_level(spec, level) if level else _bot(spec, run, net, model, simulations)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     Terminal(Session(spec, person), bot).run()
 
@@ -58,7 +62,9 @@ def analyze(
 
 
 def match(
-    first: Annotated[str, typer.Argument(metavar="A", help="random, mcts:N, a run (DIR, DIR@best), an ONNX file.")],
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="random, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file.")
+    ],
     second: Annotated[str, typer.Argument(metavar="B", help="The same.")],
     game: Annotated[str, typer.Option("--game", metavar="GAME", help="What they play.")],
     games: Annotated[int, typer.Option(min=2, help="How many; two from each opening, with colours swapped.")] = 100,
@@ -100,13 +106,18 @@ def match(
 def _bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulations: int | None) -> Bot:
     import numpy as np
 
+    from plyzero.bundled import find_card
     from plyzero.players import SIMULATIONS, Bot, load_network
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")
     if model != "newest" and run is None:
         raise UserError(f"--model {model} needs the --run it belongs to")
-    path = net or run
+    card, path = find_card(game), net or run
+    if path is None and card is not None:
+        if simulations is None:
+            return Bot.at_level(game)
+        path = card.network
     if path is None:
         return Bot.pure_mcts(game, np.random.default_rng(), simulations=1000 if simulations is None else simulations)
     if net is not None and net.is_dir():

@@ -129,7 +129,7 @@ class Terminal:
         position = self.session.position
         root = self.think(position)
         self.thoughts = (position, root)
-        action = root.best_action()
+        action = self.bot.pick(root)
         self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, root)}.")
         self.play(action)
         if self.shows_thoughts:
