@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from plyzero.config import PRESETS
+from plyzero.presets import PRESETS
 from plyzero.settings import Settings
 
 PAGE = Path(__file__).with_name("settings.md")
@@ -37,7 +37,10 @@ def page() -> str:
             meaning = " ".join((setting.description or "").split()).replace("|", "\\|")
             rows.append(f"| `{section}.{name}` | {_shown(setting.default)} | {meaning} |")
         parts.append("\n".join(rows) + "\n")
-    parts.append("## Presets\n\nWhat each changes; `quick` is the default.\n")
+    parts.append(
+        "## Presets\n\nWhat each changes; `quick` is the default. Long games, many legal moves or a large board get "
+        "more than\nthat when a run is made; `plyzero check` says what.\n"
+    )
     names = sorted({f"{section}.{key}" for preset in PRESETS.values() for section in preset for key in preset[section]})
     rows = [f"| setting | {' | '.join(PRESETS)} |", "|---|" + "---|" * len(PRESETS)]
     for name in names:

@@ -9,37 +9,21 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from plyzero.errors import UserError, shown
+from plyzero.presets import Layer
 from plyzero.settings import Settings
 
 PREFIX = "PLYZERO_"
+NO_LAYER: Layer = {}
 EXAMPLE = "PLYZERO_SELFPLAY__SIMULATIONS"
-
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "quick": {"selfplay": {"seal_seconds": 4.0}, "trainer": {"publish_seconds": 8.0}},
-    "standard": {
-        "network": {"blocks": 4, "channels": 64},
-        "trainer": {"window_positions": 50_000, "publish_seconds": 30.0},
-    },
-    "gpu": {
-        "selfplay": {"slots": 512},
-        "network": {"blocks": 6, "channels": 96},
-        "trainer": {"batch_size": 1024, "learning_rate": 1e-3, "window_positions": 100_000},
-    },
-}
-"""quick: minutes on two cores. standard: an hour or more on a few. gpu: a trainer with a GPU, many workers."""
-
-Layer = Mapping[str, Mapping[str, Any]]
 
 
 def resolve(
-    *, preset: str = "quick", run: Layer | None = None, environment: Mapping[str, str], options: Iterable[str] = ()
+    *, preset: Layer = NO_LAYER, run: Layer = NO_LAYER, environment: Mapping[str, str], options: Iterable[str] = ()
 ) -> Settings:
     """Return the settings that hold. Raises UserError for an unknown key, naming the nearest, or for a bad value."""
-    if preset not in PRESETS:
-        raise UserError(f"expected a preset out of {', '.join(PRESETS)}, got {preset!r}")
     layers: list[tuple[str, Layer]] = [
-        (f"preset {preset}", PRESETS[preset]),
-        ("run.toml", run or {}),
+        ("the preset", preset),
+        ("run.toml", run),
         ("the environment", parse_environment(environment)),
         ("-o", parse_options(options)),
     ]

@@ -12,9 +12,10 @@ from typing import Any
 import tomli_w
 
 from plyzero.catalog import GameSpec, load_game
-from plyzero.config import PRESETS, resolve
+from plyzero.config import resolve
 from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
+from plyzero.presets import PRESETS, preset_for
 from plyzero.settings import Settings
 
 FORMAT = 1
@@ -85,7 +86,9 @@ class Run:
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
     """Make `root` a run directory whose run.toml holds the resolved settings. FileExistsError if it is one already."""
     _check_seed(seed)
-    settings = resolve(preset=preset, environment=os.environ, options=options)
+    if preset not in PRESETS:
+        raise UserError(f"expected a preset out of {', '.join(PRESETS)}, got {preset!r}")
+    settings = resolve(preset=preset_for(preset, game.start), environment=os.environ, options=options)
     table: dict[str, Any] = {
         "format": FORMAT,
         "game": game.name,
@@ -135,7 +138,7 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
     if loose := table.keys() - tables.keys():
         raise UserError(f"{path}: {', '.join(sorted(loose))} stands outside of the sections")
     preset = str(header["preset"])
-    settings = resolve(preset=preset, run=tables, environment=os.environ, options=options)
+    settings = resolve(preset=PRESETS[preset], run=tables, environment=os.environ, options=options)
     return Run(root, loaded, preset, seed, settings)
 
 

@@ -37,7 +37,6 @@ class Survey:
     symmetries:  declared, and those that could be tried by playing because the initial position keeps them.
     suspicions:  sentences: what no law forbids but hardly anybody means.
     advice:      sentences: what a person may want to change.
-    settings:    for a first training, where they should differ from the defaults.
     """
 
     games: int
@@ -49,7 +48,6 @@ class Survey:
     symmetries: tuple[int, int]
     suspicions: tuple[str, ...]
     advice: tuple[str, ...]
-    settings: tuple[str, ...]
 
 
 def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
@@ -77,7 +75,6 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         symmetries=symmetries,
         suspicions=tuple(suspicions(played, won)),
         advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
-        settings=tuple(first_settings(start, max(legal))),
     )
 
 
@@ -111,14 +108,6 @@ def share_that_changes(played: Sequence[Played]) -> float | None:
                 if (shown := np.count_nonzero(before)) >= FEW_NUMBERS:
                     shares.append(np.count_nonzero(before != after) / shown)
     return float(np.percentile(shares, 90)) if shares else None
-
-
-def first_settings(start: Game, most_legal: int) -> Iterator[str]:
-    """Yield options of `plyzero train` for a game of many moves or a large board; not measured, only larger."""
-    if max(start.observation_shape[1:]) > 10:
-        yield "--preset standard"
-    if most_legal > 64:
-        yield f"-o selfplay.simulations={128 if most_legal <= 200 else 256}"
 
 
 def costs(played: Sequence[Played]) -> dict[str, float]:

@@ -4,14 +4,18 @@ import threading
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from plyzero.catalog import load_game
-from plyzero.config import PRESETS, resolve
+from plyzero.config import resolve
 from plyzero.errors import UserError
+from plyzero.game import Outcome
+from plyzero.presets import PRESETS, preset_for
 from plyzero.run import create_run, open_or_create_run, open_run
 from plyzero.settings import Settings
+from tests.toys import Written
 
 SECTIONS = {name: field.annotation for name, field in Settings.model_fields.items()}
 
@@ -21,12 +25,13 @@ def test_layers_go_defaults_preset_run_environment_options():
         return resolve(**{"environment": {}, **layers}).selfplay.slots
 
     default, preset = Settings().selfplay.slots, PRESETS["gpu"]["selfplay"]["slots"]
+    gpu = PRESETS["gpu"]
     run, environment = {"selfplay": {"slots": 3}}, {"PLYZERO_SELFPLAY__SLOTS": "4"}
     assert simulations() == default
-    assert simulations(preset="gpu") == preset != default
-    assert simulations(preset="gpu", run=run) == 3
-    assert simulations(preset="gpu", run=run, environment=environment) == 4
-    assert simulations(preset="gpu", run=run, environment=environment, options=["selfplay.slots=5"]) == 5
+    assert simulations(preset=gpu) == preset != default
+    assert simulations(preset=gpu, run=run) == 3
+    assert simulations(preset=gpu, run=run, environment=environment) == 4
+    assert simulations(preset=gpu, run=run, environment=environment, options=["selfplay.slots=5"]) == 5
 
 
 def test_lists_and_none_can_be_written_on_the_command_line():
@@ -50,7 +55,6 @@ def test_lists_and_none_can_be_written_on_the_command_line():
         ({"environment": {"PLYZERO_SELFPLAY__SLOTS": "0"}}, r"selfplay.slots from the environment: .* got '0'"),
         ({"environment": {"PLYZERO_SELFPLAY_SLOTS": "4"}}, r"PLYZERO_SELFPLAY_SLOTS: expected PLYZERO_SECTION__KEY"),
         ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
-        ({"preset": "fast"}, r"expected a preset out of quick, standard, gpu, got 'fast'"),
     ],
 )
 def test_what_is_wrong_with_a_setting_is_said_in_one_sentence(layers, message: str):
@@ -149,7 +153,54 @@ def test_a_bad_value_is_blamed_on_the_layer_that_holds():
 
 def test_every_preset_makes_valid_settings():
     for preset in PRESETS:
-        resolve(preset=preset, environment={})
+        resolve(preset=preset_for(preset, load_game("othello").start), environment={})
+
+
+def test_a_preset_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(UserError, match="expected a preset out of quick, standard, gpu, got 'fast'"):
+        create_run(tmp_path / "r", load_game("tic-tac-toe"), preset="fast")
+
+
+def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
+    def enlarged(name: str) -> dict:
+        quick, found = PRESETS["quick"], preset_for("quick", load_game(name).start)
+        return {
+            f"{section}.{key}": value
+            for section, values in found.items()
+            for key, value in values.items()
+            if quick.get(section, {}).get(key) != value
+        }
+
+    assert enlarged("tic-tac-toe") == enlarged("connect-four") == enlarged("othello(size=6)") == {}
+    assert enlarged("tests.toys:Wide") == {"selfplay.simulations": 128}
+    assert enlarged("tests.test_settings:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
+    assert enlarged("tests.test_settings:Broken") == {}
+
+
+class Wall(Written):
+    """300 plies of one move on a board of 3 x 20."""
+
+    observation_shape, max_plies = (1, 3, 20), 300
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_plies = 300
+
+    def legal_actions(self):
+        return [0] if len(self.moves) < 300 else []
+
+    def outcome(self):
+        return Outcome(None) if len(self.moves) == 300 else None
+
+    def observe(self):
+        return np.zeros((1, 3, 20), np.float32)
+
+
+class Broken(Wall):
+    """Its rules fail."""
+
+    def play(self, action):
+        raise ZeroDivisionError
 
 
 def test_the_environment_and_options_hold_for_an_open_run_and_do_not_change_its_file(

@@ -11,7 +11,7 @@ from games.connect_four import ConnectFour
 from games.othello import Othello
 from plyzero.game import Outcome
 from plyzero.sampling import random_game
-from plyzero.survey import advice, first_settings, survey
+from plyzero.survey import advice, survey
 from plyzero.template.game import TicTacToe
 from tests import toys, zoo
 
@@ -57,13 +57,6 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
         observation_dtype = np.float32
 
     assert "observation_dtype = bool" in advised(Floats())
-
-
-def test_larger_games_get_larger_settings_for_a_first_training():
-    assert list(first_settings(TicTacToe(), 9)) == []
-    assert list(first_settings(TicTacToe(), 65)) == ["-o selfplay.simulations=128"]
-    assert list(first_settings(BigBoard(), 300)) == ["--preset standard", "-o selfplay.simulations=256"]
-    assert survey(toys.Wide(), games=2).settings == ("-o selfplay.simulations=128",)
 
 
 def test_how_often_a_player_moves_again_is_counted():
@@ -127,13 +120,6 @@ def test_an_observation_that_is_the_same_for_both_players_is_suspicious(make):
 )
 def test_a_correct_game_is_not_suspected(make):
     assert suspected(make) == ""
-
-
-class BigBoard(toys.Relay):
-    observation_shape = (1, 11, 11)
-
-    def observe(self):
-        return np.full((1, 11, 11), self.ply)
 
 
 def test_a_position_without_a_drawing_shows_what_the_network_sees():

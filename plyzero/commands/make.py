@@ -13,6 +13,7 @@ from plyzero.commands.common import FailedError, GameArgument, find_game, quoted
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
+    from plyzero.game import Game
     from plyzero.survey import Survey
 
 
@@ -56,12 +57,24 @@ def check(
     console.print(f"{spec.identity}: {len(laws) - len(skip or ())} laws hold on {games} random games{skipped}\n")
     with console.status("measuring"):
         found = survey(spec.start, games=games)
-    console.print(_report(found), markup=False)
-    options = "".join(f" {each}" for each in found.settings)
-    console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2{options}", markup=False)
+    console.print(_report(found, _enlarged(spec.start)), markup=False)
+    console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2", markup=False)
 
 
-def _report(found: Survey) -> str:
+def _enlarged(start: Game) -> str:
+    """Return which settings of the preset quick a game has larger."""
+    from plyzero.presets import PRESETS, preset_for
+
+    usual = PRESETS["quick"]
+    return ", ".join(
+        f"{section}.{key} = {value}"
+        for section, values in preset_for("quick", start).items()
+        for key, value in values.items()
+        if usual.get(section, {}).get(key) != value
+    )
+
+
+def _report(found: Survey, settings: str) -> str:
     shortest, mean, longest, allowed = found.plies
     first, drawn, second = found.shares
     costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
@@ -74,7 +87,7 @@ def _report(found: Survey) -> str:
         f"turns          {turns}",
         f"symmetries     {found.symmetries[0]} declared, {found.symmetries[1]} of them tried by playing",
         f"µs per call    {costs}",
-        f"settings       {' '.join(found.settings) or 'the defaults'}",
+        f"settings       {(settings and f'larger for this game: {settings}') or 'the defaults'}",
         *(f"advice         {sentence}" for sentence in found.advice),
     ]
     return "\n".join(lines)

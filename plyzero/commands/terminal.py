@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -67,6 +68,8 @@ class Terminal:
     def run(self) -> None:
         """Play until the person leaves."""
         self.begin()
+        warming = threading.Thread(target=self.warm_up, name="warm-up")
+        warming.start()
         try:
             while True:
                 if self.changed:
@@ -77,6 +80,13 @@ class Terminal:
                     return
         except (EOFError, KeyboardInterrupt):
             self.say("")
+        finally:
+            warming.join()  # a thread that outlives the interpreter aborts it
+
+    def warm_up(self) -> None:
+        """Let the bot move once beside the game, so that all is compiled while the person thinks."""
+        with suppress(Exception):  # the bot's real move will say what is wrong
+            self.bot.choose(self.session.game.start)
 
     def draw(self) -> None:
         """Show the board, and what a person may miss in it."""
