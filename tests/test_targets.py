@@ -107,12 +107,23 @@ def samples_of(start: Game, plies: int, seed: int = 0) -> tuple[Games, Samples]:
     return games, make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
 
 
-def test_only_full_searches_are_learned_and_their_policies_sum_to_one():
+def test_of_what_is_not_proven_only_full_searches_are_learned_and_their_policies_sum_to_one():
     games, samples = samples_of(ConnectFour(), 7)
     assert len(samples.wdl) == games.num_full == 4
     ends = np.cumsum(samples.num_legal)
     for start, end in zip(ends - samples.num_legal, ends, strict=True):
         assert samples.probabilities[start:end].sum() == pytest.approx(1)
+
+
+def test_a_fast_search_that_has_proven_the_value_is_learned_too_and_exactly():
+    games, _ = samples_of(ConnectFour(), 4)
+    games.positions["proven"][1] = WIN
+    row = slice(int(games.positions["num_legal"][0]), int(games.positions["num_legal"][:2].sum()))
+    games.moves["q"][row][[2, 4]] = 1
+    samples = make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
+    assert len(samples.wdl) == 3
+    assert samples.wdl[1].tolist() == [1, 0, 0]
+    assert samples.probabilities[7:14].tolist() == [0, 0, 0.5, 0, 0.5, 0, 0]
 
 
 def test_games_without_any_full_search_are_no_samples():

@@ -15,7 +15,7 @@ from plyzero.tree import UNPROVEN
 
 
 class Samples(NamedTuple):
-    """n positions to learn from, those with a full search; L legal actions in all.
+    """n positions to learn from; L legal actions in all.
 
     observations:  `[n, K]`, bits of uint8 where the game's observations are bool, else the numbers themselves.
     wdl:           `[n, 3]` float32, target probabilities of win, draw and loss for the player to move.
@@ -37,19 +37,22 @@ class Samples(NamedTuple):
 
 
 def make_samples(games: Games, *, search: SearchSettings, trainer: TrainerSettings) -> Samples:
-    """Return the positions of `games` that had a full search, with their targets."""
+    """Return what `games` teach: positions with a full search, and of the others those whose value is proven.
+
+    What is proven is exact, however short the search was.
+    """
     positions, moves = games.positions, games.moves
     wdl = value_targets(games.games, positions, trainer.search_value_share, trainer.value_lambda)
     probabilities = policy_targets(positions, moves, search.c_visit, search.c_scale)
-    full = positions["full"] == 1
-    legal_of_full = np.repeat(full, positions["num_legal"])
-    flat = games.observations[full].reshape(int(full.sum()), int(np.prod(games.observations.shape[1:])))
+    teaches = (positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN))
+    legal = np.repeat(teaches, positions["num_legal"])
+    flat = games.observations[teaches].reshape(int(teaches.sum()), int(np.prod(games.observations.shape[1:])))
     return Samples(
         observations=np.packbits(flat, axis=1) if flat.dtype.kind == "b" else flat,
-        wdl=wdl[full],
-        num_legal=positions["num_legal"][full].astype(np.int64),
-        actions=moves["action"][legal_of_full].astype(np.int64),
-        probabilities=probabilities[legal_of_full],
+        wdl=wdl[teaches],
+        num_legal=positions["num_legal"][teaches].astype(np.int64),
+        actions=moves["action"][legal].astype(np.int64),
+        probabilities=probabilities[legal],
     )
 
 

@@ -1,0 +1,60 @@
+"""The proof in short: what is learned of two small games, measured against perfect play. The same on every machine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.strength.exams import Question
+from benchmarks.strength.score import choices
+from benchmarks.strength.solver import Solver
+from examples.demo import find_loss
+from plyzero.catalog import GameSpec, load_game
+from plyzero.evaluate import Uniform
+from plyzero.players import Bot, RandomPlayer
+from plyzero.run import create_run
+from plyzero.sampling import random_game
+from plyzero.settings import SearchSettings
+from tests.runs import learn
+
+pytestmark = pytest.mark.slow
+
+
+def exam_of_random_games(game: GameSpec, *, count: int) -> list[Question]:
+    """Return decisive positions, one of each game of random moves, no two alike."""
+    solver, rng, found = Solver(game.start), np.random.default_rng(1), {}
+    while len(found) < count:
+        played = random_game(game.start, rng)
+        ply = int(rng.integers(len(played.moves)))
+        position = played.positions[ply]
+        values = solver.move_values(position)
+        if len(set(values.values())) > 1:
+            found[position.key()] = Question.of(played.moves[:ply], position, values)
+    return list(found.values())
+
+
+def share_of_best_moves(player, exam: list[Question]) -> float:
+    return float(np.mean([action in each.best for action, each in zip(choices(player, exam), exam, strict=True)]))
+
+
+def test_tic_tac_toe_is_learned_until_the_raw_network_cannot_be_beaten(tmp_path: Path):
+    game = load_game("tic-tac-toe")
+    run = create_run(tmp_path / "r", game, options=["trainer.publish_seconds=0", "network.channels=16"])
+    assert find_loss(Uniform(game.start.num_actions), game)[0] is not None
+    network = learn(run, models=12, full=2000)
+    assert find_loss(network, game)[0] is None
+
+
+def test_connect_four_on_a_small_board_is_learned_against_its_solved_table(tmp_path: Path):
+    game = load_game("connect-four(rows=4, columns=5)")
+    exam = exam_of_random_games(game, count=400)
+    by_chance = share_of_best_moves(RandomPlayer(np.random.default_rng(0)), exam)
+    run = create_run(tmp_path / "r", game, options=["trainer.publish_seconds=0", "network.blocks=2"])
+    network = learn(run, models=16, full=1500)
+    raw, searching = (
+        share_of_best_moves(Bot("bot", game, network, simulations=n, settings=SearchSettings()), exam) for n in (0, 64)
+    )
+    print(by_chance, raw, searching)
+    assert by_chance < 0.55
+    assert raw > 0.85
+    assert searching > 0.93
