@@ -117,7 +117,7 @@ def test_of_what_is_not_proven_only_full_searches_are_learned_and_their_policies
 
 def test_a_fast_search_that_has_proven_the_value_is_learned_too_and_exactly():
     games, _ = samples_of(ConnectFour(), 4)
-    games.positions["proven"][1] = WIN
+    games.positions["proven"][1], games.positions["root_value"][1] = WIN, 1
     row = slice(int(games.positions["num_legal"][0]), int(games.positions["num_legal"][:2].sum()))
     games.moves["q"][row][[2, 4]] = 1
     samples = make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
