@@ -24,7 +24,7 @@ PRESETS: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "gpu": {
         "selfplay": {"slots": 512},
         "network": {"blocks": 6, "channels": 96},
-        "trainer": {"batch_size": 1024, "learning_rate": 1e-3, "window_positions": 100_000},
+        "trainer": {"batch_size": 1024, "learning_rate": 2e-3, "window_positions": 100_000},
     },
 }
 """quick: minutes on two cores. standard: an hour or more on a few. gpu: a trainer with a GPU, many workers."""

@@ -80,7 +80,7 @@ class SelfplaySettings(Concern):
 
     opening_plies: int | None = Field(None, ge=0)
     """A game starts with 0 to this many random moves, all counts alike probable, so that the network sees positions
-    which good players avoid; none = a fifth of the game's max_plies, at most 8."""
+    which good players avoid; none = two fifths of the game's max_plies, at most 16."""
 
     temperature: float = Field(1.0, gt=0)
     """Moves are drawn from policy^(1/temperature); this is its value at the start of a game. AlphaZero: 1."""
@@ -138,7 +138,7 @@ class TrainerSettings(Concern):
     batch_size: int = Field(256, ge=2)
     """Positions per step. AlphaZero: 4096."""
 
-    learning_rate: float = Field(2e-3, gt=0)
+    learning_rate: float = Field(4e-3, gt=0)
     """Of AdamW, after the warm-up."""
 
     warmup_steps: int = Field(200, ge=1)

@@ -371,7 +371,7 @@ def draw_of(game: Any, purpose: int) -> int:
 def choice_of(settings: Settings, plies: int) -> NDArray[np.void]:
     """Return the settings, `[1]` CHOICE, for a game of at most `plies`."""
     given = settings.selfplay
-    longest_opening = min(8, math.ceil(plies / 5)) if given.opening_plies is None else given.opening_plies
+    longest_opening = min(16, math.ceil(2 * plies / 5)) if given.opening_plies is None else given.opening_plies
     values = {
         "max_plies": plies,
         "opening_plies": min(longest_opening, plies - 1),
