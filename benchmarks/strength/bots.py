@@ -1,17 +1,17 @@
-"""Make a trained network the bot that comes along with plyzero: measure its levels, and write its card beside it.
+"""Train a bot that comes along with plyzero: score it, measure its levels, and write network and card.
 
-python -m benchmarks.strength.learn connect-four --minutes 60 --exam FILE --models build/bots --write build/bots/results
-python -m benchmarks.strength.bots build/bots/connect-four-seed1-60min.onnx --results build/bots/results
+python -m benchmarks.strength.bots connect-four --seed 1 --minutes 60 --exam benchmarks/strength/connect-four-test.txt
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import platform
 import re
+import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 import tomli_w
 
 from benchmarks.strength.ladder import measure
+from benchmarks.strength.learn import add_arguments, learn
 from plyzero.bundled import DIRECTORY
 from plyzero.catalog import GameSpec
 from plyzero.match import play_match
@@ -36,15 +37,16 @@ REFERENCE = "mcts:1000"
 
 
 def main() -> None:
-    """Measure, and write the network and its card."""
+    """Train, measure, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--results", type=Path, required=True, metavar="FILE", help="what learn.py wrote")
-    parser.add_argument("--games", type=int, default=100, help="of each pair")
-    parser.add_argument("--command", required=True, help="what reproduces it, for the card")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
+    add_arguments(parser)
     given = parser.parse_args()
 
-    network = load_network(given.model)
+    models = Path("build/bots")
+    made = learn(given, given.seed, models)[-1]
+    network = load_network(models / made["model"])
     game, rng = network.game, np.random.default_rng(0)
     bots = {f"level {level}": level_of(network, *level) for level in LEVELS}
     ratings = measure(game, bots, games=given.games, rng=rng)
@@ -63,11 +65,11 @@ def main() -> None:
     card = {
         "game": game.identity,
         "default_level": max(quick),
-        "training": training(given.model, given.results, given.command) | against_reference(network, given.games),
+        "training": training(made) | against_reference(network, given.games),
         "levels": levels,
     }
     DIRECTORY.mkdir(exist_ok=True)
-    (DIRECTORY / f"{name}.onnx").write_bytes(given.model.read_bytes())
+    (DIRECTORY / f"{name}.onnx").write_bytes((models / made["model"]).read_bytes())
     (DIRECTORY / f"{name}.toml").write_text(tomli_w.dumps(card), encoding="utf-8")
     print(tomli_w.dumps(card))
 
@@ -86,24 +88,18 @@ def seconds_of(bot: Bot, game: GameSpec) -> float:
     return time.perf_counter() - began
 
 
-def training(model: Path, results: Path, command: str) -> dict[str, Any]:
+def training(made: dict[str, Any]) -> dict[str, Any]:
     """Return what the card says of how the network was made, and of its exams."""
-    lines = (json.loads(line) for line in results.read_text(encoding="utf-8").splitlines())
-    made = [line for line in lines if line["model"] == model.name][-1]
     exams = {
         f"{exam}, {report['simulations']} simulations": [report["optimal"][key] for key in ("share", "low", "high")]
         for exam, reports in made["scores"].items()
         for report in reports
     }
     return {
-        "command": command,
+        "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *sys.argv[1:]]),
         "date": datetime.date.today().isoformat(),
         "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
-        "minutes": made["minutes"],
-        "seed": made["seed"],
-        "options": made["options"],
-        "games": made["games"],
-        "positions": made["positions"],
+        **{key: made[key] for key in ("minutes", "seed", "options", "games", "positions", "evaluations")},
         "exams": exams,
     }
 

@@ -28,35 +28,46 @@ TOLD = "step", "games", "positions", "generated_positions", "trained_positions"
 def main() -> None:
     """Train with each seed, and print a line for each model that is scored."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--models", type=Path, metavar="DIR", help="keep the models that were scored")
+    add_arguments(parser)
+    given = parser.parse_args()
+    for seed in given.seeds:
+        with tempfile.TemporaryDirectory() as made:
+            learn(given, seed, given.models or Path(made))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `learn` needs to know."""
     parser.add_argument("game")
     parser.add_argument("--minutes", type=float, nargs="+", required=True, help="from the start of the process")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--exam", nargs="+", required=True, metavar="FILE", help="see score.py")
     parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64], help="when scored; 0 = raw")
     parser.add_argument("--write", type=Path, metavar="FILE", help="add each result as a line of JSON")
-    parser.add_argument("--models", type=Path, metavar="DIR", help="keep the models that were scored")
     parser.add_argument("--preset", help="of plyzero train")
     parser.add_argument("-o", action="append", default=[], metavar="SETTING=VALUE", help="of plyzero train")
-    given = parser.parse_args()
 
+
+def learn(given: argparse.Namespace, seed: int, models: Path) -> list[dict[str, Any]]:
+    """Train as `add_arguments` says; put the models into `models` and return, print and write what each is worth."""
     options = [part for option in given.o for part in ("-o", option)]
     options += ["--preset", given.preset] if given.preset else []
     game = load_game(given.game)
-    exams = {name: find_exam(name, game) for name in given.exam}
-    for seed in given.seeds:
-        with tempfile.TemporaryDirectory() as made:
-            models = given.models or Path(made)
-            models.mkdir(parents=True, exist_ok=True)
-            for result in list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models)):
-                model = models / result["model"]
-                result["scores"] = {
-                    Path(name).name: [scores(str(model), game, exam, simulations) for simulations in given.simulations]
-                    for name, exam in exams.items()
-                }
-                print(as_text(result), flush=True)
-                if given.write:
-                    with given.write.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(result) + "\n")
+    exams = {Path(name).name: find_exam(name, game) for name in given.exam}
+    models.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        results = list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models))
+    for result in results:
+        model = str(models / result["model"])
+        result["scores"] = {
+            name: [scores(model, game, exam, simulations) for simulations in given.simulations]
+            for name, exam in exams.items()
+        }
+        print(as_text(result), flush=True)
+        if given.write:
+            with given.write.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+    return results
 
 
 def train(
