@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import platform
 import re
 import shlex
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
+from benchmarks.speed import processor
 from benchmarks.strength.ladder import measure
 from benchmarks.strength.learn import add_arguments, learn
 from plyzero.bundled import DIRECTORY
@@ -98,7 +98,7 @@ def training(made: dict[str, Any]) -> dict[str, Any]:
     return {
         "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *sys.argv[1:]]),
         "date": datetime.date.today().isoformat(),
-        "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
+        "hardware": f"{os.cpu_count()} cores, {processor()}",
         **{key: made[key] for key in ("minutes", "seed", "options", "games", "positions", "evaluations")},
         "exams": exams,
     }
