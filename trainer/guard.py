@@ -111,7 +111,7 @@ class Guard:
         self.verdict: dict[str, Any] = {"warning": None}
         self._game, self._clock = game.name, clock
         self._newest: deque[tuple[bytes, int, int]] = deque(maxlen=NEWEST)  # opening, winner, end
-        self._published: list[tuple[int, float]] = []  # step, when
+        self._published: deque[tuple[int, float]] = deque(maxlen=NEWEST)  # step, when
         self._ages: dict[str, float] = {}  # worker -> for how long there has been a newer model than its newest
 
     def split(self, games: Games) -> tuple[Games, Games]:
