@@ -9,7 +9,7 @@ import numpy as np
 from plyzero.catalog import load_game
 from plyzero.evaluate import Uniform
 from plyzero.game import Game
-from plyzero.models import load_newest
+from plyzero.models import list_models, load_newest
 from plyzero.network import Network
 from plyzero.records import Games
 from plyzero.run import Run, create_run
@@ -37,25 +37,25 @@ def small_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
 
 
 def learn(run: Run, *, models: int, full: int) -> Network:
-    """Let a worker and a trainer take turns in this thread: a model for every `full` positions with a full search.
+    """Let a worker and a trainer take turns in this thread, so many positions with a full search at a time.
 
-    The same on every machine, but for what floating point does.
+    Return the last of `models`. The same on every machine, but for what floating point does.
     """
     games = GamesInPlay(run.game.start, run.settings, seeds=count())
     network: Network | None = None
     with closing(Trainer(run, device="cpu")) as trainer:
-        for turn in range(models):
+        while len(list_models(run.models)) < models:
             fence, step = (network.fence, network.step) if network else (0, 0)
-            with Store(run, worker="w0", incarnation=f"{turn:08x}") as store:
+            with Store(run, worker="w0", incarnation=f"{trainer.games:08x}") as store:
                 while store.totals()["full_positions"] < full:
                     for finished in games.run(network or Uniform(run.game.start.num_actions), fence=fence, step=step):
                         store.add(finished)
             trainer.take_in_segments()
             while not trainer.missing_positions():
                 trainer.train_step()
-            trainer.publish()
-            network = load_newest(run.models, run.game)
-            assert network is not None
+            if trainer.step:
+                trainer.publish()
+                network = load_newest(run.models, run.game)
     assert network is not None
     return network
 

@@ -41,7 +41,7 @@ def test_tic_tac_toe_is_learned_until_the_raw_network_cannot_be_beaten(tmp_path:
     game = load_game("tic-tac-toe")
     run = create_run(tmp_path / "r", game, options=["trainer.publish_seconds=0", "network.channels=16"])
     assert find_loss(Uniform(game.start.num_actions), game)[0] is not None
-    network = learn(run, models=12, full=2000)
+    network = learn(run, models=16, full=2000)
     assert find_loss(network, game)[0] is None
 
 
@@ -50,7 +50,7 @@ def test_connect_four_on_a_small_board_is_learned_against_its_solved_table(tmp_p
     exam = exam_of_random_games(game, count=400)
     by_chance = share_of_best_moves(RandomPlayer(np.random.default_rng(0)), exam)
     run = create_run(tmp_path / "r", game, options=["trainer.publish_seconds=0", "network.blocks=2"])
-    network = learn(run, models=16, full=1500)
+    network = learn(run, models=30, full=2000)
     raw, searching = (
         share_of_best_moves(Bot("bot", game, network, simulations=n, settings=SearchSettings()), exam) for n in (0, 64)
     )
