@@ -99,7 +99,7 @@ class Bot:
             raise UserError(f"no bot comes along for {game.identity}; train one, or meet pure MCTS, which needs none")
         level, network = card.level(number), load_network(card.network, game)
         return cls(
-            *(f"the bot that comes along, {level}", game, network),
+            *(f"plyzero's own, {level}", game, network),
             simulations=level.simulations,
             settings=network.search_settings,
             temperature=level.temperature,

@@ -67,7 +67,7 @@ def test_the_bots_are_listed_with_their_strength():
 
 def test_play_needs_no_training_and_refuses_a_level_of_another_bot():
     played = plyzero("play", "connect-four", "--level", "1", text="4\nquit\n")
-    assert "the bot that comes along, level 1" in played.stdout
+    assert "plyzero's own, level 1" in played.stdout
     assert "The bot plays" in played.stdout
     refused = plyzero("play", "connect-four", "--level", "1", "--simulations", "5")
     assert refused.returncode == 2
