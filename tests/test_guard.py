@@ -14,11 +14,12 @@ from plyzero.metrics import read_lines
 from plyzero.records import Games
 from plyzero.run import Run
 from plyzero.segments import list_segments, read_segment
+from plyzero.settings import SearchSettings, TrainerSettings
 from tests.runs import learn, small_run
 from trainer.guard import FEW_OPENINGS, NEWEST, STALE_SECONDS, Guard, Habits, Learned, find_trouble, learned
 from trainer.loop import Trainer
 from trainer.network import ResidualNetwork
-from trainer.targets import Samples
+from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
 HEALTHY = {
@@ -114,8 +115,8 @@ def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
     assert held_out.games["positions"].sum() == len(held_out.positions) == len(held_out.observations)
     assert held_out.positions["num_legal"].sum() == len(held_out.moves)
     resumed = Trainer(run, device="cpu")
-    assert len(resumed.guard.held_out) == held_out.num_full
-    assert len(resumed.window) == trained.num_full
+    for window, part in (resumed.guard.held_out, held_out), (resumed.window, trained):
+        assert len(window) == len(make_samples(part, search=SearchSettings(), trainer=TrainerSettings()).wdl)
 
 
 def test_a_worker_that_takes_no_newer_model_is_told(tmp_path: Path):

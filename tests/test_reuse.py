@@ -84,7 +84,9 @@ def test_without_room_for_the_next_search_nothing_is_kept_or_changed():
 @pytest.mark.parametrize("start", [TicTacToe(), ConnectFour(), Plain(ConnectFour())], ids=["ttt", "c4", "plain"])
 def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_true(start):
     settings = Settings(
-        selfplay=SelfplaySettings(slots=3, simulations=24, fast_simulations=8, full_share=0.5, reuse_trees=True)
+        selfplay=SelfplaySettings(
+            slots=3, simulations=24, fast_simulations=8, full_share=0.5, reuse_trees=True, opening_plies=2
+        )
     )
     games, finished = GamesInPlay(start, settings, seeds=itertools.count()), []
     while len(finished) < 12:

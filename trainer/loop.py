@@ -336,7 +336,7 @@ class Trainer:
 
     def _add_to_window(self, name: SegmentName, games: Games) -> None:
         size, parts = self._window_size(), self.guard.split(games)
-        windows = (self.window, size), (self.guard.held_out, size // HELD_OUT)
+        windows = (self.window, size), (self.guard.held_out, -(-size // HELD_OUT))
         for part, (window, most) in zip(parts, windows, strict=True):
             samples = make_samples(part, search=self.run.settings.search, trainer=self.settings)
             if len(samples.wdl):
