@@ -46,8 +46,8 @@ def test_a_run_that_learns_is_left_alone():
         ({"habits": Habits(NEWEST, FEW_OPENINGS - 1, 0.1, 0.0)}, "different openings"),
         ({"stale": ("w7", STALE_SECONDS + 1)}, "worker w7 plays with a model"),
         ({"unseen": Learned(0.5, -0.1)}, "by heart"),
-        ({"unseen": Learned(0.04, 0.01), "seen": Learned(0.1, 0.1)}, "observe()"),
-        ({"unseen": Learned(0.04, None), "seen": Learned(0.1, None)}, "observe()"),
+        ({"unseen": Learned(0.24, 0.01), "seen": Learned(0.1, 0.1)}, "observe()"),
+        ({"unseen": Learned(0.24, None), "seen": Learned(0.1, None)}, "observe()"),
         ({"unseen": Learned(0.5, None), "habits": Habits(NEWEST, 400, 0.96, 0.0)}, "nothing to learn"),
     ],
 )

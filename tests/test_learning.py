@@ -49,8 +49,8 @@ def test_connect_four_on_a_small_board_is_learned_against_its_solved_table(tmp_p
     game = load_game("connect-four(rows=4, columns=5)")
     exam = exam_of_random_games(game, count=400)
     by_chance = share_of_best_moves(RandomPlayer(np.random.default_rng(0)), exam)
-    run = create_run(tmp_path / "r", game, options=["trainer.publish_seconds=0", "network.blocks=2"])
-    network = learn(run, models=30, full=2000)
+    run = create_run(tmp_path / "r", game, options=["trainer.publish_seconds=0"])
+    network = learn(run, models=40, full=2000)
     raw, searching = (
         share_of_best_moves(Bot("bot", game, network, simulations=n, settings=SearchSettings()), exam) for n in (0, 64)
     )

@@ -91,10 +91,10 @@ def find_trouble(
             f"{habits.drawn:.0%} of the newest games were drawn, and every position has the same value, so there is "
             f"nothing to learn; see who can win at all: {check}"
         )
-    if _is(unseen.policy, below=0.05) and _is(unseen.value, below=0.02):
+    if _is(unseen.policy, below=0.25) and _is(unseen.value, below=0.02):  # legal moves alone tell something of a policy
         return (
-            "the network knows hardly more of games it has not seen than a guess; most often observe() does not show "
-            f"what decides the game, or not from the view of the player to move: {check}"
+            "of who wins games that it has not seen the network knows no more than a guess; most often observe() does "
+            f"not show what decides the game, or not from the view of the player to move: {check}"
         )
     return None
 
