@@ -19,18 +19,18 @@ class Level:
 
     simulations: a move, 0 = the raw network.
     temperature: its moves are drawn from policy^(1/temperature); 0 = its best.
-    elo:         against pure MCTS with 200 rollouts a move, and the 95 % interval.
+    elo:         against pure MCTS with 200 rollouts a move; low and high are the 95 % interval.
     """
 
     number: int
     simulations: int
     temperature: float
     elo: float
-    interval: tuple[float, float]
+    low: float
+    high: float
 
     def __str__(self) -> str:
-        low, high = self.interval
-        return f"level {self.number} (Elo {self.elo:+.0f}, {low:+.0f} to {high:+.0f})"
+        return f"level {self.number} (Elo {self.elo:+.0f}, {self.low:+.0f} to {self.high:+.0f})"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def list_cards() -> list[Card]:
 def _read(path: Path) -> Card:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     levels = (
-        Level(number, each["simulations"], each["temperature"], each["elo"], (each["interval"][0], each["interval"][1]))
+        Level(number, each["simulations"], each["temperature"], each["elo"], each["low"], each["high"])
         for number, each in enumerate(table["levels"], start=1)
     )
     return Card(table["game"], path.with_suffix(".onnx"), tuple(levels), table["default_level"], table["training"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import soak, speed, store
-from benchmarks.strength import exams, ladder, score
+from benchmarks.strength import exams, ladder, page, score
 from benchmarks.strength.solver import Solver
 from plyzero.catalog import load_game
 from plyzero.match import play_match
@@ -187,3 +187,22 @@ def test_a_ladder_starts_from_drawn_positions_and_swaps_colours():
     result = play_match(Columns(0), Columns(-1), game.start, games=20, rng=rng, openings=openings)
     other = play_match(Columns(-1), Columns(0), game.start, games=20, rng=rng, openings=openings)
     assert (result.wins, result.draws, result.losses) == (other.losses, other.draws, other.wins)
+
+
+def test_the_page_shows_the_median_of_the_seeds_per_budget(tmp_path: Path, monkeypatch, capsys):
+    def line(minutes: float, seed: int, share: float) -> str:
+        report = {"simulations": 0, "optimal": {"share": share, "low": share - 0.02, "high": share + 0.02}}
+        about = {"game": "g", "options": [], "minutes": minutes, "seed": seed, "evaluations": 2e6}
+        return json.dumps(about | {"generated_positions": 1e5, "scores": {"exam": [report]}})
+
+    path = tmp_path / "results.jsonl"
+    path.write_text("\n".join([line(15, 1, 0.9), line(5, 1, 0.7), line(5, 2, 0.8), line(5, 3, 0.75)]))
+    monkeypatch.setattr(sys, "argv", ["page", str(path)])
+    page.main()
+    assert capsys.readouterr().out.splitlines()[4:] == [
+        "| minutes | seeds | raw network | evaluations | positions with a full search |",
+        "|---|---|---|---|---|",
+        "| 5 | 3 | **0.750** (0.700 to 0.800; each ± 0.020) | 2.00 M | 0.10 M |",
+        "| 15 | 1 | **0.900** (0.900 to 0.900; each ± 0.020) | 2.00 M | 0.10 M |",
+        "",
+    ]

@@ -27,8 +27,11 @@ from plyzero.match import play_match
 from plyzero.network import Network
 from plyzero.players import Bot, Player, find_player, load_network
 
-LEVELS = (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), (64, 0.0), (256, 0.0), (1024, 0.0)
-"""Simulations, and the temperature at which moves are drawn."""
+LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), (64, 0.0), (256, 0.0), (1024, 0.0)
+"""Simulations, and the temperature at which moves are drawn; what should be ever stronger, and at last ever slower."""
+
+STEP = 30
+"""Elo by which a level is stronger than the one below it, or it is left out."""
 
 SECOND = 0.5
 """The default level answers in so many seconds, on a slower machine than this in one."""
@@ -50,17 +53,13 @@ def main() -> None:
     game, rng = network.game, np.random.default_rng(0)
     bots = {f"level {level}": level_of(network, *level) for level in LEVELS}
     ratings = measure(game, bots, games=given.games, rng=rng)
-    order = sorted(zip(LEVELS, bots.items(), strict=True), key=lambda each: ratings[each[1][0]].elo)
-    levels = [
-        {
-            "simulations": simulations,
-            "temperature": temperature,
-            "elo": round(ratings[name].elo),
-            "interval": [round(ratings[name].low), round(ratings[name].high)],
-        }
-        for (simulations, temperature), (name, _) in order
-    ]
-    quick = [number for number, (_, (_, bot)) in enumerate(order, start=1) if seconds_of(bot, game) < SECOND]
+    levels: list[dict[str, Any]] = []
+    for (simulations, temperature), (name, bot) in zip(LEVELS, bots.items(), strict=True):
+        elo, low, high = map(round, ratings[name])
+        if not levels or elo >= levels[-1]["elo"] + STEP:
+            about = {"simulations": simulations, "temperature": temperature, "seconds": round(seconds_of(bot, game), 3)}
+            levels.append(about | {"elo": elo, "low": low, "high": high})
+    quick = [number for number, level in enumerate(levels, start=1) if level["seconds"] < SECOND]
     name = re.sub(r"[^a-z0-9]+", "-", game.name).strip("-")
     card = {
         "game": game.identity,
@@ -91,7 +90,7 @@ def seconds_of(bot: Bot, game: GameSpec) -> float:
 def training(made: dict[str, Any]) -> dict[str, Any]:
     """Return what the card says of how the network was made, and of its exams."""
     exams = {
-        f"{exam}, {report['simulations']} simulations": [report["optimal"][key] for key in ("share", "low", "high")]
+        f"{exam}, {report['simulations']} simulations": "{share} ({low} to {high})".format(**report["optimal"])
         for exam, reports in made["scores"].items()
         for report in reports
     }
@@ -104,13 +103,13 @@ def training(made: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def against_reference(network: Network, games: int) -> dict[str, Any]:
+def against_reference(network: Network, games: int) -> dict[str, str]:
     """Return the score with 64 simulations against pure MCTS, with its interval."""
     rng = np.random.default_rng(1)
     other: Player = find_player(REFERENCE, network.game, rng)
     result = play_match(level_of(network, 64, 0.0), other, network.game.start, games=games, rng=rng)
-    score = {"won": result.wins, "drawn": result.draws, "lost": result.losses}
-    return {f"against {REFERENCE}, 64 simulations": score | {"interval": [round(end, 3) for end in result.interval()]}}
+    score = f"won {result.wins}, drawn {result.draws}, lost {result.losses}: {result}"
+    return {f"against {REFERENCE}, 64 simulations": score}
 
 
 if __name__ == "__main__":
