@@ -12,7 +12,7 @@ from plyzero.errors import UserError
 from plyzero.players import Bot, find_player
 from tests.test_cli import plyzero
 
-GAMES = "connect-four", "othello(size=6)", "tic-tac-toe"
+GAMES = [card.game.rpartition(" v")[0] for card in list_cards()]
 
 
 def test_all_bots_together_take_less_than_three_megabytes():
