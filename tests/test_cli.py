@@ -180,17 +180,18 @@ def test_init_makes_a_run(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "bot"),
     [
-        ([], "mcts:1000"),
-        (["--simulations", "7"], "mcts:7"),
-        (["--run", "R"], "onnx with 64 simulations"),
-        (["--run", "R", "--model", "12", "--simulations", "0"], "onnx with 0 simulations"),
+        (["othello"], "mcts:1000"),
+        (["othello", "--simulations", "7"], "mcts:7"),
+        (["tic-tac-toe", "--simulations", "7"], "tic-tac-toe.onnx with 7 simulations"),
+        (["tic-tac-toe", "--run", "R"], "onnx with 64 simulations"),
+        (["tic-tac-toe", "--run", "R", "--model", "12", "--simulations", "0"], "onnx with 0 simulations"),
     ],
 )
 def test_play_says_who_the_bot_is_and_how_long_it_thinks(root: Path, arguments: list[str], bot: str):
     given = [str(root) if argument == "R" else argument for argument in arguments]
-    done = CliRunner().invoke(app, ["play", "tic-tac-toe", *given], input="quit\n", catch_exceptions=False)
+    done = CliRunner().invoke(app, ["play", *given], input="quit\n", catch_exceptions=False)
     assert done.exit_code == 0
-    assert done.stdout.startswith("tic-tac-toe: you move first; the bot is ")
+    assert done.stdout.startswith(f"{arguments[0]}: you move first; the bot is ")
     assert done.stdout.splitlines()[0].endswith(f"{bot}.")
 
 

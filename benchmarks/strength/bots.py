@@ -31,7 +31,7 @@ LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), 
 """Simulations, and the temperature at which moves are drawn; what should be ever stronger, and at last ever slower."""
 
 STEP = 30
-"""Elo by which a level is stronger than the one below it, or it is left out."""
+"""Elo by which a level is weaker than the next one; others are left out, but never the strongest."""
 
 SECOND = 0.5
 """The default level answers in so many seconds, on a slower machine than this in one."""
@@ -54,8 +54,11 @@ def main() -> None:
     bots = {f"level {level}": level_of(network, *level) for level in LEVELS}
     ratings = measure(game, bots, games=given.games, rng=rng)
     levels: list[dict[str, Any]] = []
+    strongest = max(bots, key=lambda name: ratings[name].elo)
     for (simulations, temperature), (name, bot) in zip(LEVELS, bots.items(), strict=True):
         elo, low, high = map(round, ratings[name])
+        while levels and name == strongest and levels[-1]["elo"] > elo - STEP:
+            levels.pop()
         if not levels or elo >= levels[-1]["elo"] + STEP:
             about = {"simulations": simulations, "temperature": temperature, "seconds": round(seconds_of(bot, game), 3)}
             levels.append(about | {"elo": elo, "low": low, "high": high})
