@@ -34,10 +34,7 @@ class MatchResult:
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
         """Return Wilson's interval of the score, 95 % for the default `z`; a little too wide where games are drawn."""
-        n, p = self.games, self.score
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson_interval(self.score, self.games, z)
 
     def elo(self) -> tuple[float, float, float]:
         """Return the Elo difference that the score means, and its interval; infinite at a score of 0 or 1."""
@@ -75,6 +72,13 @@ class MatchResult:
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
+
+
+def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Return Wilson's interval of a share `p` of `n` trials, 95 % for the default `z`."""
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def elo_difference(score: float) -> float:

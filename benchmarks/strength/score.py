@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.strength.exams import STRATA, Question, find_exam
 from plyzero.catalog import GameSpec, load_game
 from plyzero.evaluate import Leaves
+from plyzero.match import wilson_interval
 from plyzero.network import Network
 from plyzero.players import find_player, load_network
 
@@ -76,9 +76,8 @@ def share_per_stratum(game: GameSpec, exam: Sequence[Question], right: NDArray[n
 
 def share(right: NDArray[np.bool_]) -> dict[str, float]:
     """Return a share with Wilson's 95 % interval."""
-    n, p, z = len(right), float(right.mean()), 1.96
-    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    low, high = ((middle + sign * half) / (1 + z * z / n) for sign in (-1, 1))
+    n, p = len(right), float(right.mean())
+    low, high = wilson_interval(p, n)
     return {"share": round(p, 4), "low": round(low, 4), "high": round(high, 4), "positions": n}
 
 
