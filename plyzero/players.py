@@ -86,10 +86,16 @@ class Bot:
         return cls.of(network, simulations=simulations)
 
     @classmethod
-    def of(cls, network: Network, *, simulations: int = SIMULATIONS) -> Self:
+    def of(
+        cls, network: Network, *, simulations: int = SIMULATIONS, temperature: float = 0.0, name: str | None = None
+    ) -> Self:
         """Return the bot of a network, which searches as it was trained to."""
-        name = f"{network.label} with {simulations} simulations"
-        return cls(name, network.game, network, simulations=simulations, settings=network.search_settings)
+        return cls(
+            *(name or f"{network.label} with {simulations} simulations", network.game, network),
+            simulations=simulations,
+            settings=network.search_settings,
+            temperature=temperature,
+        )
 
     @classmethod
     def at_level(cls, game: GameSpec, number: int | None = None) -> Self:
@@ -98,12 +104,8 @@ class Bot:
         if card is None:
             raise UserError(f"no bot comes along for {game.identity}; train one, or meet pure MCTS, which needs none")
         level, network = card.level(number), load_network(card.network, game)
-        return cls(
-            *(f"plyzero's own, {level}", game, network),
-            simulations=level.simulations,
-            settings=network.search_settings,
-            temperature=level.temperature,
-        )
+        name = f"plyzero's own, {level}"
+        return cls.of(network, simulations=level.simulations, temperature=level.temperature, name=name)
 
     @classmethod
     def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:

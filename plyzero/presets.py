@@ -37,20 +37,24 @@ GAMES: Final = 8
 
 
 def preset_for(name: str, start: Game) -> Layer:
-    """Return the settings of the preset `name`, enlarged where the game's board, length or choice of moves asks for it.
-
-    Rules that fail get the preset as it is: whoever plays by them next says what is wrong.
-    """
+    """Return the settings of the preset `name`, enlarged where the game asks for it."""
     preset = {section: dict(values) for section, values in PRESETS[name].items()}
+    for section, key, number in enlarged(name, start):
+        preset.setdefault(section, {})[key] = number
+    return preset
+
+
+def enlarged(name: str, start: Game) -> list[tuple[str, str, int]]:
+    """Return section, key and value of what a game's board, length or choice of moves asks to be more than in a preset.
+
+    Rules that fail ask for nothing: whoever plays by them next says what is wrong.
+    """
     try:
         least = needs(start)
     except Exception:
-        return preset
-    for section, key, number in least:
-        held = preset.get(section, {}).get(key, getattr(getattr(Settings(), section), key))
-        if number > held:
-            preset.setdefault(section, {})[key] = number
-    return preset
+        return []
+    held = Settings.model_validate(PRESETS[name])
+    return [each for each in least if each[2] > getattr(getattr(held, each[0]), each[1])]
 
 
 def needs(start: Game) -> list[tuple[str, str, int]]:

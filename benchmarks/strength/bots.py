@@ -51,7 +51,10 @@ def main() -> None:
     made = learn(given, given.seed, models)[-1]
     network = load_network(models / made["model"])
     game, rng = network.game, np.random.default_rng(0)
-    bots = {f"level {level}": level_of(network, *level) for level in LEVELS}
+    bots: dict[str, Player] = {
+        f"level {simulations, temperature}": Bot.of(network, simulations=simulations, temperature=temperature)
+        for simulations, temperature in LEVELS
+    }
     ratings = measure(game, bots, games=given.games, rng=rng)
     levels: list[dict[str, Any]] = []
     strongest = max(bots, key=lambda name: ratings[name].elo)
@@ -76,17 +79,11 @@ def main() -> None:
     print(tomli_w.dumps(card))
 
 
-def level_of(network: Network, simulations: int, temperature: float) -> Bot:
-    """Return the bot at that level."""
-    settings = network.search_settings
-    return Bot("", network.game, network, simulations=simulations, settings=settings, temperature=temperature)
-
-
-def seconds_of(bot: Bot, game: GameSpec) -> float:
+def seconds_of(bot: Player, game: GameSpec) -> float:
     """Return how long the bot's first move takes, all compiled."""
-    bot.choose(game.start)
+    bot.choose_all([game.start])
     began = time.perf_counter()
-    bot.choose(game.start)
+    bot.choose_all([game.start])
     return time.perf_counter() - began
 
 
@@ -110,7 +107,7 @@ def against_reference(network: Network, games: int) -> dict[str, str]:
     """Return the score with 64 simulations against pure MCTS, with its interval."""
     rng = np.random.default_rng(1)
     other: Player = find_player(REFERENCE, network.game, rng)
-    result = play_match(level_of(network, 64, 0.0), other, network.game.start, games=games, rng=rng)
+    result = play_match(Bot.of(network, simulations=64), other, network.game.start, games=games, rng=rng)
     score = f"won {result.wins}, drawn {result.draws}, lost {result.losses}: {result}"
     return {f"against {REFERENCE}, 64 simulations": score}
 

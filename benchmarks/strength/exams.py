@@ -15,7 +15,6 @@ from plyzero.game import Game
 
 STRATA = {
     "connect-four": ((0, 8), (8, 16), (16, 24), (24, 41)),
-    "connect-four(columns=5, rows=4)": ((0, 6), (6, 11), (11, 19)),
     "othello(size=6)": ((20, 22), (22, 24), (24, 26), (26, 31)),
 }
 """Plies, from and before, by which a game's positions are drawn and scored."""

@@ -13,7 +13,6 @@ from plyzero.commands.common import FailedError, GameArgument, find_game, quoted
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
-    from plyzero.game import Game
     from plyzero.survey import Survey
 
 
@@ -31,6 +30,7 @@ def check(
     """Test the rules of GAME against the laws that search and training rely on, and say what the game looks like."""
     from plyzero.check import find_violation, laws_of
     from plyzero.laws import agreement_with
+    from plyzero.presets import enlarged
     from plyzero.survey import survey
 
     spec = find_game(game)
@@ -57,21 +57,9 @@ def check(
     console.print(f"{spec.identity}: {len(laws) - len(skip or ())} laws hold on {games} random games{skipped}\n")
     with console.status("measuring"):
         found = survey(spec.start, games=games)
-    console.print(_report(found, _enlarged(spec.start)), markup=False)
+    settings = ", ".join(f"{section}.{key} = {value}" for section, key, value in enlarged("quick", spec.start))
+    console.print(_report(found, settings), markup=False)
     console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2", markup=False)
-
-
-def _enlarged(start: Game) -> str:
-    """Return which settings of the preset quick a game has larger."""
-    from plyzero.presets import PRESETS, preset_for
-
-    usual = PRESETS["quick"]
-    return ", ".join(
-        f"{section}.{key} = {value}"
-        for section, values in preset_for("quick", start).items()
-        for key, value in values.items()
-        if usual.get(section, {}).get(key) != value
-    )
 
 
 def _report(found: Survey, settings: str) -> str:
