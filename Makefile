@@ -1,12 +1,13 @@
 # make demo: a bot that learns and proves it. make test: the suite in under 10 minutes. make test-slow: the long tests.
 # make test-docker: the containers, where there is a Docker engine with Compose. make bench: benchmarks/results, half an hour.
+# make bots: the networks that come along, from nothing, two hours.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
 
-.PHONY: demo test test-slow test-docker bench lint clean
+.PHONY: demo test test-slow test-docker bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -22,6 +23,14 @@ test-docker: $(READY)
 
 bench: $(READY) $(OPENSPIEL)/.ready
 	$(BIN)/python benchmarks/speed.py --write benchmarks/results/speed.md --openspiel $(OPENSPIEL)/bin/python
+
+bots: $(READY)
+	$(BIN)/python -m benchmarks.strength.bots tic-tac-toe --minutes 1 --exam all
+	$(BIN)/python -m benchmarks.strength.bots connect-four --minutes 60 \
+		--exam $(addprefix benchmarks/strength/connect-four-,dev.txt test.txt first.txt) \
+		--openings benchmarks/strength/connect-four-dev.txt
+	$(BIN)/python -m benchmarks.strength.bots "othello(size=6)" --minutes 30 \
+		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Train a bot that comes along with plyzero: score it, measure its levels, and write network and card.
 
-python -m benchmarks.strength.bots connect-four --seed 1 --minutes 60 --exam benchmarks/strength/connect-four-test.txt
+python -m benchmarks.strength.bots connect-four --minutes 60 --exam benchmarks/strength/connect-four-test.txt \\
+    --openings benchmarks/strength/connect-four-dev.txt
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import numpy as np
 import tomli_w
 
 from benchmarks.speed import processor
-from benchmarks.strength.ladder import measure
+from benchmarks.strength.ladder import add_openings, drawn_openings, measure
 from benchmarks.strength.learn import add_arguments, learn
 from plyzero.bundled import DIRECTORY
 from plyzero.catalog import GameSpec
@@ -44,6 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
+    add_openings(parser)
     add_arguments(parser)
     given = parser.parse_args()
 
@@ -55,7 +58,8 @@ def main() -> None:
         f"level {simulations, temperature}": Bot.of(network, simulations=simulations, temperature=temperature)
         for simulations, temperature in LEVELS
     }
-    ratings = measure(game, bots, games=given.games, rng=rng)
+    openings = drawn_openings(given.openings, game, given.games)
+    ratings = measure(game, bots, games=given.games, rng=rng, openings=openings)
     levels: list[dict[str, Any]] = []
     strongest = max(bots, key=lambda name: ratings[name].elo)
     for (simulations, temperature), (name, bot) in zip(LEVELS, bots.items(), strict=True):
@@ -70,7 +74,7 @@ def main() -> None:
     card = {
         "game": game.identity,
         "default_level": max(quick),
-        "training": training(made) | against_reference(network, given.games),
+        "training": training(made) | against_reference(network, given.games, openings),
         "levels": levels,
     }
     DIRECTORY.mkdir(exist_ok=True)
@@ -103,11 +107,13 @@ def training(made: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def against_reference(network: Network, games: int) -> dict[str, str]:
+def against_reference(network: Network, games: int, openings: Sequence[Sequence[int]] | None) -> dict[str, str]:
     """Return the score with 64 simulations against pure MCTS, with its interval."""
     rng = np.random.default_rng(1)
     other: Player = find_player(REFERENCE, network.game, rng)
-    result = play_match(Bot.of(network, simulations=64), other, network.game.start, games=games, rng=rng)
+    result = play_match(
+        Bot.of(network, simulations=64), other, network.game.start, games=games, rng=rng, openings=openings
+    )
     score = f"won {result.wins}, drawn {result.draws}, lost {result.losses}: {result}"
     return {f"against {REFERENCE}, 64 simulations": score}
 

@@ -1,6 +1,6 @@
 """Rate networks on a ladder of pure MCTS: Elo with 95 % intervals, from balanced openings in both colours.
 
-python -m benchmarks.strength.ladder connect-four MODEL.onnx --simulations 0 64 --exam FILE
+python -m benchmarks.strength.ladder connect-four MODEL.onnx --simulations 0 64 --openings FILE
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("players", nargs="*", metavar="PLAYER", help="bot:LEVEL, an ONNX file or a run")
     parser.add_argument("--simulations", type=int, nargs="+", default=[64], help="of each network; 0 = raw")
     parser.add_argument("--games", type=int, default=100, help="of each pair")
-    parser.add_argument("--exam", metavar="FILE", help="its first drawn positions are the openings; default: random")
+    add_openings(parser)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
@@ -56,9 +56,14 @@ def main() -> None:
         for name in given.players
         for simulations in given.simulations
     }
-    openings = drawn_openings(given.exam, game, (given.games + 1) // 2) if given.exam else None
+    openings = drawn_openings(given.openings, game, given.games)
     for name, rating in measure(game, players, games=given.games, rng=rng, openings=openings).items():
         print(json.dumps({"player": name, **rating._asdict()}) if given.json else f"{name}: {rating}")
+
+
+def add_openings(parser: argparse.ArgumentParser) -> None:
+    """Add the option of where `drawn_openings` are from."""
+    parser.add_argument("--openings", metavar="FILE", help="an exam: its first drawn positions; default: random moves")
 
 
 class Rating(NamedTuple):
@@ -96,8 +101,11 @@ def measure(
     }
 
 
-def drawn_openings(exam: str, game: GameSpec, count: int) -> list[tuple[int, ...]]:
-    """Return the moves to the `count` earliest positions of an exam that are drawn under perfect play."""
+def drawn_openings(exam: str | None, game: GameSpec, games: int) -> list[tuple[int, ...]] | None:
+    """Return the moves to the earliest positions of an exam that are drawn under perfect play, each for two games."""
+    if exam is None:
+        return None
+    count = (games + 1) // 2
     drawn = sorted((question.moves for question in find_exam(exam, game) if question.value == 0), key=len)
     if len(drawn) < count:
         raise SystemExit(
