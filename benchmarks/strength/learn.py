@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.strength.exams import find_exam
-from benchmarks.strength.score import scores
+from benchmarks.strength.score import network_scores
 from plyzero.catalog import load_game
 from plyzero.metrics import TRAINER, read_heartbeats
 from plyzero.models import list_models
+from plyzero.players import load_network
 
 TOLD = "step", "games", "positions", "generated_positions", "trained_positions"
 """Of the trainer's heartbeat, beside every score."""
@@ -58,9 +59,9 @@ def learn(given: argparse.Namespace, seed: int, models: Path) -> list[dict[str, 
     with tempfile.TemporaryDirectory() as made:
         results = list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models))
     for result in results:
-        model = str(models / result["model"])
+        network = load_network(models / result["model"], game)
         result["scores"] = {
-            name: [scores(model, game, exam, simulations) for simulations in given.simulations]
+            name: [network_scores(network, exam, simulations) for simulations in given.simulations]
             for name, exam in exams.items()
         }
         print(as_text(result), flush=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from plyzero.catalog import GameSpec, load_game
 from plyzero.evaluate import Leaves
 from plyzero.match import wilson_interval
 from plyzero.network import Network
-from plyzero.players import find_player, load_network
+from plyzero.players import Bot, Player, find_player, load_network
 
 AT_ONCE = 256
 """Positions searched side by side."""
@@ -29,7 +29,7 @@ def main() -> None:
     """Score each player, and print a line for each as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game")
-    parser.add_argument("players", nargs="+", metavar="PLAYER", help="an ONNX file, a run, random or mcts:N")
+    parser.add_argument("players", nargs="+", metavar="PLAYER", help="as of plyzero match")
     parser.add_argument("--exam", required=True, metavar="FILE", help='or "all": every position of a small game')
     parser.add_argument("--simulations", type=int, nargs="*", default=[0, 16, 64, 256], help="of networks; 0 = raw")
     parser.add_argument("--json", action="store_true")
@@ -38,24 +38,36 @@ def main() -> None:
     game = load_game(given.game)
     exam = find_exam(given.exam, game)
     for name in given.players:
-        is_network = name != "random" and not name.startswith("mcts:")
-        for simulations in given.simulations if is_network else [None]:
-            report = scores(name, game, exam, simulations)
+        for report in reports(name, game, exam, given.simulations):
             print(json.dumps(report) if given.json else as_text(report), flush=True)
 
 
-def scores(name: str, game: GameSpec, exam: Sequence[Question], simulations: int | None) -> dict[str, Any]:
-    """Return the player's shares of best moves, in all and per stratum; of a raw network also how good its values are.
+def reports(
+    name: str, game: GameSpec, exam: Sequence[Question], simulations: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the scores of the player that `name` describes; of an ONNX file or a run for each number of simulations."""
+    if not Path(name).exists():
+        yield player_scores(find_player(name, game, np.random.default_rng(0)), game, exam)
+        return
+    network = load_network(Path(name), game)
+    for number in simulations:
+        yield network_scores(network, exam, number)
 
-    simulations: of a network, 0 = raw; None for a player which is no network.
-    """
-    player = find_player(name, game, np.random.default_rng(0), simulations=simulations or 0)
+
+def player_scores(player: Player, game: GameSpec, exam: Sequence[Question]) -> dict[str, Any]:
+    """Return the player's shares of best moves, in all and per stratum."""
     right = np.array([chosen in each.best for chosen, each in zip(choices(player, exam), exam, strict=True)])
-    report = {"player": name, "simulations": simulations, **share_per_stratum(game, exam, right)}
-    return report | (value_scores(exam, load_network(Path(name))) if simulations == 0 else {})
+    return {"player": player.name, **share_per_stratum(game, exam, right)}
 
 
-def choices(player: Any, exam: Sequence[Question]) -> list[int]:
+def network_scores(network: Network, exam: Sequence[Question], simulations: int) -> dict[str, Any]:
+    """Return the shares of best moves of a network's bot; with 0 simulations also how good the network's values are."""
+    bot = Bot.of(network, simulations=simulations)
+    report = {"simulations": simulations, **player_scores(bot, network.game, exam)}
+    return report | (value_scores(exam, network) if simulations == 0 else {})
+
+
+def choices(player: Player, exam: Sequence[Question]) -> list[int]:
     """Return what the player does in each position, without any noise."""
     chosen: list[int] = []
     for i in range(0, len(exam), AT_ONCE):
@@ -94,13 +106,13 @@ def value_scores(exam: Sequence[Question], network: Network) -> dict[str, float]
 
 def as_text(report: dict[str, Any]) -> str:
     """Return one line."""
-    parts = [report["player"], "" if report["simulations"] is None else f"{report['simulations']} simulations"]
+    parts = [report["player"]]
     for name, value in report.items():
         if isinstance(value, dict):
             parts.append(f"{name} {value['share']:.3f} ({value['low']:.3f} to {value['high']:.3f})")
         elif name in ("value_accuracy", "brier"):
             parts.append(f"{name} {value:.3f}")
-    return ", ".join(part for part in parts if part)
+    return ", ".join(parts)
 
 
 if __name__ == "__main__":
