@@ -182,7 +182,8 @@ def test_a_ladder_starts_from_drawn_positions_and_swaps_colours():
     game = load_game("connect-four")
     dev = Path(exams.__file__).parent / "connect-four-dev.txt"
     openings = ladder.drawn_openings(str(dev), game, 20)
-    assert openings and len(openings) == 10
+    assert openings is not None
+    assert len(openings) == 10
     assert all(len(opening) <= 5 for opening in openings)
     rng = np.random.default_rng(0)
     result = play_match(Columns(0), Columns(-1), game.start, games=20, rng=rng, openings=openings)

@@ -2,14 +2,18 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.strength import exams
+from benchmarks.strength.exams import find_exam
+from benchmarks.strength.score import network_scores
 from plyzero.bundled import DIRECTORY, find_card, list_cards
 from plyzero.catalog import load_game
 from plyzero.errors import UserError
-from plyzero.players import Bot, find_player
+from plyzero.players import Bot, find_player, load_network
 from tests.test_cli import plyzero
 
 GAMES = [card.game.rpartition(" v")[0] for card in list_cards()]
@@ -31,6 +35,21 @@ def test_a_card_tells_how_its_bot_was_made_and_how_strong_it_is(name: str):
     assert all(one.elo <= other.elo for one, other in pairwise(card.levels))
     assert all(level.low <= level.elo <= level.high for level in card.levels)
     assert [level.number for level in card.levels] == list(range(1, len(card.levels) + 1))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_raw_network_does_in_its_exams_what_its_card_says(name: str):
+    game = load_game(name)
+    card = find_card(game)
+    assert card is not None
+    network = load_network(card.network, game)
+    asked = {exam: score for exam, score in card.training["exams"].items() if exam.endswith(", 0 simulations")}
+    assert asked
+    for about, score in asked.items():
+        file = about.partition(",")[0]
+        exam = find_exam(file if file == "all" else str(Path(exams.__file__).parent / file), game)
+        found = network_scores(network, exam, 0)["optimal"]["share"]
+        assert found == pytest.approx(float(score.partition(" ")[0]), abs=0.003)
 
 
 @pytest.mark.parametrize("name", GAMES)
