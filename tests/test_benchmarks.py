@@ -195,16 +195,24 @@ def test_the_page_shows_the_median_of_the_seeds_per_budget(tmp_path: Path, monke
     def line(minutes: float, seed: int, share: float) -> str:
         report = {"simulations": 0, "optimal": {"share": share, "low": share - 0.02, "high": share + 0.02}}
         about = {"game": "g", "options": [], "minutes": minutes, "seed": seed, "evaluations": 2e6}
+        about |= {"date": "2026-11-22", "hardware": "an abacus"}
         return json.dumps(about | {"generated_positions": 1e5, "scores": {"exam": [report]}})
 
     path = tmp_path / "results.jsonl"
     path.write_text("\n".join([line(15, 1, 0.9), line(5, 1, 0.7), line(5, 2, 0.8), line(5, 3, 0.75)]))
-    monkeypatch.setattr(sys, "argv", ["page", str(path)])
+    baselines = tmp_path / "baselines.jsonl"
+    random = {"game": "g", "player": "random", "optimal": {"share": 0.3, "low": 0.2, "high": 0.4}}
+    baselines.write_text("\n".join(json.dumps(random | {"exam": exam}) for exam in ("exam", "other")))
+    monkeypatch.setattr(sys, "argv", ["page", str(path), "--baselines", str(baselines)])
     page.main()
-    assert capsys.readouterr().out.splitlines()[4:] == [
+    printed = capsys.readouterr().out.splitlines()
+    assert "an abacus, 2026-11-22." in printed[4]
+    assert printed[8:] == [
         "| minutes | seeds | raw network | evaluations | positions with a full search |",
         "|---|---|---|---|---|",
         "| 5 | 3 | **0.750** (0.700 to 0.800; each ± 0.020) | 2.00 M | 0.10 M |",
         "| 15 | 1 | **0.900** (0.900 to 0.900; each ± 0.020) | 2.00 M | 0.10 M |",
+        "",
+        "random: 0.300 (0.200 to 0.400)  ",
         "",
     ]

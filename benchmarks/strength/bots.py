@@ -7,8 +7,6 @@ python -m benchmarks.strength.bots connect-four --minutes 60 --exam benchmarks/s
 from __future__ import annotations
 
 import argparse
-import datetime
-import os
 import re
 import shlex
 import sys
@@ -20,7 +18,6 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from benchmarks.speed import processor
 from benchmarks.strength.ladder import add_openings, drawn_openings, measure
 from benchmarks.strength.learn import add_arguments, learn
 from plyzero.bundled import DIRECTORY
@@ -39,6 +36,9 @@ SECOND = 0.5
 """The default level answers in so many seconds, on a slower machine than this in one."""
 
 REFERENCE = "mcts:1000"
+
+TOLD = "date", "hardware", "minutes", "seed", "options", "games", "positions", "evaluations"
+"""Of the result of learn.py, on the card."""
 
 
 def main() -> None:
@@ -100,9 +100,7 @@ def training(made: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *sys.argv[1:]]),
-        "date": datetime.date.today().isoformat(),
-        "hardware": f"{os.cpu_count()} cores, {processor()}",
-        **{key: made[key] for key in ("minutes", "seed", "options", "games", "positions", "evaluations")},
+        **{key: made[key] for key in TOLD},
         "exams": exams,
     }
 

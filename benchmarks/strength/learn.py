@@ -5,7 +5,9 @@ python -m benchmarks.strength.learn connect-four --minutes 5 15 --seeds 1 2 3 \\
 """
 
 import argparse
+import datetime
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.speed import processor
 from benchmarks.strength.exams import find_exam
 from benchmarks.strength.score import network_scores
 from plyzero.catalog import load_game
@@ -88,6 +91,7 @@ def train(
             (models / name).write_bytes((run / "models" / str(newest)).read_bytes())
             beats = read_heartbeats(run / "workers")
             result = {"game": game, "seed": seed, "minutes": mark, "options": list(options), "model": name}
+            result |= {"date": datetime.date.today().isoformat(), "hardware": f"{os.cpu_count()} cores, {processor()}"}
             result |= {key: beats[TRAINER][key] for key in TOLD}
             yield result | {"evaluations": sum(beat.get("evaluations", 0) for beat in beats.values())}
     finally:

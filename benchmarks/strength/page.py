@@ -1,6 +1,7 @@
-"""Print what learn.py has written as tables: the median of the seeds, and how far they and chance reach.
+"""Print what learn.py and score.py --json have written as tables: medians, and how far seeds and chance reach.
 
-python -m benchmarks.strength.page benchmarks/results/learning.jsonl > benchmarks/results/learning.md
+python -m benchmarks.strength.page benchmarks/results/learning.jsonl \\
+    --baselines benchmarks/results/baselines.jsonl > benchmarks/results/learning.md
 """
 
 from __future__ import annotations
@@ -12,22 +13,41 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+INTRODUCTION = """\
+Share of positions in which a best move is played: **median of the seeds** (the seeds' lowest to highest; half the 95 %
+interval of a single one). Minutes are wall clock from the start of `plyzero train`, imports and compilation included.
+{machines}. Evaluations are positions that the network was asked about in self-play.
+"""
+
 
 def main() -> None:
     """Print a table for every game, exam and choice of options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, metavar="FILE")
+    parser.add_argument("--baselines", type=Path, metavar="FILE", help="of players that do not learn")
     given = parser.parse_args()
 
-    results = [json.loads(line) for line in given.results.read_text(encoding="utf-8").splitlines()]
+    results, baselines = read(given.results), read(given.baselines) if given.baselines else []
     tables: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for result in results:
         for exam in result["scores"]:
             tables[result["game"], exam, " ".join(result["options"])].append(result)
     print("# What is learned in how many minutes\n")
+    print(
+        INTRODUCTION.format(machines=" and ".join(sorted({f"{each['hardware']}, {each['date']}" for each in results})))
+    )
     for (game, exam, options), rows in tables.items():
         print(f"## {game}, {exam}{f', {options}' if options else ''}\n")
         print(table(exam, rows))
+        for each in baselines:
+            if (each["game"], each["exam"]) == (game, exam):
+                print(f"{each['player']}: {{share:.3f}} ({{low:.3f}} to {{high:.3f}})  ".format(**each["optimal"]))
+        print()
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def table(exam: str, rows: list[dict[str, Any]]) -> str:
@@ -44,7 +64,7 @@ def table(exam: str, rows: list[dict[str, Any]]) -> str:
             for key in ("evaluations", "generated_positions")
         ]
         lines.append(f"| {minutes:g} | {len(of_budget)} | {' | '.join(cells + counts)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, ""])
 
 
 def cell(shares: list[dict[str, float]]) -> str:

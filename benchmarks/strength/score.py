@@ -39,7 +39,8 @@ def main() -> None:
     exam = find_exam(given.exam, game)
     for name in given.players:
         for report in reports(name, game, exam, given.simulations):
-            print(json.dumps(report) if given.json else as_text(report), flush=True)
+            about = {"game": game.name, "exam": Path(given.exam).name}
+            print(json.dumps(about | report) if given.json else as_text(report), flush=True)
 
 
 def reports(
