@@ -122,10 +122,11 @@ def test_the_score_is_the_share_of_best_moves_in_all_and_by_ply(tmp_path: Path):
     ]
     chosen = score.choices(FirstColumn(), exam)
     right = np.array([action in each.best for action, each in zip(chosen, exam, strict=True)])
-    shares = score.share_per_stratum(game, exam[:3], right[:3])
-    assert (shares["optimal"]["share"], shares["optimal"]["positions"]) == (0.6667, 3)
-    assert shares["plies 0 to 7"]["share"] == 0.5
-    assert score.share(np.ones(100, bool))["low"] == pytest.approx(0.963, abs=1e-3)
+    shares = score.by_ply(game, exam[:3], right[:3])
+    assert (shares["all"]["mean"], shares["all"]["positions"]) == (0.6667, 3)
+    assert shares["plies 0 to 7"]["mean"] == 0.5
+    assert score.mean(np.ones(100, bool))["low"] == pytest.approx(0.963, abs=1e-3)
+    assert score.mean(np.array([0.0, 2.0] * 50))["low"] == pytest.approx(1 - 1.96 / 10)
 
 
 @pytest.mark.parametrize("name", ["othello(size=6)", "tic-tac-toe", "connect-four(columns=5, rows=4)"])
@@ -193,7 +194,7 @@ def test_a_ladder_starts_from_drawn_positions_and_swaps_colours():
 
 def test_the_page_shows_the_median_of_the_seeds_per_budget(tmp_path: Path, monkeypatch, capsys):
     def line(minutes: float, seed: int, share: float) -> str:
-        report = {"simulations": 0, "optimal": {"share": share, "low": share - 0.02, "high": share + 0.02}}
+        report = {"simulations": 0, "best moves": {"all": {"mean": share, "low": share - 0.02, "high": share + 0.02}}}
         about = {"game": "g", "options": [], "minutes": minutes, "seed": seed, "evaluations": 2e6}
         about |= {"date": "2026-11-22", "hardware": "an abacus"}
         return json.dumps(about | {"generated_positions": 1e5, "scores": {"exam": [report]}})
@@ -201,7 +202,7 @@ def test_the_page_shows_the_median_of_the_seeds_per_budget(tmp_path: Path, monke
     path = tmp_path / "results.jsonl"
     path.write_text("\n".join([line(15, 1, 0.9), line(5, 1, 0.7), line(5, 2, 0.8), line(5, 3, 0.75)]))
     baselines = tmp_path / "baselines.jsonl"
-    random = {"game": "g", "player": "random", "optimal": {"share": 0.3, "low": 0.2, "high": 0.4}}
+    random = {"game": "g", "player": "random", "best moves": {"all": {"mean": 0.3, "low": 0.2, "high": 0.4}}}
     baselines.write_text("\n".join(json.dumps(random | {"exam": exam}) for exam in ("exam", "other")))
     monkeypatch.setattr(sys, "argv", ["page", str(path), "--baselines", str(baselines)])
     page.main()

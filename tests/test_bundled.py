@@ -48,7 +48,7 @@ def test_a_raw_network_does_in_its_exams_what_its_card_says(name: str):
     for about, score in asked.items():
         file = about.partition(",")[0]
         exam = find_exam(file if file == "all" else str(Path(exams.__file__).parent / file), game)
-        found = network_scores(network, exam, 0)["optimal"]["share"]
+        found = network_scores(network, exam, 0)["best moves"]["all"]["mean"]
         assert found == pytest.approx(float(score.partition(" ")[0]), abs=0.003)
 
 

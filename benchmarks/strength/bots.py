@@ -20,6 +20,7 @@ import tomli_w
 
 from benchmarks.strength.ladder import add_openings, drawn_openings, measure
 from benchmarks.strength.learn import add_arguments, learn
+from benchmarks.strength.score import brief
 from plyzero.bundled import DIRECTORY
 from plyzero.catalog import GameSpec
 from plyzero.match import play_match
@@ -94,7 +95,7 @@ def seconds_of(bot: Player, game: GameSpec) -> float:
 def training(made: dict[str, Any]) -> dict[str, Any]:
     """Return what the card says of how the network was made, and of its exams."""
     exams = {
-        f"{exam}, {report['simulations']} simulations": "{share} ({low} to {high})".format(**report["optimal"])
+        f"{exam}, {report['simulations']} simulations": brief(report["best moves"]["all"])
         for exam, reports in made["scores"].items()
         for report in reports
     }

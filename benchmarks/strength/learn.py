@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.speed import processor
 from benchmarks.strength.exams import find_exam
-from benchmarks.strength.score import network_scores
+from benchmarks.strength.score import brief, network_scores
 from plyzero.catalog import load_game
 from plyzero.metrics import TRAINER, read_heartbeats
 from plyzero.models import list_models
@@ -107,12 +107,8 @@ def as_text(result: dict[str, Any]) -> str:
     )
     for name, reports in result["scores"].items():
         for report in reports:
-            share = report["optimal"]
-            parts.append(
-                f"{name} {report['simulations']}: {share['share']:.3f} ({share['low']:.3f} to {share['high']:.3f})"
-            )
-            if "brier" in report:
-                parts.append(f"value {report['value_accuracy']:.3f}, Brier {report['brier']:.3f}")
+            parts.append(f"{name} {report['simulations']}: {brief(report['best moves']['all'])}")
+            parts += [f"Brier {brief(report['Brier']['all'])}"] if "Brier" in report else []
     return " ".join(parts)
 
 

@@ -13,6 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.strength.score import brief
+
 INTRODUCTION = """\
 Share of positions in which a best move is played: **median of the seeds** (the seeds' lowest to highest; half the 95 %
 interval of a single one). Minutes are wall clock from the start of `plyzero train`, imports and compilation included.
@@ -41,7 +43,7 @@ def main() -> None:
         print(table(exam, rows))
         for each in baselines:
             if (each["game"], each["exam"]) == (game, exam):
-                print(f"{each['player']}: {{share:.3f}} ({{low:.3f}} to {{high:.3f}})  ".format(**each["optimal"]))
+                print(f"{each['player']}: {brief(each['best moves']['all'])}  ")
         print()
 
 
@@ -58,7 +60,9 @@ def table(exam: str, rows: list[dict[str, Any]]) -> str:
     lines.append("|---|---|" + "---|" * (len(heads) + 2))
     for minutes in sorted({row["minutes"] for row in rows}):
         of_budget = [row for row in rows if row["minutes"] == minutes]
-        cells = [cell([row["scores"][exam][i]["optimal"] for row in of_budget]) for i in range(len(simulations))]
+        cells = [
+            cell([row["scores"][exam][i]["best moves"]["all"] for row in of_budget]) for i in range(len(simulations))
+        ]
         counts = [
             f"{statistics.median(row[key] for row in of_budget) / 1e6:.2f} M"
             for key in ("evaluations", "generated_positions")
@@ -69,7 +73,7 @@ def table(exam: str, rows: list[dict[str, Any]]) -> str:
 
 def cell(shares: list[dict[str, float]]) -> str:
     """Return the median share, the seeds' range, and half the mean 95 % interval of one seed's share."""
-    values = [share["share"] for share in shares]
+    values = [share["mean"] for share in shares]
     half = statistics.mean((share["high"] - share["low"]) / 2 for share in shares)
     return f"**{statistics.median(values):.3f}** ({min(values):.3f} to {max(values):.3f}; each ± {half:.3f})"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from plyzero.players import Bot, Player, find_player, load_network
 
 AT_ONCE = 256
 """Positions searched side by side."""
+
+MEASURED = "best moves", "values", "Brier"
+"""Of a player, and of the values of a raw network."""
 
 
 def main() -> None:
@@ -56,13 +60,13 @@ def reports(
 
 
 def player_scores(player: Player, game: GameSpec, exam: Sequence[Question]) -> dict[str, Any]:
-    """Return the player's shares of best moves, in all and per stratum."""
+    """Return the player's shares of best moves."""
     right = np.array([chosen in each.best for chosen, each in zip(choices(player, exam), exam, strict=True)])
-    return {"player": player.name, **share_per_stratum(game, exam, right)}
+    return {"player": player.name, "best moves": by_ply(game, exam, right)}
 
 
 def network_scores(network: Network, exam: Sequence[Question], simulations: int) -> dict[str, Any]:
-    """Return the shares of best moves of a network's bot; with 0 simulations also how good the network's values are."""
+    """Return the shares of best moves of a network's bot; with 0 simulations also what its values are worth."""
     bot = Bot.of(network, simulations=simulations)
     report = {"simulations": simulations, **player_scores(bot, network.game, exam)}
     return report | (value_scores(exam, network) if simulations == 0 else {})
@@ -76,44 +80,44 @@ def choices(player: Player, exam: Sequence[Question]) -> list[int]:
     return chosen
 
 
-def share_per_stratum(game: GameSpec, exam: Sequence[Question], right: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the share of best moves with its 95 % interval, of all and by ply."""
-    plies = np.array([each.plies for each in exam])
-    shares = {"optimal": share(right)}
-    for low, high in STRATA.get(game.name, ()):
-        inside = (low <= plies) & (plies < high)
-        if inside.any():
-            shares[f"plies {low} to {high - 1}"] = share(right[inside])
-    return shares
-
-
-def share(right: NDArray[np.bool_]) -> dict[str, float]:
-    """Return a share with Wilson's 95 % interval."""
-    n, p = len(right), float(right.mean())
-    low, high = wilson_interval(p, n)
-    return {"share": round(p, 4), "low": round(low, 4), "high": round(high, 4), "positions": n}
-
-
-def value_scores(exam: Sequence[Question], network: Network) -> dict[str, float]:
+def value_scores(exam: Sequence[Question], network: Network) -> dict[str, Any]:
     """Return how often the likeliest of win, draw and loss is true, and the Brier score of the three (0 is perfect)."""
     observations = np.stack([each.position.observe() for each in exam]).astype(np.float32)
     wdl = network(Leaves(observations, list)).wdl
     truth = np.eye(3)[[1 - each.value for each in exam]]
-    return {
-        "value_accuracy": round(float((wdl.argmax(axis=1) == truth.argmax(axis=1)).mean()), 4),
-        "brier": round(float(((wdl - truth) ** 2).sum(axis=1).mean()), 4),
-    }
+    right = wdl.argmax(axis=1) == truth.argmax(axis=1)
+    brier = ((wdl - truth) ** 2).sum(axis=1)
+    return {"values": by_ply(network.game, exam, right), "Brier": by_ply(network.game, exam, brier)}
+
+
+def by_ply(game: GameSpec, exam: Sequence[Question], scores: NDArray[np.generic]) -> dict[str, dict[str, float]]:
+    """Return the mean of what each position of an exam scored, with its 95 % interval: of all, and of each stratum."""
+    plies = np.array([each.plies for each in exam])
+    strata = {"all": plies >= 0}
+    strata |= {f"plies {low} to {high - 1}": (low <= plies) & (plies < high) for low, high in STRATA.get(game.name, ())}
+    return {name: mean(scores[inside]) for name, inside in strata.items() if inside.any()}
+
+
+def mean(scores: NDArray[np.generic]) -> dict[str, float]:
+    """Return the mean with its 95 % interval: Wilson's of right and wrong, the normal distribution's of numbers."""
+    n, found = len(scores), float(np.mean(scores))
+    half = 1.96 * float(np.std(scores)) / math.sqrt(n)
+    low, high = wilson_interval(found, n) if scores.dtype == bool else (found - half, found + half)
+    return {"mean": round(found, 4), "low": round(low, 4), "high": round(high, 4), "positions": n}
 
 
 def as_text(report: dict[str, Any]) -> str:
-    """Return one line."""
-    parts = [report["player"]]
-    for name, value in report.items():
-        if isinstance(value, dict):
-            parts.append(f"{name} {value['share']:.3f} ({value['low']:.3f} to {value['high']:.3f})")
-        elif name in ("value_accuracy", "brier"):
-            parts.append(f"{name} {value:.3f}")
-    return ", ".join(parts)
+    """Return one line for each thing that was measured."""
+    lines = []
+    for measured in (each for each in MEASURED if each in report):
+        strata = (f"{name} {brief(found)}" for name, found in report[measured].items())
+        lines.append(f"{report['player']}, {measured}: {', '.join(strata)}")
+    return "\n".join(lines)
+
+
+def brief(found: dict[str, float]) -> str:
+    """Return a mean and its interval."""
+    return "{mean:.3f} ({low:.3f} to {high:.3f})".format(**found)
 
 
 if __name__ == "__main__":
