@@ -207,13 +207,18 @@ def test_the_page_shows_the_median_of_the_seeds_per_budget(tmp_path: Path, monke
     monkeypatch.setattr(sys, "argv", ["page", str(path), "--baselines", str(baselines)])
     page.main()
     printed = capsys.readouterr().out.splitlines()
-    assert "an abacus, 2026-11-22." in printed[4]
-    assert printed[8:] == [
+    assert "an abacus, 2026-11-22." in printed[6]
+    assert printed[10:] == [
         "| minutes | seeds | raw network | evaluations | positions with a full search |",
         "|---|---|---|---|---|",
-        "| 5 | 3 | **0.750** (0.700 to 0.800; each ± 0.020) | 2.00 M | 0.10 M |",
-        "| 15 | 1 | **0.900** (0.900 to 0.900; each ± 0.020) | 2.00 M | 0.10 M |",
+        "| 5 | 3 | **0.750** (0.700 to 0.800; ± 0.020) | 2.00 M | 0.10 M |",
+        "| 15 | 1 | **0.900** (± 0.020) | 2.00 M | 0.10 M |",
         "",
-        "random: 0.300 (0.200 to 0.400)  ",
+        "By ply, after 15 minutes, and of players that learn nothing:",
+        "",
+        "| | all |",
+        "|---|---|",
+        "| raw network, best moves | **0.900** (± 0.020) |",
+        "| random, best moves | **0.300** (± 0.100) |",
         "",
     ]

@@ -13,12 +13,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.strength.score import brief
+from benchmarks.strength.score import MEASURED
 
 INTRODUCTION = """\
-Share of positions in which a best move is played: **median of the seeds** (the seeds' lowest to highest; half the 95 %
-interval of a single one). Minutes are wall clock from the start of `plyzero train`, imports and compilation included.
-{machines}. Evaluations are positions that the network was asked about in self-play.
+Share of positions in which a best move is played: **median of the seeds** (the seeds' lowest to highest; ± half the
+95 % interval of a single one). Values: the share of positions in which the likeliest of win, draw and loss is the true
+one; Brier: the squared error of the three probabilities, 0 is perfect. Minutes are wall clock from the start of
+`plyzero train`, imports and compilation included; evaluations are positions that the network was asked about in
+self-play. {machines}.
 """
 
 
@@ -40,11 +42,12 @@ def main() -> None:
     )
     for (game, exam, options), rows in tables.items():
         print(f"## {game}, {exam}{f', {options}' if options else ''}\n")
-        print(table(exam, rows))
-        for each in baselines:
-            if (each["game"], each["exam"]) == (game, exam):
-                print(f"{each['player']}: {brief(each['best moves']['all'])}  ")
-        print()
+        print(by_minutes(exam, rows))
+        longest = max(row["minutes"] for row in rows)
+        reports = [row["scores"][exam] for row in rows if row["minutes"] == longest]
+        beside = [each for each in baselines if (each["game"], each["exam"]) == (game, exam)]
+        print(f"By ply, after {longest:g} minutes, and of players that learn nothing:\n")
+        print(by_ply(list(zip(*reports, strict=True)), beside))
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -52,17 +55,14 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def table(exam: str, rows: list[dict[str, Any]]) -> str:
-    """Return a Markdown table with a row per budget: median, lowest and highest seed, mean interval of a single one."""
-    simulations = [report["simulations"] for report in rows[0]["scores"][exam]]
-    heads = ["raw network" if number == 0 else f"{number} simulations" for number in simulations]
+def by_minutes(exam: str, rows: list[dict[str, Any]]) -> str:
+    """Return a Markdown table with a row per budget: shares of best moves, raw and searched for, and what it took."""
+    heads = [title(report) for report in rows[0]["scores"][exam]]
     lines = [f"| minutes | seeds | {' | '.join(heads)} | evaluations | positions with a full search |"]
     lines.append("|---|---|" + "---|" * (len(heads) + 2))
     for minutes in sorted({row["minutes"] for row in rows}):
         of_budget = [row for row in rows if row["minutes"] == minutes]
-        cells = [
-            cell([row["scores"][exam][i]["best moves"]["all"] for row in of_budget]) for i in range(len(simulations))
-        ]
+        cells = [cell([row["scores"][exam][i]["best moves"]["all"] for row in of_budget]) for i in range(len(heads))]
         counts = [
             f"{statistics.median(row[key] for row in of_budget) / 1e6:.2f} M"
             for key in ("evaluations", "generated_positions")
@@ -71,11 +71,30 @@ def table(exam: str, rows: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, ""])
 
 
+def by_ply(reports: list[tuple[dict[str, Any], ...]], baselines: list[dict[str, Any]]) -> str:
+    """Return a Markdown table with a column per stratum. reports: of each number of simulations, one per seed."""
+    strata = list(reports[0][0]["best moves"])
+    lines = [f"| | {' | '.join(strata)} |", "|---|" + "---|" * len(strata)]
+    for same in [*reports, *((each,) for each in baselines)]:
+        for measured in (each for each in MEASURED if each in same[0]):
+            cells = [cell([report[measured][stratum] for report in same]) for stratum in strata]
+            lines.append(f"| {title(same[0])}, {measured} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def title(report: dict[str, Any]) -> str:
+    """Return what played."""
+    if "simulations" not in report:
+        return str(report["player"])
+    return f"{report['simulations']} simulations" if report["simulations"] else "raw network"
+
+
 def cell(shares: list[dict[str, float]]) -> str:
     """Return the median share, the seeds' range, and half the mean 95 % interval of one seed's share."""
     values = [share["mean"] for share in shares]
     half = statistics.mean((share["high"] - share["low"]) / 2 for share in shares)
-    return f"**{statistics.median(values):.3f}** ({min(values):.3f} to {max(values):.3f}; each ± {half:.3f})"
+    spread = f"{min(values):.3f} to {max(values):.3f}; " if len(values) > 1 else ""
+    return f"**{statistics.median(values):.3f}** ({spread}± {half:.3f})"
 
 
 if __name__ == "__main__":
