@@ -54,34 +54,38 @@ def main() -> None:
     models = Path("build/bots")
     made = learn(given, given.seed, models)[-1]
     network = load_network(models / made["model"])
-    game, rng = network.game, np.random.default_rng(0)
-    bots: dict[str, Player] = {
-        f"level {simulations, temperature}": Bot.of(network, simulations=simulations, temperature=temperature)
-        for simulations, temperature in LEVELS
-    }
-    openings = drawn_openings(given.openings, game, given.games)
-    ratings = measure(game, bots, games=given.games, rng=rng, openings=openings)
-    levels: list[dict[str, Any]] = []
-    strongest = max(bots, key=lambda name: ratings[name].elo)
-    for (simulations, temperature), (name, bot) in zip(LEVELS, bots.items(), strict=True):
-        elo, low, high = map(round, ratings[name])
-        while levels and name == strongest and levels[-1]["elo"] > elo - STEP:
-            levels.pop()
-        if not levels or elo >= levels[-1]["elo"] + STEP:
-            about = {"simulations": simulations, "temperature": temperature, "seconds": round(seconds_of(bot, game), 3)}
-            levels.append(about | {"elo": elo, "low": low, "high": high})
-    quick = [number for number, level in enumerate(levels, start=1) if level["seconds"] < SECOND]
-    name = re.sub(r"[^a-z0-9]+", "-", game.name).strip("-")
+    openings = drawn_openings(given.openings, network.game, given.games)
+    levels = measure_levels(network, given.games, openings)
     card = {
-        "game": game.identity,
-        "default_level": max(quick),
+        "game": network.game.identity,
+        "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < SECOND),
         "training": training(made) | against_reference(network, given.games, openings),
         "levels": levels,
     }
+    name = re.sub(r"[^a-z0-9]+", "-", network.game.name).strip("-")
     DIRECTORY.mkdir(exist_ok=True)
     (DIRECTORY / f"{name}.onnx").write_bytes((models / made["model"]).read_bytes())
     (DIRECTORY / f"{name}.toml").write_text(tomli_w.dumps(card), encoding="utf-8")
     print(tomli_w.dumps(card))
+
+
+def measure_levels(network: Network, games: int, openings: Sequence[Sequence[int]] | None) -> list[dict[str, Any]]:
+    """Return the levels of a card: those of LEVELS that are a STEP stronger than the one before, and the strongest."""
+    bots: list[Player] = [Bot.of(network, simulations=number, temperature=drawn) for number, drawn in LEVELS]
+    players = {f"level {level}": bot for level, bot in zip(LEVELS, bots, strict=True)}
+    rng = np.random.default_rng(0)
+    ratings = [*measure(network.game, players, games=games, rng=rng, openings=openings).values()][-len(bots) :]
+    strongest = max(ratings, key=lambda rating: rating.elo)
+    levels: list[dict[str, Any]] = []
+    for (simulations, temperature), bot, rating in zip(LEVELS, bots, ratings, strict=True):
+        elo, low, high = map(round, rating)
+        while levels and rating is strongest and levels[-1]["elo"] > elo - STEP:
+            levels.pop()
+        if not levels or elo >= levels[-1]["elo"] + STEP:
+            seconds = round(seconds_of(bot, network.game), 3)
+            about = {"simulations": simulations, "temperature": temperature, "seconds": seconds}
+            levels.append(about | {"elo": elo, "low": low, "high": high})
+    return levels
 
 
 def seconds_of(bot: Player, game: GameSpec) -> float:
