@@ -19,6 +19,10 @@ from tests.test_cli import plyzero
 GAMES = [card.game.rpartition(" v")[0] for card in list_cards()]
 
 
+def test_a_bot_comes_along_for_three_games():
+    assert GAMES == ["connect-four", "othello(size=6)", "tic-tac-toe"]
+
+
 def test_all_bots_together_take_less_than_three_megabytes():
     assert 0 < sum(path.stat().st_size for path in DIRECTORY.iterdir()) < 3e6
 
