@@ -74,7 +74,8 @@ def measure_levels(network: Network, games: int, openings: Sequence[Sequence[int
     bots: list[Player] = [Bot.of(network, simulations=number, temperature=drawn) for number, drawn in LEVELS]
     players = {f"level {level}": bot for level, bot in zip(LEVELS, bots, strict=True)}
     rng = np.random.default_rng(0)
-    ratings = [*measure(network.game, players, games=games, rng=rng, openings=openings).values()][-len(bots) :]
+    rated = measure(network.game, players, games=games, rng=rng, openings=openings)
+    ratings = [rated[name] for name in players]
     strongest = max(ratings, key=lambda rating: rating.elo)
     levels: list[dict[str, Any]] = []
     for (simulations, temperature), bot, rating in zip(LEVELS, bots, ratings, strict=True):
