@@ -34,13 +34,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 HOSTILE = ROOT / "tests" / "hostile"
-MOST_SECONDS = 20
+MAX_SECONDS = 20
 """For one file."""
 
 MEMORY = 3 << 30
 """Of a child, above what it has when it begins."""
 
-MOST_SAVED_BYTES = 20_000
+MAX_SAVED_BYTES = 20_000
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 3, 2**31, 2**63, 10**12, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")),
@@ -162,12 +162,12 @@ class Segments:
     """Members changed and packed again with right checksums, chunks compressed anew, names that lie, plain damage."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.catalog import GameSpec, load_game
-        from tests.test_segments import some_games, write
-        from tests.toys import Relay
+        from plyzero.rules.catalog import GameSpec, load_game
+        from tests.helpers.segments import some_games, write
+        from tests.helpers.toys import Relay
 
         self.rng, self.whole = rng, []
-        for game in (load_game("connect-four"), GameSpec("tests.toys:Relay", Relay(4))):
+        for game in (load_game("connect-four"), GameSpec("tests.helpers.toys:Relay", Relay(4))):
             games = some_games(game, int(rng.integers(1000)))
             path = write(directory, games, game)
             self.whole.append((game, games, path.name, path.read_bytes()))
@@ -175,8 +175,8 @@ class Segments:
         learns_from(games)  # which compiles it
 
     def case(self) -> Case:
-        from plyzero.segments import SegmentError, read_segment
-        from tests.test_segments import same
+        from plyzero.run.segments import SegmentError, read_segment
+        from tests.helpers.segments import same
 
         rng = self.rng
         game, games, name, content = pick(rng, self.whole)
@@ -263,21 +263,21 @@ class Journals:
     """Frames changed, with right checksums or not; plain damage."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.catalog import GameSpec, load_game
-        from plyzero.journal import _decode, _encode, _identity
-        from tests.test_segments import some_games
-        from tests.toys import Relay
+        from plyzero.rules.catalog import GameSpec, load_game
+        from plyzero.run.journals import _decode, _encode, _identity
+        from tests.helpers.segments import some_games
+        from tests.helpers.toys import Relay
 
         self.rng, self.whole = rng, []
-        for game in (load_game("connect-four"), GameSpec("tests.toys:Relay", Relay(4))):
+        for game in (load_game("connect-four"), GameSpec("tests.helpers.toys:Relay", Relay(4))):
             batches = [some_games(game, int(rng.integers(1000)), (2, 1)) for _ in range(3)]
             header = json.dumps({"schema": "plyzero.journal/1", **_identity(game)}).encode()
             self.whole.append((game, batches, [header, *map(_encode, batches)]))
             learns_from(_decode(_encode(batches[0]), game))  # which compiles it
 
     def case(self) -> Case:
-        from plyzero.journal import FRAME, MAGIC, read_journal
-        from tests.test_segments import same
+        from plyzero.run.journals import FRAME, MAGIC, read_journal
+        from tests.helpers.segments import same
 
         rng = self.rng
         game, batches, bodies = pick(rng, self.whole)
@@ -326,16 +326,17 @@ class Models:
     """Fields of the protobuf changed; bytes changed; sizes of tensors that lie."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.catalog import load_game
-        from tests.runs import small_run
+        from plyzero.rules.catalog import load_game
+        from tests.helpers.runs import small_run
         from trainer.export import untrained
 
         self.rng, self.game = rng, load_game("tic-tac-toe")
         self.content = untrained(small_run(directory / "run", "tic-tac-toe", "network.channels=4"))
 
     def case(self) -> Case:
-        from plyzero.evaluate import Leaves
-        from plyzero.network import ModelRefusedError, Network
+        from plyzero.errors import ModelRefusedError
+        from plyzero.search.evaluators import EvaluationBatch
+        from plyzero.search.onnx_network import Network
 
         content = damaged(self.rng, self.content, self.content) if self.rng.random() < 0.5 else self._changed()
         observations = np.zeros((3, *self.game.start.observation_shape), np.float32)
@@ -346,7 +347,7 @@ class Models:
             except ModelRefusedError as error:
                 return refused(error)
             try:
-                network(Leaves(observations, list))
+                network(EvaluationBatch(observations, list))
             except Exception as error:  # it fits, and fails when it is asked
                 return refused(error)
             return True
@@ -411,7 +412,7 @@ class RunSettings:
     """Tokens of run.toml changed, sections and keys added; plain damage."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from tests.runs import small_run
+        from tests.helpers.runs import small_run
 
         self.rng = rng
         small_run(directory / "run")
@@ -419,7 +420,7 @@ class RunSettings:
 
     def case(self) -> Case:
         from plyzero.errors import UserError
-        from plyzero.run import open_run
+        from plyzero.run.directory import open_run
 
         rng = self.rng
         text = self.text
@@ -457,7 +458,7 @@ class RunSettings:
                 lines[at] = key + ".a" * int(rng.integers(1, 1500)) + " = 1"
             case 4:
                 lines.insert(
-                    at, pick(rng, ("[search]", "[x]", "[[search]]", "[search.kind]", "[" + "a" * 999 + "]", "x"))
+                    at, pick(rng, ("[search]", "[x]", "[[search]]", "[search.algorithm]", "[" + "a" * 999 + "]", "x"))
                 )
             case _:
                 del lines[at]
@@ -468,8 +469,8 @@ class Heartbeats:
     """Heartbeats and metric lines with fields of every wrong kind, as `status`, `replay` and the trainer read them."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.models import publish_model
-        from tests.runs import small_run
+        from plyzero.run.models import publish_model
+        from tests.helpers.runs import small_run
 
         self.rng = rng
         self.run = small_run(directory / "run")
@@ -493,18 +494,18 @@ def look(run: Any, path: Path) -> bool:
     """Do all that is done with heartbeats and metric lines, with `path` among those of `run`."""
     from rich.console import Console
 
-    from plyzero.commands.look import _print_status
+    from plyzero.commands.inspect import _print_status
     from plyzero.errors import UserError
-    from plyzero.liveness import Observer
-    from plyzero.metrics import read_heartbeat
-    from plyzero.models import best_model
-    from plyzero.status import snapshot
-    from selfplay.brake import TrainerWatch
+    from plyzero.ops.status import snapshot
+    from plyzero.run.liveness import LivenessMonitor
+    from plyzero.run.metrics import read_heartbeat
+    from plyzero.run.models import best_model
+    from selfplay.backpressure import TrainerWatch
 
     there = (run.metrics if path.suffix == ".jsonl" else run.workers) / path.name
     there.write_bytes(path.read_bytes())
     try:
-        observer = Observer(run)
+        observer = LivenessMonitor(run)
         observer.look()
         found = snapshot(run, observer)
         json.dumps(found)
@@ -548,7 +549,7 @@ def work(reader: str, seed: int, seconds: float, directory: Path) -> None:
         path = now / case.name
         path.write_bytes(case.content)
         counts["cases"] += 1
-        signal.alarm(MOST_SECONDS)  # ends the process, wherever it is
+        signal.alarm(MAX_SECONDS)  # ends the process, wherever it is
         try:
             accepted = case.judge(path)
         except Exception as error:
@@ -578,7 +579,7 @@ def save(reader: str, what: str, name: str, content: bytes) -> None:
     if list(directory.glob(f"{label}--*")):
         return
     print(f"{reader}: {what} ({len(content)} bytes, {digest})", flush=True)
-    if len(content) <= MOST_SAVED_BYTES:
+    if len(content) <= MAX_SAVED_BYTES:
         (directory / f"{label}--{name}").write_bytes(content)
 
 
@@ -601,7 +602,7 @@ def fuzz(reader: str, seconds: float, seed: int) -> int:
                 raise SystemExit(f"{reader}: the fuzzer itself has failed\n{done.stderr[-2000:]}")
             if done.returncode < 0:
                 died = signal.Signals(-done.returncode)
-                slow = f"takes more than {MOST_SECONDS} s"
+                slow = f"takes more than {MAX_SECONDS} s"
                 totals["broken"] += 1
                 for path in (Path(scratch) / "now").glob("*"):
                     what = slow if died == signal.SIGALRM else f"ends the process with {died.name}"

@@ -20,15 +20,16 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from plyzero.catalog import load_game
-from plyzero.evaluate import Leaves
 from plyzero.files import open_to_append, write_file
-from plyzero.metrics import TRAINER, append_line, read_heartbeat, read_lines
-from plyzero.models import ModelName, list_models, load_model
-from plyzero.processes import usable_cores
-from plyzero.run import Run, create_run
-from plyzero.segments import SegmentName, list_segments, read_segment
-from plyzero.verify import find_faults
+from plyzero.ops.processes import usable_cores
+from plyzero.ops.verify import find_faults
+from plyzero.play.model_loader import load_model
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import Run, create_run
+from plyzero.run.metrics import TRAINER, append_line, read_heartbeat, read_lines
+from plyzero.run.models import ModelName, list_models
+from plyzero.run.segments import SegmentName, list_segments, read_segment
+from plyzero.search.evaluators import EvaluationBatch
 from trainer.loss import loss
 from trainer.targets import make_samples
 from trainer.window import Batch, Window
@@ -207,7 +208,7 @@ def held_out_batch(run: Run, size: int = 4096) -> tuple[Batch, int]:
 
 def losses_of(run: Run, model: ModelName, batch: Batch) -> dict[str, float]:
     """Return KL(target || policy) and the cross-entropy of win, draw and loss, in nats."""
-    logits, wdl = load_model(run.models, model, run.game)(Leaves(batch.observations, list))
+    logits, wdl = load_model(run.models, model, run.game)(EvaluationBatch(batch.observations, list))
     log_wdl = np.log(np.maximum(wdl, 1e-9))  # logits: their softmax is wdl
     found = loss(*(torch.from_numpy(each) for each in (logits, log_wdl, batch.legal, batch.policy, batch.wdl)))
     return {"policy": round(found.policy.item(), 4), "value": round(found.value.item(), 4)}

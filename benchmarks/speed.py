@@ -37,7 +37,7 @@ CASES: dict[str, tuple[str, ...]] = {
 HALF_TRAINED = {
     "Connect Four, half trained 4 x 64": (),
     "... without the cache": ("--no-cache",),
-    "... without the cache, all searches full": ("--no-cache", "-o", "selfplay.full_share=1"),
+    "... without the cache, all searches full": ("--no-cache", "-o", "selfplay.full_search_probability=1"),
 }
 NET = "half-trained.onnx"
 SIZE = ("-o", "network.blocks=4", "-o", "network.channels=64")
@@ -182,11 +182,11 @@ def two_workers(game: str, blocks: int, channels: int) -> list[float]:
 
 def one_of_two(game: str, blocks: int, channels: int, barrier: Barrier, results: Any) -> None:
     """Take turns with the other process, and tell the evaluations per second of every turn."""
-    from plyzero.catalog import load_game
-    from plyzero.network import Network
-    from plyzero.run import create_run
-    from selfplay.bench import TimedWorker, evaluate_alone, timed
-    from selfplay.store import Store
+    from plyzero.rules.catalog import load_game
+    from plyzero.run.directory import create_run
+    from plyzero.search.onnx_network import Network
+    from selfplay.benchmark import TimedWorker, evaluate_alone, timed
+    from selfplay.replay_writer import ReplayWriter
     from trainer.export import untrained
 
     def together(act: Callable[[float], int]) -> float:
@@ -197,7 +197,7 @@ def one_of_two(game: str, blocks: int, channels: int, barrier: Barrier, results:
     with tempfile.TemporaryDirectory() as directory:
         run = create_run(Path(directory) / "run", load_game(game), options=size)
         network = Network(untrained(run), run.game, label="random weights")
-        with Store(run, worker="bench", incarnation="00000000") as store:
+        with ReplayWriter(run, worker="bench", incarnation="00000000") as store:
             worker = TimedWorker(run, network, store)
             worker.warm_up()
             batch = worker.batch

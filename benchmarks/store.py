@@ -21,20 +21,20 @@ from typing import Any
 
 import numpy as np
 
-import selfplay.store
+import selfplay.replay_writer
 from plyzero import files
-from plyzero.catalog import load_game
-from plyzero.evaluate import Evaluate, Evaluation, Leaves
-from plyzero.models import publish_model
-from plyzero.records import Games
-from plyzero.run import Run, create_run, open_run
-from plyzero.search import SearchSlots
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import Run, create_run, open_run
+from plyzero.run.models import publish_model
+from plyzero.run.records import Games
+from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
+from plyzero.search.slots import SearchSlots
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings, TrainerSettings
-from selfplay.game import GamesInPlay
-from selfplay.store import Store
+from selfplay.games_in_play import GamesInPlay
+from selfplay.replay_writer import ReplayWriter
 from selfplay.worker import run_worker
 from trainer.export import untrained
-from trainer.intake import Intake
+from trainer.replay_reader import ReplayReader
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
@@ -79,7 +79,7 @@ def table(report: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield "reader was behind at the end by, positions", f"{write['reader_behind']:,}", ""
     yield "bytes/position in journals", f"{write['journal_bytes_per_position']:.1f}", ""
     yield "bytes/position in segments", f"{write['segment_bytes_per_position']:.1f}", ""
-    yield "share of the time in which the store was full", f"{write['full_share']:.0%}", ""
+    yield "share of the time in which the store was full", f"{write['full_search_probability']:.0%}", ""
     cpu = f"{write['writer_cpu_microseconds']:.2f}, {write['reader_cpu_microseconds']:.2f}"
     yield "CPU µs/position, writer and reader", cpu, ""
     yield "games written, read once", f"{write['games_written']:,}, {write['games_read_once']:,}", "equal"
@@ -123,7 +123,7 @@ def measure_writing(root: Path, games: list[Games], *, writers: int, seconds: fl
         "reader_behind": sealed - found["in_time"],
         "journal_bytes_per_position": sum(count["journal_bytes"] for count in counts) / positions,
         "segment_bytes_per_position": found["bytes"] / found["positions"],
-        "full_share": sum(count["full_seconds"] for count in counts) / seconds / writers,
+        "full_search_probability": sum(count["full_seconds"] for count in counts) / seconds / writers,
         "writer_cpu_microseconds": 1e6 * sum(count["cpu_seconds"] for count in counts) / positions,
         "reader_cpu_microseconds": 1e6 * found["cpu_seconds"] / found["positions"],
         "games_written": len(wanted),
@@ -136,7 +136,7 @@ def write(root: Path, games: list[Games], number: int, seconds: float, start: Ba
     """Add games to a store as fast as it takes them, waiting only while it is full."""
     tally = count_what_is_stored()
     added, full_seconds = 0, 0.0
-    with Store(open_run(root), worker=f"w{number}", incarnation=f"{number:08x}") as store:
+    with ReplayWriter(open_run(root), worker=f"w{number}", incarnation=f"{number:08x}") as store:
         start.wait()
         cpu, until = time.process_time(), time.monotonic() + seconds
         while (now := time.monotonic()) < until:
@@ -164,9 +164,9 @@ def write(root: Path, games: list[Games], number: int, seconds: float, start: Ba
 def count_what_is_stored() -> dict[str, int]:
     """Return counts that grow with what any store of this process writes."""
     tally = {"acknowledged": 0, "sealed": 0, "journal_bytes": 0}
-    write_segment = selfplay.store.write_segment
+    write_segment = selfplay.replay_writer.write_segment
 
-    class CountingJournal(selfplay.store.Journal):
+    class CountingJournal(selfplay.replay_writer.Journal):
         def append(self, games: Games) -> None:
             before = self._size
             super().append(games)
@@ -178,14 +178,14 @@ def count_what_is_stored() -> dict[str, int]:
         tally["sealed"] += len(games.positions)
         return path
 
-    selfplay.store.Journal, selfplay.store.write_segment = CountingJournal, counting_write_segment
+    selfplay.replay_writer.Journal, selfplay.replay_writer.write_segment = CountingJournal, counting_write_segment
     return tally
 
 
 def read(root: Path, seconds: float, start: Barrier, written: Event, told: Queue) -> None:
     """Take segments in as the trainer does, and remove each, until all that was written is read."""
     run = open_run(root)
-    intake, window = Intake(run), Window(run.game.start)
+    intake, window = ReplayReader(run), Window(run.game.start)
     samples_of(run, play_games(1, seed=1)[0])  # compiles
     ids: list[int] = []
     positions = in_time = size = 0
@@ -244,7 +244,7 @@ def measure_stall(root: Path, *, writes_too: bool, count: int = 3) -> dict[str, 
 
     writes_too: whether what does not wait for the disk itself, such as a heartbeat, stalls as well.
     """
-    options = ["selfplay.seal_positions=200", "selfplay.slots=16", "selfplay.simulations=16"]
+    options = ["selfplay.seal_positions=200", "selfplay.parallel_games=16", "selfplay.simulations=16"]
     run = create_run(root, load_game("connect-four"), options=options)
     publish_model(run.models, untrained(run), fence=1, step=1)
     stop = threading.Event()
@@ -326,7 +326,7 @@ def play_games(count: int, *, seed: int) -> list[Games]:
     rng = np.random.default_rng(seed)
     start = load_game("othello").start
 
-    def guess(leaves: Leaves) -> Evaluation:
+    def guess(leaves: EvaluationBatch) -> Evaluation:
         n = len(leaves.observations)
         logits = rng.normal(scale=2, size=(n, start.num_actions))
         return Evaluation(logits.astype(np.float32), rng.dirichlet([5, 1, 5], size=n).astype(np.float32))

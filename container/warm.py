@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 
 from games.tic_tac_toe import TicTacToe
-from plyzero.evaluate import Uniform
-from plyzero.search import search
+from plyzero.search.evaluators import Uniform
+from plyzero.search.slots import search
 from plyzero.settings import SearchSettings, Settings
-from selfplay.game import GamesInPlay
+from selfplay.games_in_play import GamesInPlay
 
 for kind in ("puct", "gumbel"):
-    settings = SearchSettings(kind=kind)
+    settings = SearchSettings(algorithm=kind)
     for root in search([TicTacToe()], Uniform(9), simulations=32, settings=settings, rng=np.random.default_rng(0)):
         root.policy.sum()
 GamesInPlay(TicTacToe(), Settings(), seeds=itertools.count()).run(Uniform(9))

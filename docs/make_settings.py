@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from plyzero.presets import PRESETS
+from plyzero.run.presets import PRESETS
 from plyzero.settings import Settings
 
 PAGE = Path(__file__).with_name("settings.md")

@@ -11,9 +11,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.drawing import draw_grid, square_names
-from plyzero.game import Game, Outcome
-from plyzero.symmetry import Symmetry, mirror_columns
+from plyzero.rules.game import Game, Outcome
+from plyzero.rules.symmetry import Symmetry, mirror_columns
+from plyzero.rules.text_board import render_grid, square_names
 
 EMPTY, OWN, OTHER = 0, 1, 2
 SWAPPED = np.array([EMPTY, OTHER, OWN], np.int8)
@@ -85,7 +85,7 @@ class Breakthrough(Game, version=1):
         return (mirror_columns(self.observation_shape, mirrored),)
 
     def __str__(self) -> str:
-        return draw_grid(self.board if self.to_play == 0 else turned(self.board), rows_up=True)
+        return render_grid(self.board if self.to_play == 0 else turned(self.board), rows_up=True)
 
 
 def turned(board: NDArray[np.int8]) -> NDArray[np.int8]:

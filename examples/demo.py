@@ -11,14 +11,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from plyzero.catalog import GameSpec, load_game
-from plyzero.evaluate import Evaluate
-from plyzero.game import Game
-from plyzero.local import Report, train
-from plyzero.network import Network
-from plyzero.players import Bot
-from plyzero.processes import interrupt_on_signals
-from plyzero.run import create_run
+from plyzero.ops.processes import interrupt_on_signals
+from plyzero.ops.supervisor import Report, train
+from plyzero.play.players import Bot
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.game import Game
+from plyzero.run.directory import create_run
+from plyzero.search.evaluators import Evaluate
+from plyzero.search.onnx_network import Network
 from plyzero.settings import SearchSettings
 
 

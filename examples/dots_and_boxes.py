@@ -11,9 +11,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.drawing import draw_grid, square_names
-from plyzero.game import Game, Outcome
-from plyzero.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.game import Game, Outcome
+from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.text_board import render_grid, square_names
 
 DRAWN = 0
 BOXES = (1, 2)
@@ -82,4 +82,4 @@ class DotsAndBoxes(Game, version=1):
         picture[::2, ::2] = 1
         picture[::2, 1::2] = 2 * drawn[::2, 1::2]
         picture[1::2, ::2] = 3 * drawn[1::2, ::2]
-        return draw_grid(picture, glyphs=" +-|xo")
+        return render_grid(picture, glyphs=" +-|xo")

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from plyzero.compiled import DRAW, ONGOING, CompiledGame, Record, kernel
-from plyzero.drawing import draw_grid
-from plyzero.symmetry import Symmetry, mirror_columns
+from plyzero.rules.compiled_game import CompiledGame, Record, kernel
+from plyzero.rules.game import DRAW, ONGOING
+from plyzero.rules.symmetry import Symmetry, mirror_columns
+from plyzero.rules.text_board import render_grid
 
 GOING, DRAWN = 0, 3
 
@@ -58,7 +59,7 @@ class ConnectFour(CompiledGame, version=1):
         return (mirror_columns(self.observation_shape, range(self.num_actions - 1, -1, -1)),)
 
     def __str__(self) -> str:
-        return draw_grid(self.record["board"], rows_up=True, files="".join(self.action_names))
+        return render_grid(self.record["board"], rows_up=True, files="".join(self.action_names))
 
 
 @kernel

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from plyzero.compiled import DRAW, ONGOING, CompiledGame, Record, kernel
-from plyzero.drawing import draw_grid, square_names
-from plyzero.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.compiled_game import CompiledGame, Record, kernel
+from plyzero.rules.game import DRAW, ONGOING
+from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.text_board import render_grid, square_names
 
 # A set of squares is 64 bits: bit 8 * row + column, whatever the size.
 NONE, ONE = np.uint64(0), np.uint64(1)
@@ -83,7 +84,7 @@ class Othello(CompiledGame, version=1):
 
     def __str__(self) -> str:
         own, other = CompiledGame.observe(self).astype(np.int8)
-        return draw_grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
+        return render_grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
 
 
 @kernel

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from plyzero.compiled import DRAW, ONGOING, CompiledGame, Record
-from plyzero.drawing import draw_grid, square_names
-from plyzero.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.compiled_game import CompiledGame, Record
+from plyzero.rules.game import DRAW, ONGOING
+from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.text_board import render_grid, square_names
 
 LINES = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)])
 
@@ -46,4 +47,4 @@ class TicTacToe(CompiledGame, version=1):
         return turns_and_mirrors(self.observation_shape)
 
     def __str__(self) -> str:
-        return draw_grid(self.record["board"].reshape(3, 3))
+        return render_grid(self.record["board"].reshape(3, 3))

@@ -1,5 +1,5 @@
 """`python -m plyzero` is the command."""
 
-from plyzero.cli import main
+from plyzero.commands.cli import main
 
 main()

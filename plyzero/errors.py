@@ -5,6 +5,10 @@ class UserError(Exception):
     """Bad input. The message says what was expected, what came, where, and what to do."""
 
 
+class ModelRefusedError(Exception):
+    """A model that cannot be used. The message says which one and why."""
+
+
 def shown(value: object) -> str:
     """Return how a message quotes what came: whatever it is, in a few words."""
     try:

@@ -87,8 +87,8 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
         view, offset = view[written:], offset + written
 
 
-def read_file(path: Path, *, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises UnreadableError, without reading, if it has more.
+def read_file(path: Path, *, max_bytes: int) -> bytes:
+    """Return the content of a file. Raises UnreadableError, without reading it, if it has more than `max_bytes`.
 
     It is opened and read in one go: over NFS a file that is removed meanwhile is gone in mid-read.
     """
@@ -97,8 +97,8 @@ def read_file(path: Path, *, most: int) -> bytes:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise UnreadableError(errno.EINVAL, "not a file", str(path))
-        if found.st_size > most:
-            raise UnreadableError(errno.EFBIG, f"more than {most} bytes", str(path))
+        if found.st_size > max_bytes:
+            raise UnreadableError(errno.EFBIG, f"more than {max_bytes} bytes", str(path))
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(found.st_size)
     finally:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-Kind = Literal["gumbel", "puct"]
+Algorithm = Literal["gumbel", "puct"]
 
 Opponent = Annotated[str, StringConstraints(pattern=r"^(random|mcts:[1-9]\d*)$")]
 Opponents = Annotated[
@@ -15,11 +16,15 @@ Opponents = Annotated[
 """A list, which environment and command line write with commas."""
 
 
-MOST = 2**40
+MAX_WHOLE_NUMBER = 2**40
 """Of any whole number."""
 
 
-class Concern(BaseModel):
+Layer = Mapping[str, Mapping[str, Any]]
+"""Settings from one source: section -> key -> value."""
+
+
+class SettingsSection(BaseModel):
     """Frozen; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
@@ -27,15 +32,15 @@ class Concern(BaseModel):
     @field_validator("*")
     @classmethod
     def _is_no_mistake(cls, value: object) -> object:
-        if isinstance(value, int) and value > MOST:
-            raise ValueError(f"expected at most {MOST}")
+        if isinstance(value, int) and value > MAX_WHOLE_NUMBER:
+            raise ValueError(f"expected at most {MAX_WHOLE_NUMBER}")
         return value
 
 
-class SearchSettings(Concern):
+class SearchSettings(SettingsSection):
     """How a tree grows."""
 
-    kind: Kind = "gumbel"
+    algorithm: Algorithm = "gumbel"
     """How full searches choose: gumbel (Danihelka et al., 2022), good with few simulations, or puct (AlphaZero)."""
 
     c_puct: float = Field(1.25, gt=0)
@@ -44,13 +49,13 @@ class SearchSettings(Concern):
     fpu_reduction: float = Field(0.25, ge=0)
     """PUCT: an untried action is worth its node's value less this times √(share of the priors tried). KataGo: 0.2."""
 
-    noise_fraction: float = Field(0.25, ge=0, le=1)
+    dirichlet_fraction: float = Field(0.25, ge=0, le=1)
     """PUCT, self-play: share of Dirichlet noise in the root's priors. AlphaZero: 0.25."""
 
-    noise_alpha: float | None = Field(None, gt=0)
+    dirichlet_alpha: float | None = Field(None, gt=0)
     """PUCT, self-play: concentration of that noise; none = 10 / legal actions, at most 1. AlphaZero, chess: 0.3."""
 
-    considered_actions: int = Field(16, ge=1)
+    max_considered_actions: int = Field(16, ge=1)
     """Gumbel: actions that sequential halving starts with. Danihelka et al.: 16."""
 
     c_visit: float = Field(50.0, ge=0)
@@ -60,10 +65,10 @@ class SearchSettings(Concern):
     """Gumbel: see c_visit; q lies in [0, 1] and is not rescaled. Danihelka et al., Go and chess: 1."""
 
 
-class SelfplaySettings(Concern):
+class SelfplaySettings(SettingsSection):
     """How a worker makes games."""
 
-    slots: int = Field(64, ge=1)
+    parallel_games: int = Field(64, ge=1)
     """Games a worker plays side by side; their positions form one network batch."""
 
     simulations: int = Field(64, ge=2)
@@ -72,10 +77,10 @@ class SelfplaySettings(Concern):
     fast_simulations: int = Field(16, ge=1)
     """Simulations of a fast search, which only moves the game on (playout-cap randomisation, Wu, 2019)."""
 
-    fast_kind: Kind = "puct"
+    fast_algorithm: Algorithm = "puct"
     """How fast searches choose."""
 
-    full_share: float = Field(0.25, gt=0, le=1)
+    full_search_probability: float = Field(0.25, gt=0, le=1)
     """Probability that a move gets a full search. KataGo: 0.25; AlphaZero: 1."""
 
     opening_plies: int | None = Field(None, ge=0)
@@ -116,7 +121,7 @@ class SelfplaySettings(Concern):
     """Threads of one worker's network. On a CPU one thread and a process per core is fastest."""
 
 
-class NetworkSettings(Concern):
+class NetworkSettings(SettingsSection):
     """How big the network is."""
 
     blocks: int = Field(3, ge=1)
@@ -126,7 +131,7 @@ class NetworkSettings(Concern):
     """Channels of each block. AlphaZero: 256."""
 
 
-class TrainerSettings(Concern):
+class TrainerSettings(SettingsSection):
     """How the network learns."""
 
     replay_ratio: float = Field(8.0, gt=0)
@@ -147,13 +152,13 @@ class TrainerSettings(Concern):
     weight_decay: float = Field(1e-4, ge=0)
     """Of AdamW."""
 
-    gradient_norm: float = Field(5.0, gt=0)
+    max_grad_norm: float = Field(5.0, gt=0)
     """Gradients longer than this are cut to it."""
 
-    search_value_share: float = Field(0.5, ge=0, le=1)
+    search_value_weight: float = Field(0.5, ge=0, le=1)
     """Share of the search's own values in the value target; the rest is the game's outcome. AlphaZero: 0."""
 
-    value_lambda: float = Field(0.9, ge=0, le=1)
+    td_lambda: float = Field(0.9, ge=0, le=1)
     """How far ahead those values look: TD(λ), per ply. 0 = the position's own root value, 1 = the game's last one."""
 
     window_positions: int = Field(20_000, ge=1)
@@ -165,7 +170,7 @@ class TrainerSettings(Concern):
     window_exponent: float = Field(0.75, gt=0, le=1)
     """How that gain falls off. KataGo: 0.65 to 0.75."""
 
-    average_decay: float = Field(0.995, ge=0, lt=1)
+    ema_decay: float = Field(0.995, ge=0, lt=1)
     """Published are averaged weights; what share of the average each step keeps."""
 
     publish_seconds: float = Field(15.0, ge=0)
@@ -175,13 +180,13 @@ class TrainerSettings(Concern):
     """Threads of the trainer on a CPU."""
 
 
-class StoreSettings(Concern):
+class StoreSettings(SettingsSection):
     """How safe what lies on the volume is, and how much of it is kept."""
 
     sync_seconds: float = Field(1.0, ge=0)
     """A finished game survives a power failure after so many seconds, the death of its process at once. 0 = at once."""
 
-    reserve_mb: int = Field(200, ge=0)
+    min_free_mb: int = Field(200, ge=0)
     """Workers pause while the volume has less room than so many megabytes, and go on when it has more again."""
 
     keep_positions: int = Field(10_000_000, ge=1)
@@ -197,7 +202,7 @@ class StoreSettings(Concern):
     """... and every model for so many minutes."""
 
 
-class RatingSettings(Concern):
+class RatingSettings(SettingsSection):
     """How `train` shows strength as it goes."""
 
     opponents: Opponents = ("random", "mcts:100")
@@ -210,7 +215,7 @@ class RatingSettings(Concern):
     """Simulations of the bot; 0 = the raw network."""
 
 
-class Settings(Concern):
+class Settings(SettingsSection):
     """All settings of a run."""
 
     search: SearchSettings = SearchSettings()

@@ -10,15 +10,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Self
 
-from plyzero.evaluate import Uniform
-from plyzero.journal import adopt_journals
-from plyzero.metrics import Heartbeat, Rate
-from plyzero.models import ModelWatch
-from plyzero.network import Network
-from plyzero.run import Run
-from selfplay.brake import LOOK_SECONDS, Brake
-from selfplay.game import GamesInPlay
-from selfplay.store import Store
+from plyzero.play.model_loader import ModelWatch
+from plyzero.run.directory import Run
+from plyzero.run.journals import adopt_journals
+from plyzero.run.metrics import Heartbeat, Rate
+from plyzero.search.evaluators import Uniform
+from plyzero.search.onnx_network import Network
+from selfplay.backpressure import LOOK_SECONDS, Backpressure
+from selfplay.games_in_play import GamesInPlay
+from selfplay.replay_writer import ReplayWriter
 
 log = logging.getLogger(__name__)
 
@@ -53,13 +53,13 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
         }
 
     with (
-        Store(run, worker=name, incarnation=incarnation) as store,
+        ReplayWriter(run, worker=name, incarnation=incarnation) as store,
         ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads) as watch,
     ):
-        brake = Brake(run, store)
+        brake = Backpressure(run, store)
         network = watch.newer()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
-        with Beside(lambda: describe(reason or "playing"), heartbeat, brake) as beside:
+        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, brake) as beside:
             while not stop.is_set():
                 if newer := watch.newer():
                     network = newer
@@ -77,13 +77,13 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     heartbeat.beat(describe("stopped"), force=True)
 
 
-class Beside:
+class HeartbeatThread:
     """Looks at the volume and writes the heartbeat beside the search, which must not wait for a slow disk.
 
     rounds: counted up by the search; while it stands still, so does the heartbeat.
     """
 
-    def __init__(self, describe: Callable[[], dict[str, object]], heartbeat: Heartbeat, brake: Brake) -> None:
+    def __init__(self, describe: Callable[[], dict[str, object]], heartbeat: Heartbeat, brake: Backpressure) -> None:
         self.rounds = 0
         self._describe, self._heartbeat, self._brake = describe, heartbeat, brake
         self._finished = threading.Event()

@@ -65,7 +65,13 @@ def test_heavy_packages_stay_where_they_belong(path: Path):
 
 
 def test_games_know_only_the_game_interface():
-    allowed = {"plyzero.game", "plyzero.compiled", "plyzero.symmetry", "plyzero.drawing", "numpy"}
+    allowed = {
+        "plyzero.rules.game",
+        "plyzero.rules.compiled_game",
+        "plyzero.rules.symmetry",
+        "plyzero.rules.text_board",
+        "numpy",
+    }
     for path in (ROOT / "games").glob("*.py"):
         assert {name for name, _ in imports(path)} <= allowed
 
@@ -101,7 +107,7 @@ def test_only_one_module_writes_files_that_others_read():
         ]
         for path in MODULES
     }
-    assert [path for path, lines in elsewhere.items() if lines] == ["plyzero/doctor.py", "plyzero/files.py"]
+    assert [path for path, lines in elsewhere.items() if lines] == ["plyzero/ops/doctor.py", "plyzero/files.py"]
 
 
 def test_a_module_is_one_idea_of_at_most_400_lines():
@@ -133,7 +139,7 @@ def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str]
     code = (
         "import sys, atexit; "
         "atexit.register(lambda: print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))); "
-        f"sys.argv = ['plyzero', *{command}]; from plyzero.cli import main; main()"
+        f"sys.argv = ['plyzero', *{command}]; from plyzero.commands.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, input="quit\n", check=False)
     loaded = done.stdout.rpartition("LOADED")[2].split()

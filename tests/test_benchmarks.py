@@ -11,14 +11,14 @@ import pytest
 from benchmarks import soak, speed, store
 from benchmarks.strength import exams, ladder, page, score
 from benchmarks.strength.solver import Solver
-from plyzero.catalog import load_game
-from plyzero.match import play_match
-from plyzero.metrics import read_lines
-from plyzero.records import Games, check_games
-from plyzero.sampling import random_game
-from tests.runs import SMALL
-from tests.test_cli import plyzero
-from tests.toys import move_values
+from plyzero.play.match import play_match
+from plyzero.rules.catalog import load_game
+from plyzero.rules.random_game import random_game
+from plyzero.run.metrics import read_lines
+from plyzero.run.records import Games, check_games
+from tests.helpers.cli import plyzero
+from tests.helpers.runs import SMALL
+from tests.helpers.toys import move_values
 
 
 def test_made_up_games_are_as_a_worker_makes_them():

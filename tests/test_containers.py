@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from plyzero.health import find_trouble
-from plyzero.metrics import Heartbeat
-from plyzero.processes import usable_cores
+from plyzero.ops.health import find_stalled_process
+from plyzero.ops.processes import usable_cores
+from plyzero.run.metrics import Heartbeat
 from plyzero.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -63,11 +63,11 @@ def test_the_quota_of_a_container_counts_and_not_the_cores_of_its_host(tmp_path:
 
 
 def test_a_process_is_healthy_while_its_heartbeat_moves(tmp_path: Path):
-    assert find_trouble(tmp_path, within=0, host="here") == f"no process of here has a heartbeat in {tmp_path}"
+    assert find_stalled_process(tmp_path, within=0, host="here") == f"no process of here has a heartbeat in {tmp_path}"
     worker = Heartbeat(tmp_path / "w.1.json")
     worker.beat({"role": "selfplay", "state": "playing"})
-    assert find_trouble(tmp_path, within=0.3) == "w.1 has made no progress for 0 s"
-    assert "no process of elsewhere" in str(find_trouble(tmp_path, within=0.3, host="elsewhere"))
+    assert find_stalled_process(tmp_path, within=0.3) == "w.1 has made no progress for 0 s"
+    assert "no process of elsewhere" in str(find_stalled_process(tmp_path, within=0.3, host="elsewhere"))
     again = Heartbeat(tmp_path / "w.2.json")  # the same container, started again
     stop = threading.Event()
 
@@ -77,12 +77,12 @@ def test_a_process_is_healthy_while_its_heartbeat_moves(tmp_path: Path):
 
     beating = threading.Thread(target=beat)
     beating.start()
-    assert find_trouble(tmp_path, within=60) is None
+    assert find_stalled_process(tmp_path, within=60) is None
     stop.set()
     beating.join()
     again.beat({"role": "selfplay", "state": "stopped"}, force=True)
     worker.beat({"role": "selfplay", "state": "stopped"}, force=True)
-    assert "no process of" in str(find_trouble(tmp_path, within=0.3))
+    assert "no process of" in str(find_stalled_process(tmp_path, within=0.3))
 
 
 def docker(*arguments: str, given: str = "") -> str:

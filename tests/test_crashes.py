@@ -16,17 +16,18 @@ from typing import Any
 import pytest
 
 from plyzero.files import POINTS
-from plyzero.journal import adopt_journals
-from plyzero.lease import Lease
-from plyzero.metrics import read_heartbeat
-from plyzero.models import ModelWatch, list_models, publish_model
-from plyzero.run import Run
-from plyzero.segments import list_segments
-from plyzero.verify import find_faults
-from tests.runs import small_run
-from tests.victims import visible
+from plyzero.ops.verify import find_faults
+from plyzero.play.model_loader import ModelWatch
+from plyzero.run.directory import Run
+from plyzero.run.journals import adopt_journals
+from plyzero.run.lease import Lease
+from plyzero.run.metrics import read_heartbeat
+from plyzero.run.models import list_models, publish_model
+from plyzero.run.segments import list_segments
+from tests.helpers.runs import small_run
+from tests.helpers.victims import visible
 from trainer.export import untrained
-from trainer.intake import Intake
+from trainer.replay_reader import ReplayReader
 from trainer.state import load_state
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +52,7 @@ IN_TRAINER = [
 
 
 def victim(role: str, *arguments: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.victims", role, *map(str, arguments)]
+    command = [sys.executable, "-m", "tests.helpers.victims", role, *map(str, arguments)]
     started.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL))
     return started[-1]
 
@@ -91,7 +92,7 @@ def test_a_worker_killed_at_any_fault_point_loses_no_acknowledged_game(tmp_path:
     assert acknowledged(log) <= found.keys()
     assert set(found.values()) <= {1}
     assert list(run.journals.glob("*.wal")) == []
-    intake = Intake(run)
+    intake = ReplayReader(run)
     assert sorted(int(i) for _, games in intake.new() for i in games.games["id"]) == sorted(found)
     assert faults(run) == []
 
@@ -104,7 +105,7 @@ def test_a_worker_that_is_not_killed_seals_everything(tmp_path: Path):
 
 def outlasted(command: list[str], root: Path, limit: str) -> dict[str, Any]:
     done = subprocess.run(
-        [*command, sys.executable, "-m", "tests.victims", "outlast", str(root), limit],
+        [*command, sys.executable, "-m", "tests.helpers.victims", "outlast", str(root), limit],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -200,7 +201,7 @@ def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_r
     last = max((name.sequence for name in list_segments(run.segments)), default=0)
     trainer.kill()
     trainer.wait()
-    taken_in = Counter(int(i) for _, games in Intake(run).new() for i in games.games["id"])
+    taken_in = Counter(int(i) for _, games in ReplayReader(run).new() for i in games.games["id"])
     trainer = victim("trainer", run.root)
     deadline = time.monotonic() + 300
     while sum(found.values()) != games_of_newest_state(run):
@@ -271,7 +272,7 @@ def test_a_lease_whose_holder_is_killed_is_free(tmp_path: Path):
     code = f"""
 import time
 from pathlib import Path
-from plyzero.lease import Lease
+from plyzero.run.lease import Lease
 lease = Lease(Path({str(tmp_path)!r}), {{"pid": 1, "host": "h"}})
 print("held", flush=True)
 time.sleep(600)

@@ -12,19 +12,19 @@ import pytest
 import typer.main
 
 from docs.make_settings import PAGE, page
-from plyzero.catalog import load_game
-from plyzero.check import find_violation
-from plyzero.cli import app
-from plyzero.laws import COMPILED, LINE_LAWS
-from plyzero.models import publish_model
-from plyzero.run import create_run
-from plyzero.sampling import SAMPLE_LAWS
-from plyzero.template import game as template
-from tests import toys
+from plyzero.check.laws import COMPILED, LINE_LAWS
+from plyzero.check.sample_laws import SAMPLE_LAWS
+from plyzero.check.template import tic_tac_toe as template
+from plyzero.check.violations import find_violation
+from plyzero.commands.cli import app
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import create_run
+from plyzero.run.models import publish_model
+from tests.helpers import toys
 from trainer.export import untrained
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "plyzero" / "template" / "README.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "plyzero" / "check" / "template" / "README.md"]
 
 
 def is_slow_by_name(path: Path) -> dict[str, bool]:

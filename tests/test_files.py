@@ -11,8 +11,8 @@ import pytest
 
 from plyzero import files
 from plyzero.files import POINTS, UnreadableError, lock, read_file, write_at, write_file
-from plyzero.journal import Journal
-from tests.test_segments import CONNECT_FOUR, some_games
+from plyzero.run.journals import Journal
+from tests.helpers.segments import CONNECT_FOUR, some_games
 
 ROOT = Path(__file__).parent.parent
 
@@ -234,12 +234,12 @@ def test_without_hard_links_files_are_written_and_a_name_that_is_taken_is_still_
 
 def test_a_file_is_read_up_to_a_size_and_a_larger_one_not_at_all(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"12345")
-    assert read_file(tmp_path / "a", most=5) == b"12345"
+    assert read_file(tmp_path / "a", max_bytes=5) == b"12345"
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 40)  # nobody has the memory to read it
     for name, most in (("a", 4), ("large", 1 << 30)):
         with pytest.raises(UnreadableError, match=f"more than {most} bytes"):
-            read_file(tmp_path / name, most=most)
+            read_file(tmp_path / name, max_bytes=most)
 
 
 def test_a_file_that_need_not_survive_a_power_failure_is_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

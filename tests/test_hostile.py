@@ -32,21 +32,22 @@ from numcodecs.zstd import Zstd
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.fuzz import TRAINER, WORKER, damaged, look
-from plyzero.catalog import GameSpec, load_game
-from plyzero.errors import UserError
+from plyzero.errors import ModelRefusedError, UserError
 from plyzero.files import UnreadableError, read_file
-from plyzero.journal import FRAME, MAGIC, Journal, read_journal
-from plyzero.liveness import Observer
-from plyzero.metrics import read_heartbeat, read_lines
-from plyzero.models import ModelName, best_model, list_models, load_model, publish_model
-from plyzero.network import ENCODING, ModelRefusedError, Network
-from plyzero.records import Games
-from plyzero.run import Run, open_run
-from plyzero.segments import SegmentError, list_segments, read_segment
+from plyzero.ops.status import snapshot
+from plyzero.play.model_loader import load_model
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import Run, open_run
+from plyzero.run.journals import FRAME, MAGIC, Journal, read_journal
+from plyzero.run.liveness import LivenessMonitor
+from plyzero.run.metrics import read_heartbeat, read_lines
+from plyzero.run.models import ModelName, best_model, list_models, publish_model
+from plyzero.run.records import Games
+from plyzero.run.segments import SegmentError, list_segments, read_segment
+from plyzero.search.onnx_network import ENCODING, Network
 from plyzero.settings import Settings
-from plyzero.status import snapshot
-from tests.runs import small_run
-from tests.test_segments import CONNECT_FOUR, RELAY, rewritten, same, some_games, write
+from tests.helpers.runs import small_run
+from tests.helpers.segments import CONNECT_FOUR, RELAY, rewritten, same, some_games, write
 from trainer.export import untrained
 from trainer.state import load_state, save_state
 
@@ -960,7 +961,7 @@ def test_a_model_whose_content_is_not_that_of_its_name_is_refused(tmp_path: Path
 
 
 def test_a_model_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plyzero.models.MOST_BYTES", 100)
+    monkeypatch.setattr("plyzero.run.models.MAX_BYTES", 100)
     assert "more than 100 bytes" in refusal(linear(), tmp_path)
 
 
@@ -1163,7 +1164,7 @@ def test_a_heartbeat_that_is_none_is_passed_over(tmp_path: Path, run: Run, conte
     path = put(run.workers, "trainer.json", content)
     with at_most(megabytes=32):
         assert read_heartbeat(path) is None
-        observer = Observer(run)
+        observer = LivenessMonitor(run)
         observer.look()
         assert [each["name"] for each in snapshot(run, observer)["processes"]] == ["w9.00000009"]
 
@@ -1184,7 +1185,7 @@ def test_a_line_that_is_none_is_passed_over(tmp_path: Path, content: bytes):
 
 
 def test_a_file_of_lines_that_is_too_large_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plyzero.metrics.MOST_LINES_BYTES", 100)
+    monkeypatch.setattr("plyzero.run.metrics.MAX_LINES_BYTES", 100)
     assert read_lines(put(tmp_path, "rating.jsonl", b"{}\n" * 100)) == []
 
 
@@ -1277,15 +1278,15 @@ def test_a_file_is_read_whole_or_not_at_all(tmp_path_factory: pytest.TempPathFac
     path = tmp_path_factory.getbasetemp() / "some"
     path.write_bytes(content)
     if len(content) <= most:
-        assert read_file(path, most=most) == content
+        assert read_file(path, max_bytes=most) == content
     else:
         with pytest.raises(UnreadableError):
-            read_file(path, most=most)
+            read_file(path, max_bytes=most)
 
 
 def test_a_small_file_takes_little_memory_however_large_it_might_be(tmp_path: Path):
     (tmp_path / "some").write_bytes(b"some")
-    assert read_file(tmp_path / "some", most=1 << 45) == b"some"
+    assert read_file(tmp_path / "some", max_bytes=1 << 45) == b"some"
 
 
 # Damage at random.

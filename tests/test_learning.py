@@ -9,13 +9,13 @@ from benchmarks.strength.exams import Question
 from benchmarks.strength.score import choices
 from benchmarks.strength.solver import Solver
 from examples.demo import find_loss
-from plyzero.catalog import GameSpec, load_game
-from plyzero.evaluate import Uniform
-from plyzero.players import Bot, RandomPlayer
-from plyzero.run import create_run
-from plyzero.sampling import random_game
+from plyzero.play.players import Bot, RandomPlayer
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.random_game import random_game
+from plyzero.run.directory import create_run
+from plyzero.search.evaluators import Uniform
 from plyzero.settings import SearchSettings
-from tests.runs import learn
+from tests.helpers.runs import learn
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from examples import demo
-from plyzero.metrics import read_heartbeats, read_lines
-from plyzero.models import list_models
-from plyzero.segments import list_segments, read_segment
-from tests.runs import SMALL, small_run
+from plyzero.run.metrics import read_heartbeats, read_lines
+from plyzero.run.models import list_models
+from plyzero.run.segments import list_segments, read_segment
+from tests.helpers.runs import SMALL, small_run
 
 pytestmark = pytest.mark.slow
 

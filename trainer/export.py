@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from plyzero.catalog import GameSpec
-from plyzero.evaluate import Leaves
-from plyzero.network import ENCODING, INPUT, LOGITS, WDL, Network
-from plyzero.run import Run
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.directory import Run
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network
 from trainer.network import ResidualNetwork
 
 TOLERANCE = 1e-4
@@ -31,7 +31,7 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
     content = _to_onnx(with_probabilities, torch.from_numpy(observations[:2]), metadata | _identity(game))
     with torch.no_grad():
         logits, wdl = with_probabilities(torch.from_numpy(observations))
-    exported = Network(content, game, label="the exported model")(Leaves(observations, list))
+    exported = Network(content, game, label="the exported model")(EvaluationBatch(observations, list))
     difference = max(np.abs(exported.logits - logits.numpy()).max(), np.abs(exported.wdl - wdl.numpy()).max())
     if not difference < TOLERANCE:
         raise ExportError(f"torch and ONNX Runtime differ by {difference:.2e}, more than {TOLERANCE:.0e}")

@@ -30,9 +30,9 @@ class Ledger:
         self.generated += positions
         self.credit += ratio * positions
 
-    def earn_bootstrap(self, positions: int, *, passes: float, most: int) -> None:
-        """Take in positions that were made without one; no more than `most` of them in all earn anything."""
-        counted = min(most, self.bootstrap + positions) - min(most, self.bootstrap)
+    def earn_bootstrap(self, positions: int, *, passes: float, limit: int) -> None:
+        """Take in positions that were made without one; no more than `limit` of them in all earn anything."""
+        counted = min(limit, self.bootstrap + positions) - min(limit, self.bootstrap)
         self.bootstrap += positions
         self.free += passes * counted
         self.credit += passes * counted

@@ -19,19 +19,19 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
 from plyzero.errors import UserError
-from plyzero.journal import adopt_journals
-from plyzero.lease import Lease
-from plyzero.metrics import TRAINER, Heartbeat, Rate, append_line
-from plyzero.models import list_models, publish_model
-from plyzero.records import Games
-from plyzero.run import Run
-from plyzero.segments import SegmentError, SegmentName, read_segment
+from plyzero.run.directory import Run
+from plyzero.run.journals import adopt_journals
+from plyzero.run.lease import Lease
+from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line
+from plyzero.run.models import list_models, publish_model
+from plyzero.run.records import Games
+from plyzero.run.segments import SegmentError, SegmentName, read_segment
+from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, export
-from trainer.guard import HELD_OUT, Guard
-from trainer.intake import Intake
 from trainer.ledger import Ledger
 from trainer.loss import loss
 from trainer.network import ResidualNetwork
+from trainer.replay_reader import ReplayReader
 from trainer.retention import Retention
 from trainer.state import KEPT, load_state, save_state
 from trainer.targets import make_samples
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 """How often the store is looked through for new segments."""
 
-KEEP_SECONDS = 10.0
+MAINTAIN_SECONDS = 10.0
 """How often the journals of dead workers are taken over and old files removed."""
 
 
@@ -58,10 +58,10 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
         while not stop.is_set():
             now = time.monotonic()
             if now >= next_keep:
-                trainer.keep_house()
-                next_keep = now + KEEP_SECONDS
+                trainer.maintain()
+                next_keep = now + MAINTAIN_SECONDS
             if now >= next_poll:
-                trainer.take_in_segments()
+                trainer.ingest()
                 next_poll = now + POLL_SECONDS
             missing = trainer.missing_positions()
             heartbeat.beat(trainer.describe(trainer.what_is_missing() if missing else "training"))
@@ -101,15 +101,15 @@ class Trainer:
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
         self.averaged = AveragedModel(
             self.network,
-            multi_avg_fn=get_ema_multi_avg_fn(self.settings.average_decay),  # type: ignore[no-untyped-call]
+            multi_avg_fn=get_ema_multi_avg_fn(self.settings.ema_decay),  # type: ignore[no-untyped-call]
             use_buffers=True,
         )
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
-        self.window, self.guard = Window(game), Guard(run.game)
+        self.window, self.guard = Window(game), Diagnostics(run.game)
         self.ledger = Ledger()
-        self.intake, self.retention = Intake(run), Retention(run)
+        self.intake, self.retention = ReplayReader(run), Retention(run)
         self._states: dict[tuple[int, int], Restorable] = {}  # (fence, step) -> those on the disk, the newest last
         self._made, self._trained = Rate(), Rate()
         self.games = self.positions = 0  # taken in
@@ -132,7 +132,7 @@ class Trainer:
         """Let another trainer go on."""
         self.lease.release()
 
-    def keep_house(self) -> None:
+    def maintain(self) -> None:
         """Seal what dead workers have left, and remove what nobody needs; an error of the volume may pass."""
         try:
             self.lease.check()
@@ -146,7 +146,7 @@ class Trainer:
         except OSError as error:
             log.warning("cannot keep the volume in order: %s", error)
 
-    def take_in_segments(self) -> None:
+    def ingest(self) -> None:
         """Add every new segment to window and ledger, each writer's in the order it sealed them, none twice."""
         for name, games in self.intake.new():
             self._add_to_window(name, games)
@@ -154,8 +154,8 @@ class Trainer:
             self.games += name.games
             self.positions += name.positions
             if name.bootstrap:
-                most = self.run.settings.selfplay.bootstrap_positions
-                self.ledger.earn_bootstrap(name.full, passes=self.settings.bootstrap_passes, most=most)
+                limit = self.run.settings.selfplay.bootstrap_positions
+                self.ledger.earn_bootstrap(name.full, passes=self.settings.bootstrap_passes, limit=limit)
             else:
                 self.ledger.earn(name.full, ratio=self.settings.replay_ratio)
         self.ledger.cap(self.settings.replay_ratio * self._window_size())
@@ -186,7 +186,7 @@ class Trainer:
         losses = loss(policy_logits, wdl_logits, legal, policy, wdl)
         self.optimiser.zero_grad(set_to_none=True)
         losses.total.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.gradient_norm)
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
         self.optimiser.step()
         self.averaged.update_parameters(self.network)
         self.step += 1

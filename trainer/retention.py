@@ -10,10 +10,10 @@ from pathlib import Path
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, free_bytes, remove
-from plyzero.liveness import GONE_SECONDS, Observer
-from plyzero.models import ModelName, best_model, list_models
-from plyzero.run import Run
-from plyzero.segments import list_segments
+from plyzero.run.directory import Run
+from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
+from plyzero.run.models import ModelName, best_model, list_models
+from plyzero.run.segments import list_segments
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Retention:
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
-        self.observer = Observer(run, clock=clock)
+        self.observer = LivenessMonitor(run, clock=clock)
         self._seen: dict[Path, float] = {}
 
     def prune(self, *, covered: Mapping[str, int], window: Collection[str]) -> None:
@@ -48,7 +48,7 @@ class Retention:
         free = free_bytes(directory)
         removed = 0
         for name in names:
-            enough_room = free >= store.reserve_mb << 20
+            enough_room = free >= store.min_free_mb << 20
             if positions <= store.keep_positions and size <= store.keep_mb << 20 and enough_room:
                 break
             if name.sequence < covered.get(name.incarnation, 0) and str(name) not in window:

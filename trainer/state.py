@@ -16,8 +16,8 @@ from plyzero.files import read_file, remove, write_file
 
 FORMAT = 2
 KEPT = 2
-MOST_BYTES = 1 << 33
-MOST_MEMBERS = 100_000
+MAX_BYTES = 1 << 33
+MAX_MEMBERS = 100_000
 NAME = re.compile(r"state-(\d{6})-(\d{9})\.pt")
 
 
@@ -36,7 +36,7 @@ def load_state(directory: Path) -> dict[str, Any] | None:
     if not states:
         return None
     try:
-        content = read_file(states[0], most=MOST_BYTES)
+        content = read_file(states[0], max_bytes=MAX_BYTES)
         _check_stored(content)
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
@@ -49,7 +49,7 @@ def load_state(directory: Path) -> dict[str, Any] | None:
 
 def _check_stored(content: bytes) -> None:
     """Raise ValueError for an archive that would unpack to more than it is; torch only ever stores."""
-    if content.count(b"PK\1\2") > MOST_MEMBERS:
+    if content.count(b"PK\1\2") > MAX_MEMBERS:
         raise ValueError("too many members")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()

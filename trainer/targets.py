@@ -8,10 +8,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.policy import policy_target
-from plyzero.records import DRAWN, UNKNOWN, Games
+from plyzero.rules.game import DRAW, ONGOING
+from plyzero.run.records import Games
+from plyzero.search.policy import policy_target
+from plyzero.search.tree import UNPROVEN
 from plyzero.settings import SearchSettings, TrainerSettings
-from plyzero.tree import UNPROVEN
 
 
 class Samples(NamedTuple):
@@ -42,7 +43,7 @@ def make_samples(games: Games, *, search: SearchSettings, trainer: TrainerSettin
     What is proven is exact, however short the search was.
     """
     positions, moves = games.positions, games.moves
-    wdl = value_targets(games.games, positions, trainer.search_value_share, trainer.value_lambda)
+    wdl = value_targets(games.games, positions, trainer.search_value_weight, trainer.td_lambda)
     probabilities = policy_targets(positions, moves, search.c_visit, search.c_scale)
     teaches = (positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN))
     legal = np.repeat(teaches, positions["num_legal"])
@@ -58,7 +59,7 @@ def make_samples(games: Games, *, search: SearchSettings, trainer: TrainerSettin
 
 @numba.njit(cache=True)
 def value_targets(
-    games: NDArray[np.void], positions: NDArray[np.void], search_share: float, value_lambda: float
+    games: NDArray[np.void], positions: NDArray[np.void], search_share: float, td_lambda: float
 ) -> NDArray[np.float32]:
     """Return `[N, 3]` win, draw, loss: the outcome, mixed with the search's values ahead, exact where proven.
 
@@ -77,20 +78,20 @@ def value_targets(
             value, draw = position["root_value"], position["root_draw"]
             if position["search"] == 0:
                 continue
-            drawn = games[g]["winner"] == DRAWN
+            drawn = games[g]["winner"] == DRAW
             result = 0.0 if drawn else (1.0 if games[g]["winner"] == mover else -1.0)
             if position["proven"] == UNPROVEN:
                 blind = position["model_fence"] == 0
-                kept = 0.0 if blind else 1 - value_lambda
+                kept = 0.0 if blind else 1 - td_lambda
                 if ahead_mover >= 0:
                     turned = ahead_value if mover == ahead_mover else -ahead_value
                     value = kept * value + (1 - kept) * turned
                     draw = kept * draw + (1 - kept) * ahead_draw
-                elif blind and games[g]["winner"] != UNKNOWN:
+                elif blind and games[g]["winner"] != ONGOING:
                     value, draw = result, 1.0 if drawn else 0.0
             ahead_value, ahead_draw, ahead_mover = value, draw, mover
             share = search_share
-            if position["proven"] != UNPROVEN or games[g]["winner"] == UNKNOWN:
+            if position["proven"] != UNPROVEN or games[g]["winner"] == ONGOING:
                 share = 1.0
             wdl[t, 0] = share * max(0.0, (1 - draw + value) / 2)
             wdl[t, 1] = share * draw

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.game import Game
-from plyzero.symmetry import Symmetry
+from plyzero.rules.game import Game
+from plyzero.rules.symmetry import Symmetry
 from trainer.targets import Samples
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import cast
 
 from benchmarks.strength.solver import Solver
-from plyzero.catalog import GameSpec
-from plyzero.compiled import CompiledGame
-from plyzero.game import Game
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game
 
 STRATA = {
     "connect-four": ((0, 8), (8, 16), (16, 24), (24, 41)),

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.strength.exams import find_exam
-from plyzero.catalog import GameSpec, load_game
-from plyzero.match import play_match
-from plyzero.players import Player, find_player
+from plyzero.play.match import play_match
+from plyzero.play.players import Player, find_player
+from plyzero.rules.catalog import GameSpec, load_game
 
 RUNGS = "random", "mcts:50", "mcts:200", "mcts:800", "mcts:3200"
 ANCHOR = "mcts:200"

@@ -20,10 +20,10 @@ from typing import Any
 from benchmarks.speed import processor
 from benchmarks.strength.exams import find_exam
 from benchmarks.strength.score import brief, network_scores
-from plyzero.catalog import load_game
-from plyzero.metrics import TRAINER, read_heartbeats
-from plyzero.models import list_models
-from plyzero.players import load_network
+from plyzero.play.model_loader import load_network
+from plyzero.rules.catalog import load_game
+from plyzero.run.metrics import TRAINER, read_heartbeats
+from plyzero.run.models import list_models
 
 TOLD = "step", "games", "positions", "generated_positions", "trained_positions"
 """Of the trainer's heartbeat, beside every score."""

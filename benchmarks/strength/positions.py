@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks.strength.exams import STRATA, after, write_line
 from benchmarks.strength.solver import Solver
-from plyzero.catalog import GameSpec, load_game
-from plyzero.compiled import CompiledGame
-from plyzero.game import Game
-from plyzero.players import Bot, Player, RandomPlayer
+from plyzero.play.players import Bot, Player, RandomPlayer
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game
 
 SPLITS = "dev", "test"
 ROLLOUTS = 30, 300

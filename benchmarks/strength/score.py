@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.strength.exams import STRATA, Question, find_exam
-from plyzero.catalog import GameSpec, load_game
-from plyzero.evaluate import Leaves
-from plyzero.match import wilson_interval
-from plyzero.network import Network
-from plyzero.players import Bot, Player, find_player, load_network
+from plyzero.play.match import wilson_interval
+from plyzero.play.model_loader import load_network
+from plyzero.play.players import Bot, Player, find_player
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.search.onnx_network import Network
 
 AT_ONCE = 256
 """Positions searched side by side."""
@@ -83,7 +84,7 @@ def choices(player: Player, exam: Sequence[Question]) -> list[int]:
 def value_scores(exam: Sequence[Question], network: Network) -> dict[str, Any]:
     """Return how often the likeliest of win, draw and loss is true, and the Brier score of the three (0 is perfect)."""
     observations = np.stack([each.position.observe() for each in exam]).astype(np.float32)
-    wdl = network(Leaves(observations, list)).wdl
+    wdl = network(EvaluationBatch(observations, list)).wdl
     truth = np.eye(3)[[1 - each.value for each in exam]]
     right = wdl.argmax(axis=1) == truth.argmax(axis=1)
     brier = ((wdl - truth) ** 2).sum(axis=1)

@@ -10,7 +10,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from plyzero.compiled import DRAW, ONGOING, CompiledGame
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import DRAW, ONGOING
 
 KEY = types.UniTuple(types.uint64, 2)
 

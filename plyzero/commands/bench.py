@@ -32,10 +32,10 @@ def bench(
     """
     import tempfile
 
-    from plyzero.network import Network
-    from plyzero.players import load_network
-    from plyzero.run import create_run
-    from selfplay.bench import measure
+    from plyzero.play.model_loader import load_network
+    from plyzero.run.directory import create_run
+    from plyzero.search.onnx_network import Network
+    from selfplay.benchmark import measure
 
     found = find_game(game)
     given = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
@@ -67,7 +67,7 @@ def _random_weights(run: Path) -> bytes:
 
 def _untrained(run: Path) -> bytes:
     from plyzero.errors import UserError
-    from plyzero.run import open_run
+    from plyzero.run.directory import open_run
 
     try:
         from trainer.export import untrained

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from plyzero.catalog import GameSpec
+    from plyzero.rules.catalog import GameSpec
 
 GameArgument = Annotated[str, typer.Argument(metavar="GAME", help="connect-four, othello(size=6), my_module:MyGame")]
 GameOption = Annotated[str | None, typer.Option("--game", metavar="GAME", help="Make the run if it is not there.")]
@@ -30,7 +30,7 @@ class FailedError(Exception):
 
 def find_game(text: str) -> GameSpec:
     """Return the game that `text` names."""
-    from plyzero.catalog import load_game
+    from plyzero.rules.catalog import load_game
 
     return load_game(text)
 

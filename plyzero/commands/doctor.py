@@ -25,7 +25,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Tell whether this machine and a volume are fit, and what plyzero does about what they lack; exit 1 if unfit."""
-    from plyzero.doctor import examine
+    from plyzero.ops.doctor import examine
 
     findings = list(examine(run))
     unfit = [finding.name for finding in findings if finding.verdict == "failure"]

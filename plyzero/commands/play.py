@@ -13,8 +13,8 @@ from plyzero.commands.common import GameArgument, Json, find_game
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
-    from plyzero.catalog import GameSpec
-    from plyzero.players import Bot
+    from plyzero.play.players import Bot
+    from plyzero.rules.catalog import GameSpec
 
 RunToPlay = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The bot of this run.")]
 Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="The bot in this ONNX file.")]
@@ -38,8 +38,8 @@ def play(
     import numpy as np
 
     from plyzero.commands.terminal import Terminal
-    from plyzero.players import Bot
-    from plyzero.session import SIDES, Session
+    from plyzero.play.players import Bot
+    from plyzero.play.session import SIDES, Session
 
     if side not in (*SIDES, "random"):
         raise UserError(f"expected --as first, second or random, got {side!r}")
@@ -55,7 +55,7 @@ def analyze(
     game: GameArgument, run: RunToPlay = None, net: Net = None, model: Model = "newest", simulations: Simulations = None
 ) -> None:
     """Answer positions: JSON lines in, such as {"id": 1, "moves": ["4", "4"]}, JSON lines out, in the same order."""
-    from plyzero.analyze import answer_lines
+    from plyzero.play.analysis_engine import answer_lines
 
     spec = find_game(game)
     answer_lines(spec, _bot(spec, run, net, model, simulations), sys.stdin, sys.stdout)
@@ -80,8 +80,8 @@ def match(
 
     import numpy as np
 
-    from plyzero.match import play_match
-    from plyzero.players import find_player
+    from plyzero.play.match import play_match
+    from plyzero.play.players import find_player
 
     if games % 2:
         raise UserError(f"expected an even number of --games, two from each opening, got {games}")
@@ -106,8 +106,9 @@ def match(
 def _bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulations: int | None) -> Bot:
     import numpy as np
 
-    from plyzero.bundled import find_card
-    from plyzero.players import SIMULATIONS, Bot, load_network
+    from plyzero.play.bundled_bots import find_card
+    from plyzero.play.model_loader import load_network
+    from plyzero.play.players import SIMULATIONS, Bot
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from plyzero.analysis import move_infos, root_info
 from plyzero.files import write_file
-from plyzero.session import SIDES, Session
+from plyzero.play.analysis import move_infos, root_info
+from plyzero.play.session import SIDES, Session
 
 with suppress(ImportError):  # input() then has arrow keys and a history; not on every system
     import readline  # noqa: F401
 
 if TYPE_CHECKING:
-    from plyzero.game import Game
-    from plyzero.players import Bot
-    from plyzero.search import Root, SearchSlots
+    from plyzero.play.players import Bot
+    from plyzero.rules.game import Game
+    from plyzero.search.slots import SearchResult, SearchSlots
 
 HELP = """A move is its name, as `legal` lists them. Besides:
   legal      all legal moves
@@ -48,7 +48,7 @@ class Terminal:
 
     def __init__(self, session: Session, bot: Bot) -> None:
         self.session, self.bot = session, bot
-        self.thoughts: tuple[Game, Root] | None = None
+        self.thoughts: tuple[Game, SearchResult] | None = None
         self.changed = True
         self.shows_thoughts = False
         self.console = Console(highlight=False)
@@ -145,7 +145,7 @@ class Terminal:
         if self.shows_thoughts:
             self.show(position, root)
 
-    def think(self, position: Game) -> Root:
+    def think(self, position: Game) -> SearchResult:
         """Search, and show how far the search is."""
         with self.console.status("the bot starts to think") as status:
             due = time.monotonic()
@@ -161,7 +161,7 @@ class Terminal:
 
             return self.bot.think([position], watch=watch)[0]
 
-    def show(self, position: Game, root: Root) -> None:
+    def show(self, position: Game, root: SearchResult) -> None:
         """Print a table of the best moves."""
         table = Table("move", "visits", "win rate", "prior", "expected line", box=None)
         for info in move_infos(position, root)[:SHOWN_MOVES]:
@@ -246,7 +246,7 @@ class Terminal:
         self.console.print(text, markup=False, soft_wrap=not self.console.is_terminal)
 
 
-def _expectation(position: Game, root: Root) -> str:
+def _expectation(position: Game, root: SearchResult) -> str:
     """Say what the search expects of its move, with the same win rate as in the table."""
     found, best = root_info(position, root), move_infos(position, root)[0]
     if found["proven"]:

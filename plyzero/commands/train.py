@@ -31,8 +31,8 @@ from plyzero.commands.common import (
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
-    from plyzero.local import Rating, Report
-    from plyzero.run import Run
+    from plyzero.ops.supervisor import Rating, Report
+    from plyzero.run.directory import Run
 
 
 def train(
@@ -46,12 +46,12 @@ def train(
     options: Options = None,
 ) -> None:
     """Learn GAME on this machine. The same command goes on where the last one stopped."""
-    from plyzero.processes import interrupt_on_signals, usable_cores
+    from plyzero.ops.processes import interrupt_on_signals, usable_cores
 
     stop = interrupt_on_signals()  # before the slow imports
-    from plyzero import local
-    from plyzero.models import list_models
-    from plyzero.run import open_or_create_run
+    from plyzero.ops import supervisor
+    from plyzero.run.directory import open_or_create_run
+    from plyzero.run.models import list_models
 
     console = Console(highlight=False, soft_wrap=True)
     opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
@@ -69,7 +69,7 @@ def train(
 
     try:
         with console.status("starting") as status:
-            local.train(
+            supervisor.train(
                 opened,
                 workers=workers,
                 minutes=minutes,
@@ -82,7 +82,7 @@ def train(
             )
     except KeyboardInterrupt:
         pass  # what there is to tell follows
-    except local.ChildFailedError as error:
+    except supervisor.ChildFailedError as error:
         hint = f"; if the rules are to blame, plyzero check {quoted(game)} finds the moves"
         raise FailedError(f"{error}{hint}") from error
     ended = "stopped and saved" if stop.is_set() else "saved"
@@ -94,7 +94,7 @@ def train(
 
 def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
     """Make a run directory with its resolved settings in run.toml."""
-    from plyzero.run import create_run
+    from plyzero.run.directory import create_run
 
     try:
         made = create_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
@@ -172,12 +172,12 @@ def _begin_role(
     until_end: bool,
 ) -> tuple[Run, threading.Event]:
     """Return the run and what ends the role; signals are caught first, before the slow imports."""
-    from plyzero.processes import stop_on_end_of_input, stop_on_signals
+    from plyzero.ops.processes import stop_on_end_of_input, stop_on_signals
 
     stop = stop_on_signals()
     if until_end:
         stop_on_end_of_input(stop)
-    from plyzero.run import open_or_create_run
+    from plyzero.run.directory import open_or_create_run
 
     _log_lines(log_format)
     spec = find_game(game) if game else None

@@ -1,0 +1,146 @@
+"""Networks from files and runs: load a model, the newest or the best one, and hot-reload newer ones."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+
+from plyzero.errors import ModelRefusedError, UserError
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.directory import open_run
+from plyzero.run.models import ModelName, best_model, list_models, read_model
+from plyzero.search.onnx_network import Network
+
+TRIES: Final = 3
+"""How often a model that is refused is looked at again: over NFS a file may not be all there at first."""
+
+log = logging.getLogger(__name__)
+
+
+def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newest", threads: int = 1) -> Network:
+    """Return the network in the ONNX file `path`, or the chosen model of the run directory `path`."""
+    if not path.is_dir():
+        try:
+            return Network(path.read_bytes(), game, label=path.name, threads=threads)
+        except OSError as error:
+            raise UserError(f"cannot use {path}: {error.strerror}") from error
+        except ModelRefusedError as error:
+            raise UserError(f"cannot use {path}: {error}") from error
+    run = open_run(path, game=game)
+    if model == "best":
+        return load_model(run.models, best_model(run.models, run.metrics), run.game, threads=threads)
+    if model != "newest" and not model.isdecimal():
+        raise UserError(f"expected model newest, best or a step, got {model!r}")
+    step = None if model == "newest" else int(model)
+    network = load_newest(run.models, run.game, step=step, threads=threads)
+    if network is None:
+        raise UserError(f"{path} has no model yet; train it first, or meet pure MCTS, which needs none")
+    return network
+
+
+def load_model(directory: Path, name: ModelName, game: GameSpec, *, threads: int = 1) -> Network:
+    """Return a network ready to evaluate. Raises ModelRefusedError if the file is damaged or does not fit the game."""
+    content = read_model(directory, name)
+    return Network(content, game, label=str(name), fence=name.fence, step=name.step, threads=threads)
+
+
+def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, threads: int = 1) -> Network | None:
+    """Return the newest model that loads, or the newest of `step`; None if nothing has been published yet.
+
+    Raises UserError where there are models but none is of `step`, or none loads.
+    """
+    names = list_models(directory)
+    wanted = [name for name in names if step is None or name.step == step]
+    if names and not wanted:
+        steps = " ".join(str(name.step) for name in names[:8])
+        raise UserError(f"no model of step {step} in {directory}; the newest are {steps}")
+    refused = ""
+    for name in wanted:
+        try:
+            return load_model(directory, name, game, threads=threads)
+        except (ModelRefusedError, FileNotFoundError) as error:
+            refused = refused or str(error)
+            log.warning("%s", error)
+    if refused:
+        raise UserError(f"no model in {directory} can be used: {refused}")
+    return None
+
+
+class ModelWatch:
+    """Keeps a worker on the newest model: file events wake it, and a poll every few seconds is the truth.
+
+    Over NFS and FUSE no event arrives; the poll finds the model all the same.
+    """
+
+    def __init__(self, directory: Path, game: GameSpec, *, poll_seconds: float, threads: int) -> None:
+        self._directory, self._game = directory, game
+        self._poll_seconds, self._threads = poll_seconds, threads
+        self._woken = threading.Event()
+        self._next_poll = 0.0
+        self._current: ModelName | None = None
+        self._refused: dict[ModelName, int] = {}  # how often
+        self._observer = Observer()
+
+    def __enter__(self) -> Self:
+        handler = _Wake(self._woken)
+        try:
+            self._observer.schedule(handler, str(self._directory), recursive=False)
+            self._observer.start()
+        except OSError as error:  # the system's limit on watches, say
+            log.warning("no file events (%s): polling every %g s", error, self._poll_seconds)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join()
+
+    def newer(self) -> Network | None:
+        """Return a network newer than the last one returned, or None. Cheap enough to ask before every batch.
+
+        A model that is damaged or does not fit is refused, with one warning, and never stands in the way of the next.
+        """
+        now = time.monotonic()
+        if not self._woken.is_set() and now < self._next_poll:
+            return None
+        self._woken.clear()
+        self._next_poll = now + self._poll_seconds
+        for name in list_models(self._directory):
+            if self._current is not None and name <= self._current:
+                return None
+            if self._refused.get(name, 0) >= TRIES:
+                continue
+            try:
+                network = load_model(self._directory, name, self._game, threads=self._threads)
+            except FileNotFoundError:
+                continue  # retired while we looked
+            except ModelRefusedError as error:
+                if name not in self._refused:
+                    log.warning("keeping the old model: %s", error)
+                self._refused[name] = self._refused.get(name, 0) + 1
+                continue
+            self._current = name
+            return network
+        return None
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until a file event or for `seconds`."""
+        self._woken.wait(seconds)
+
+
+class _Wake(FileSystemEventHandler):
+    def __init__(self, woken: threading.Event) -> None:
+        self._woken = woken
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in ("created", "moved", "modified"):
+            self._woken.set()

@@ -1,0 +1,158 @@
+"""Find a game by name: one that is installed, or `my_module:MyGame` in the directory a person stands in."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import inspect
+import math
+import re
+import sys
+import traceback
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plyzero.errors import UserError, shown
+from plyzero.rules.game import Game
+from plyzero.rules.symmetry import Symmetry
+
+GROUP = "plyzero.games"
+"""The entry-point group in which packages offer games; the shipped ones use it too."""
+
+
+@dataclass(frozen=True)
+class GameSpec:
+    """A game, found and ready.
+
+    name:     canonical, parameters that differ from their defaults included: `othello(size=6)`.
+    identity: name and version of the rules; what records and models carry.
+    start:    the initial position.
+    """
+
+    name: str
+    start: Game
+
+    @property
+    def identity(self) -> str:
+        """Name and version: `othello(size=6) v1`."""
+        return f"{self.name} v{self.start.version}"
+
+
+def load_game(text: str) -> GameSpec:
+    """Return the game that `text` names: `connect-four`, `othello(size=6)` or `my_module:MyGame`.
+
+    Raises UserError with the nearest names, or with what is wrong with the class.
+    """
+    match = re.fullmatch(r"\s*([\w-]+|[\w.]*\w:\w+)\s*(?:\((.*)\))?\s*", text)
+    if not match:
+        raise UserError(f"expected a game such as connect-four, othello(size=6) or my_module:MyGame, got {text!r}")
+    target, arguments = match.groups()
+    parameters = _parse_parameters(text, arguments or "")
+    cls = _import_class(target)
+    known = inspect.signature(cls).parameters
+    for key in parameters:
+        if key not in known:
+            raise UserError(f"{target} has no parameter {key!r}; it has: {', '.join(known) or 'none'}")
+    try:
+        start = cls(**parameters)
+    except ValueError as error:  # the game's own refusal of a parameter
+        raise UserError(f"cannot make {text}: {error}") from error
+    except Exception as error:
+        raise UserError(f"cannot make {text}: {_in_words(error)}") from error
+    try:
+        _check(target, start)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"cannot make {text}: {_in_words(error)}") from error
+    changed = {key: value for key, value in parameters.items() if value != known[key].default}
+    suffix = f"({', '.join(f'{key}={value!r}' for key, value in sorted(changed.items()))})" if changed else ""
+    return GameSpec(target + suffix, start)
+
+
+def installed_games() -> dict[str, str]:
+    """Return name -> one-line description of every installed game."""
+    found = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        found[entry.name] = (inspect.getdoc(entry.load()) or "").partition("\n")[0]
+    return found
+
+
+def _import_class(target: str) -> type[Game]:
+    if ":" in target:
+        module_name, _, class_name = target.partition(":")
+        if "" not in sys.path:
+            sys.path.insert(0, "")  # a person's own module is found first from where they stand
+        try:
+            module = importlib.import_module(module_name)
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
+                raise UserError(
+                    f"cannot find module {module_name!r} from this directory; {target} is MODULE:CLASS"
+                ) from error
+            raise UserError(f"cannot import {module_name}: {_in_words(error)}") from error
+        if not hasattr(module, class_name):
+            raise UserError(f"module {module_name!r} has no class {class_name!r}")
+        cls: Any = getattr(module, class_name)
+    else:
+        entries = {entry.name: entry for entry in entry_points(group=GROUP)}
+        if target not in entries:
+            near = difflib.get_close_matches(target, entries, n=3, cutoff=0.4) or sorted(entries)
+            raise UserError(
+                f"no game is called {target!r}; nearest: {', '.join(near)}. Your own game is my_module:MyGame"
+            )
+        cls = entries[target].load()
+    if not (inspect.isclass(cls) and issubclass(cls, Game)):
+        raise UserError(f"{target} is not a subclass of plyzero.Game")
+    if inspect.isabstract(cls):
+        raise UserError(f"{target} does not define {', '.join(sorted(cls.__abstractmethods__))}")
+    return cls
+
+
+def _check(target: str, start: Game) -> None:
+    """Raise UserError for what would otherwise surface as a riddle inside a worker or the trainer."""
+    for name in ("num_actions", "observation_shape", "max_plies", "to_play"):
+        if not hasattr(start, name):
+            raise UserError(f"{target} does not say its {name}")
+    shape = start.observation_shape
+    if len(shape) != 3:
+        raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shape}")
+    if not hasattr(start, "State"):  # a compiled game writes into planes of the right shape
+        seen = start.observe()
+        if seen is None:
+            raise UserError(f"{target}.observe() returns None; is a return missing?")
+        observed = np.shape(seen)
+        if observed != tuple(shape):
+            raise UserError(f"{target}.observe() returns shape {observed}, but observation_shape is {tuple(shape)}")
+    symmetries = start.symmetries()
+    if isinstance(symmetries, Symmetry):
+        raise UserError(f"{target}.symmetries() returns one Symmetry, expected a list of them: put it in [ ]")
+    for planes, actions in symmetries:
+        found, expected = (np.size(planes), np.size(actions)), (math.prod(shape), start.num_actions)
+        if found != expected:
+            raise UserError(
+                f"{target}.symmetries() permutes {found[0]} numbers of the observation and {found[1]} actions; "
+                f"there are {expected[0]} and {expected[1]}. Without the method there are no symmetries, which is safe"
+            )
+
+
+def _in_words(error: Exception) -> str:
+    """Return what went wrong in a person's own code, and where."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    where = "" if isinstance(error, SyntaxError) else f" ({Path(at.filename).name}, line {at.lineno})"
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _parse_parameters(text: str, arguments: str) -> dict[str, Any]:
+    try:
+        call = ast.parse(f"f({arguments})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError
+        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"expected parameters as in othello(size=6), got {shown(text)}") from error

@@ -1,0 +1,15 @@
+"""What is on the volume?
+
+directory      a run directory: create it, open it, its subdirectories
+configuration  where settings come from: defaults < preset < run.toml < environment < -o
+presets        default settings for a machine and a game
+records        what is kept of a finished game
+journals       finished games that are not sealed yet, one file per worker
+segments       sealed games: immutable files in Zarr format
+zarr_zip       arrays in one zip file that zarr can open
+games_json     recorded games as JSON
+models         published ONNX models: names, order, digests
+metrics        JSON lines and heartbeats
+lease          one trainer per run
+liveness       which processes are alive
+"""

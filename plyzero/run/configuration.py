@@ -1,0 +1,91 @@
+"""Where settings come from: defaults < preset < run.toml < environment < -o, each layer over the one before."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from plyzero.errors import UserError, shown
+from plyzero.settings import Layer, Settings
+
+PREFIX = "PLYZERO_"
+NO_LAYER: Layer = {}
+EXAMPLE = "PLYZERO_SELFPLAY__SIMULATIONS"
+
+
+def resolve(
+    *, preset: Layer = NO_LAYER, run: Layer = NO_LAYER, environment: Mapping[str, str], options: Iterable[str] = ()
+) -> Settings:
+    """Return the settings that hold. Raises UserError for an unknown key, naming the nearest, or for a bad value."""
+    layers: list[tuple[str, Layer]] = [
+        ("the preset", preset),
+        ("run.toml", run),
+        ("the environment", parse_environment(environment)),
+        ("-o", parse_options(options)),
+    ]
+    merged: dict[str, dict[str, Any]] = {}
+    for source, layer in layers:
+        for section, values in layer.items():
+            _check_keys(source, section, values)
+            merged.setdefault(section, {}).update(values)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"]:  # of the settings together
+            raise UserError(first["msg"].removeprefix("Value error, ")) from error
+        key = ".".join(str(part) for part in first["loc"])
+        source = next((name for name, layer in reversed(layers) if _holds(layer, first["loc"])), "the settings")
+        raise UserError(f"setting {key} from {source}: {first['msg']}, got {shown(first['input'])}") from error
+
+
+def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return what variables such as PLYZERO_SELFPLAY__SIMULATIONS=64 say, by section."""
+    layer: dict[str, dict[str, Any]] = {}
+    for name, value in environment.items():
+        if name.startswith(PREFIX):
+            if "__" not in name:
+                raise UserError(f"{name}: expected {PREFIX}SECTION__KEY with two underscores, such as {EXAMPLE}")
+            section, _, key = name.removeprefix(PREFIX).lower().partition("__")
+            layer.setdefault(section, {})[key] = _parse_value(value)
+    return layer
+
+
+def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what options such as selfplay.simulations=64 say, by section."""
+    layer: dict[str, dict[str, Any]] = {}
+    for option in options:
+        path, equals, value = option.partition("=")
+        section, dot, key = path.strip().partition(".")
+        if not equals or not dot:
+            raise UserError(f"expected -o SECTION.KEY=VALUE, such as selfplay.simulations=64, got {option!r}")
+        layer.setdefault(section, {})[key] = _parse_value(value.strip())
+    return layer
+
+
+def _parse_value(text: str) -> Any:
+    return None if text.lower() in ("none", "") else text
+
+
+def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
+    sections = Settings.model_fields
+    if section not in sections:
+        raise UserError(f"{source}: no settings are called {section!r}; {_nearest(section, sections)}")
+    annotation = sections[section].annotation
+    assert isinstance(annotation, type)
+    assert issubclass(annotation, BaseModel)
+    for key in values:
+        if key not in annotation.model_fields:
+            near = _nearest(f"{section}.{key}", [f"{section}.{name}" for name in annotation.model_fields])
+            raise UserError(f"{source}: no setting is called {section}.{key}; {near}")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return f"the nearest is {difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)[0]}"
+
+
+def _holds(layer: Layer, location: tuple[int | str, ...]) -> bool:
+    return len(location) > 1 and location[1] in layer.get(str(location[0]), {})

@@ -1,0 +1,22 @@
+"""How does it choose a move?
+
+Read in this order:
+
+mcts              one simulation: select, expand, evaluate, backup
+tree              the records of a tree, and the phases of a search
+selection         which action a simulation takes: PUCT, Gumbel
+gumbel            completed values, improved policy, sequential halving
+policy            the policy that a finished search recommends
+slots             many searches side by side, and what they found
+evaluators        who evaluates a leaf: nobody (uniform), random playouts, or a network
+onnx_network      a published network, run by ONNX Runtime
+evaluation_cache  evaluations remembered until the next network
+tree_reuse        the tree below the move that was played, kept for the next search
+
+What the kernel stands on:
+
+kernel_cache      compiles kernel functions, and recompiles them when any kernel source changes
+rule_calls        calls a compiled game's rules by address
+numba_arrays      arrays without reference counting
+counter_rng       random numbers computed from a seed and a counter
+"""

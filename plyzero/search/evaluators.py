@@ -1,0 +1,113 @@
+"""What says how good a position is: a uniform guess, random playouts, or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import DRAW, ONGOING, Game
+from plyzero.search import rule_calls
+from plyzero.search.rule_calls import addresses
+
+DRAWN_WDL = np.array([0, 1, 0], np.float32)
+
+
+class EvaluationBatch:
+    """A batch of n unfinished positions to evaluate.
+
+    observations: `[n, C, H, W]` float32, seen by the player to move.
+    """
+
+    def __init__(self, observations: NDArray[np.float32], positions: Callable[[], Sequence[Game]]) -> None:
+        self.observations = observations
+        self._positions = positions
+
+    def positions(self) -> Sequence[Game]:
+        """Return the positions themselves, made on demand: a network never needs them."""
+        return self._positions()
+
+
+class Evaluation(NamedTuple):
+    """What is thought of n positions, each seen by the player to move.
+
+    logits: `[n, A]` float32, policy before the softmax; illegal actions may hold anything finite.
+    wdl:    `[n, 3]` float32, probabilities of win, draw and loss; the value is win minus loss.
+    """
+
+    logits: NDArray[np.float32]
+    wdl: NDArray[np.float32]
+
+
+class Evaluate(Protocol):
+    """Anything that evaluates a batch."""
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        """Return the evaluation of `leaves`; row i belongs to leaf i and depends on nothing else."""
+        ...
+
+
+class Uniform:
+    """Knows nothing: all actions alike, every position a draw. What self-play starts from."""
+
+    def __init__(self, num_actions: int) -> None:
+        self.num_actions = num_actions
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        n = len(leaves.observations)
+        return Evaluation(np.zeros((n, self.num_actions), np.float32), np.tile(DRAWN_WDL, (n, 1)))
+
+
+class Rollouts:
+    """All actions alike; the value is how one game of random moves ended. With PUCT this is pure MCTS."""
+
+    def __init__(self, num_actions: int, rng: np.random.Generator) -> None:
+        self.num_actions = num_actions
+        self.rng = rng
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        positions = leaves.positions()
+        wdl = np.zeros((len(positions), 3), np.float32)
+        for i, position in enumerate(positions):
+            wdl[i, 1 - self._playout(position)] = 1
+        return Evaluation(np.zeros((len(positions), self.num_actions), np.float32), wdl)
+
+    def _playout(self, position: Game) -> int:
+        mover = position.to_play
+        if isinstance(position, CompiledGame):
+            rules, seed = position.rules, int(self.rng.integers(1 << 32))
+            state, mask = position.state.copy(), np.zeros(self.num_actions, np.bool_)
+            code = random_playout(state, mask, position.max_plies, seed, addresses(rules))
+            return 0 if code < 0 else (1 if code == mover else -1)
+        for _ in range(position.max_plies):
+            outcome = position.outcome()
+            if outcome is not None:
+                return outcome.value(mover)
+            legal = position.legal_actions()
+            position = position.play_unchecked(legal[int(self.rng.integers(len(legal)))])
+        return 0
+
+
+@numba.njit(cache=True)
+def random_playout(state: NDArray[np.uint8], mask: NDArray[np.bool_], max_plies: int, seed: int, rules: Any) -> int:
+    """Play random moves on `state`, in place, to the end; return the outcome's code, DRAW after `max_plies`."""
+    np.random.seed(seed)
+    for _ in range(max_plies):
+        code = rule_calls.outcome(rules, state)
+        if code != ONGOING:
+            return code
+        mask[:] = False
+        rule_calls.legal(rules, state, mask)
+        skip = np.random.randint(mask.sum())
+        for action in range(len(mask)):
+            if mask[action]:
+                if skip == 0:
+                    rule_calls.play(rules, state, action)
+                    break
+                skip -= 1
+    code = rule_calls.outcome(rules, state)
+    return code if code != ONGOING else DRAW

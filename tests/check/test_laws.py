@@ -1,0 +1,544 @@
+"""The laws: ten and more correct games of different kinds keep them, planted faults break the one that names them.
+
+A fault is planted in a correct game, and the test says which law has to find it, in how few moves it can be shown, and
+words of the message.
+"""
+
+import functools
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from examples.breakthrough import Breakthrough
+from examples.dots_and_boxes import DotsAndBoxes
+from games.connect_four import ConnectFour
+from games.othello import Othello
+from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
+from plyzero.check.laws import COMPILED, LINE_LAWS, Line, agreement_with
+from plyzero.check.sample_laws import SAMPLE_LAWS, near, sample
+from plyzero.check.template.tic_tac_toe import TicTacToe
+from plyzero.check.violations import GameLaws, Violation, find_violation, laws_of, shorten
+from plyzero.rules.compiled_game import CompiledGame, kernel
+from plyzero.rules.game import ONGOING, Game, Outcome
+from plyzero.rules.symmetry import Symmetry
+from tests.helpers import zoo
+
+MISERE = ("last_mover_wins_some",)
+
+CORRECT = {
+    "plain tic-tac-toe": (TicTacToe, ()),
+    "tic-tac-toe": (CompiledTicTacToe, ()),
+    "connect-four": (ConnectFour, ()),
+    "othello(size=6)": (functools.partial(Othello, size=6), ()),
+    "breakthrough": (Breakthrough, ()),
+    "breakthrough(size=4)": (functools.partial(Breakthrough, size=4), ()),
+    "dots and boxes": (DotsAndBoxes, ()),
+    "dots and boxes, one with draws": (functools.partial(DotsAndBoxes, size=2), ()),
+    "nim": (zoo.Nim, ()),
+    "kalah": (zoo.Kalah, ()),
+    "hex": (zoo.Hex, ()),
+    "chomp, whose last mover loses": (zoo.Chomp, MISERE),
+    "shuffle, which repeats itself": (zoo.Shuffle, ()),
+    "clobber": (zoo.Clobber, ()),
+}
+
+
+@pytest.mark.parametrize(("make", "skip"), CORRECT.values(), ids=CORRECT)
+def test_a_correct_game_keeps_all_laws(make, skip):
+    assert find_violation(make, games=30, skip=skip) is None
+
+
+class TestLawsOfAPlainGame(GameLaws):
+    game = Breakthrough
+    games = 10
+
+
+class TestLawsOfACompiledGame(GameLaws):
+    game = functools.partial(Othello, size=6)
+    games = 10
+
+
+class TestLawsWithOneLeftOut(GameLaws):
+    game = zoo.Chomp
+    skip = MISERE
+
+
+def test_the_class_for_pytest_has_a_test_for_every_law():
+    tests = {name.removeprefix("test_") for name in vars(GameLaws) if name.startswith("test_")}
+    assert tests == {law.name for law in (COMPILED, *LINE_LAWS, *SAMPLE_LAWS)}
+
+
+# --- faults ---
+
+
+class ListsTakenSquares(TicTacToe):
+    """A mask that lies: a taken square is legal, which play does not survive."""
+
+    def legal_actions(self):
+        return [] if self.outcome() else list(range(9))
+
+    def play(self, action):
+        assert self.board[action] == 0, "taken"
+        return super().play_unchecked(action)
+
+
+class GivesUpEarly(TicTacToe):
+    """A mask that lies: nothing is legal on the last square, though the game goes on."""
+
+    def legal_actions(self):
+        legal = super().legal_actions()
+        return [] if len(legal) == 1 else legal
+
+
+class GoesOnAfterTheEnd(TicTacToe):
+    """A mask that lies: moves are legal though somebody has won."""
+
+    def legal_actions(self):
+        return [square for square in range(9) if self.board[square] == 0]
+
+
+class Unsorted(TicTacToe):
+    def legal_actions(self):
+        return super().legal_actions()[::-1]
+
+
+class TooFewActions(TicTacToe):
+    num_actions = 8
+
+    def symmetries(self):
+        return ()
+
+
+class LegalAsSet(TicTacToe):
+    def legal_actions(self):
+        return set(super().legal_actions())
+
+
+class LegalAsGenerator(TicTacToe):
+    def legal_actions(self):
+        yield from super().legal_actions()
+
+
+class Mutating(TicTacToe):
+    """play changes the board it shares with the position before."""
+
+    def __init__(self):
+        self.board = [0] * 9
+
+    def play(self, action):
+        after = super().play_unchecked(action)
+        self.board = list(after.board)
+        return after
+
+    @property
+    def to_play(self):
+        return (9 - list(self.board).count(0)) % 2
+
+
+class ReturnsItself(TicTacToe):
+    def play(self, action):
+        return self
+
+
+class ChangesTheGrandparent(TicTacToe):
+    """play leaves its own position alone, but not the one before."""
+
+    before = None
+
+    def play(self, action):
+        after = super().play_unchecked(action)
+        after.before = self
+        if self.before is not None and action == 8:
+            self.before.board = after.board
+        return after
+
+
+class WinnerIsTheLoser(TicTacToe):
+    """A wrong sign: the player to move, who has lost, is named."""
+
+    def outcome(self):
+        outcome = super().outcome()
+        return outcome if outcome is None or outcome.winner is None else Outcome(1 - outcome.winner)
+
+
+class WinnerAsSign(TicTacToe):
+    """A wrong sign: +1 and -1 instead of 0 and 1."""
+
+    def outcome(self):
+        outcome = super().outcome()
+        return outcome and Outcome({0: 1, 1: -1, None: None}[outcome.winner])
+
+
+class OutcomeAsNumber(TicTacToe):
+    def outcome(self):
+        outcome = super().outcome()
+        return outcome and outcome.value(0)
+
+
+class ActionsStay(TicTacToe):
+    """A symmetry that moves the board but not the actions."""
+
+    def symmetries(self):
+        return tuple(Symmetry(each.planes, np.arange(9)) for each in super().symmetries())
+
+
+class HalfAGroup(TicTacToe):
+    def symmetries(self):
+        return super().symmetries()[:2]
+
+
+class NoPermutation(TicTacToe):
+    def symmetries(self):
+        return (Symmetry(np.zeros(18, int), np.arange(9)),)
+
+
+class NeverEnds(TicTacToe):
+    """A player may pass for ever."""
+
+    num_actions = 10
+    passes = 0
+
+    def legal_actions(self):
+        return [*super().legal_actions(), 9] if super().legal_actions() else []
+
+    def play(self, action):
+        after = super().play_unchecked(action) if action < 9 else super().play_unchecked(0)
+        if action == 9:
+            after.board, after.passes = self.board, self.passes + 1
+        return after
+
+    @property
+    def to_play(self):
+        return (super().to_play + self.passes) % 2
+
+    def action_name(self, action):
+        return "pass" if action == 9 else super().action_name(action)
+
+    def symmetries(self):
+        return ()
+
+    def key(self):
+        return self.board, self.passes
+
+
+class HidesWhoMoves(DotsAndBoxes):
+    """The boxes of player 0 and player 1 instead of own and other: whose move it is cannot be seen."""
+
+    def observe(self):
+        return self.planes
+
+    def key(self):
+        return self.to_play, self.planes.tobytes()
+
+
+class HidesOwners(DotsAndBoxes):
+    """Only the lines are seen, not who owns the boxes."""
+
+    def observe(self):
+        planes = super().observe().copy()
+        planes[1:] = False
+        return planes
+
+
+class KeyIsCoarse(TicTacToe):
+    def key(self):
+        return self.to_play, sorted(self.board).__repr__()
+
+
+class KeyIsTheObject(TicTacToe):
+    """An unstable key: of the object, not of the position."""
+
+    def key(self):
+        return id(self)
+
+
+class KeyCounts(TicTacToe):
+    """An unstable key: another one each time."""
+
+    count = itertools.count()
+
+    def key(self):
+        return next(self.count)
+
+
+class KeyIsAList(TicTacToe):
+    def key(self):
+        return list(self.board)
+
+
+class Dice(TicTacToe):
+    """Chance: the same move does not lead to the same position."""
+
+    random = np.random.default_rng(0)
+
+    def play(self, action):
+        return super().play_unchecked(int(self.random.choice(self.legal_actions())))
+
+
+class NotFinite(TicTacToe):
+    observation_dtype = np.float32
+
+    def observe(self):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return super().observe() / np.float32(super().legal_actions()[0])
+
+
+class CountsAsBool(TicTacToe):
+    def observe(self):
+        return 2 * np.asarray(super().observe(), int)
+
+
+class SameNames(TicTacToe):
+    def action_name(self, action):
+        return "abc"[action % 3]
+
+
+class NamesWithBlanks(TicTacToe):
+    def action_name(self, action):
+        return f"square {action}"
+
+
+class ParsesWrongly(TicTacToe):
+    def parse_action(self, text):
+        return self.legal_actions()[0]
+
+
+class FailsLate(TicTacToe):
+    """A rule that raises in a position that comes seldom."""
+
+    def observe(self):
+        if self.board[4] == 2 and self.board[0] == 1:
+            raise ZeroDivisionError("in the corner")
+        return super().observe()
+
+
+class ReadsBeyond(CompiledTicTacToe):
+    """A rule that reads beyond its array, which Numba does not notice by itself."""
+
+    def observe(s, planes):
+        for square in range(9):
+            if s["board"][square + s["plies"] // 4]:
+                planes[0, square // 3, square % 3] = 1
+
+
+class WritesBeyond(CompiledTicTacToe):
+    """A rule that writes beyond its array, inside a helper."""
+
+    def legal(s, mask):
+        mark(mask, s["board"])
+
+
+@kernel
+def mark(mask, board):
+    for square in range(10):
+        mask[square] = square > 8 or board[square] == 0
+
+
+class Overflows(CompiledTicTacToe):
+    """An int8 overflows as plain Python with NumPy, and does not when Numba compiles it."""
+
+    def observe(s, planes):
+        planes[0, 0, 0] = (s["plies"] * 60) > 120
+        for square in range(9):
+            planes[1, square // 3, square % 3] = s["board"][square] == s["to_play"] + 1
+            planes[0, square // 3, square % 3] += s["board"][square] == 2 - s["to_play"]
+
+    def symmetries(self):
+        return ()
+
+
+FAULTS = [
+    # class, law, fewest moves that show it, words of the message
+    (ListsTakenSquares, "play_makes_a_new_position", 1, r"AssertionError in play\(\) .*taken"),
+    (GivesUpEarly, "legal_actions_in_order", 8, "is empty, but outcome"),
+    (GoesOnAfterTheEnd, "legal_actions_in_order", 5, "the game is over"),
+    (Unsorted, "legal_actions_in_order", 0, "expected ascending numbers"),
+    (LegalAsSet, "legal_actions_in_order", 0, "is a set, expected a list or tuple"),
+    (LegalAsGenerator, "legal_actions_in_order", 0, "is a generator, expected a list or tuple"),
+    (TooFewActions, "legal_actions_in_order", 0, "expected numbers from 0 to 7"),
+    (Mutating, "play_makes_a_new_position", 0, r"play changed the position it was called on"),
+    (ReturnsItself, "play_makes_a_new_position", 0, "returns the position it was called on"),
+    (ChangesTheGrandparent, "earlier_positions_stay", None, "an earlier position of the game has changed"),
+    (WinnerIsTheLoser, "last_mover_wins_some", None, "the player who made the last move lost"),
+    (WinnerAsSign, "answers_in_form", 6, "names winner -1"),
+    (OutcomeAsNumber, "answers_in_form", 5, r"outcome\(\) is 1, expected None or an Outcome"),
+    (ActionsStay, "symmetries_agree_with_the_rules", 1, "the symmetry, a rule or observe"),
+    (HalfAGroup, "symmetries_are_a_group", 0, "one after the other, are not in"),
+    (NoPermutation, "symmetries_are_a_group", 0, "planes of a symmetry are no permutation"),
+    (
+        NeverEnds,
+        "games_end",
+        9,
+        "after 9 plies, max_plies is 9; pass was played [3-9] times: raise max_plies",
+    ),
+    (HidesWhoMoves, "equal_observations_equal_futures", None, "look the same to the network"),
+    (HidesOwners, "equal_observations_equal_futures", None, "outcomes of the moves"),
+    (KeyIsCoarse, "equal_keys_equal_futures", 1, "have the same key"),
+    (KeyIsTheObject, "same_moves_same_position", 0, "key"),
+    (KeyCounts, "asking_changes_nothing", 0, "key"),
+    (KeyIsAList, "asking_changes_nothing", 0, "unhashable"),
+    (Dice, "same_moves_same_position", 1, "another position"),
+    (NotFinite, "observation_as_declared", 0, "not finite"),
+    (CountsAsBool, "observation_as_declared", 1, "cannot hold what observe"),
+    (SameNames, "actions_have_names", 0, "actions 0 and 3 are both called 'a'"),
+    (NamesWithBlanks, "actions_have_names", 0, "expected a word"),
+    (ParsesWrongly, "actions_have_names", 0, r"parse_action\('\w\d'\) is not \d"),
+    (FailsLate, "rules_answer", 2, r"ZeroDivisionError in observe\(\) \(test_laws.py, line \d+\): in the corner"),
+    (ReadsBeyond, "rules_answer", 4, r"IndexError in observe\(\) \(test_laws.py, line \d+\)"),
+    (WritesBeyond, "rules_answer", 0, r"IndexError in mark\(\) \(test_laws.py, line \d+\)"),
+    (Overflows, "compiled_as_written", 3, r"compiled \(second\) the rules disagree: observe\(\) differs"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize(("fault", "law", "moves", "words"), FAULTS, ids=lambda value: getattr(value, "__name__", None))
+def test_a_planted_fault_breaks_the_law_that_names_it_in_few_moves(fault, law, moves, words):
+    broken = find_violation(fault, games=100)
+    assert broken is not None
+    assert broken.law.name == law
+    assert moves is None or len(broken.moves) == moves
+    text = str(broken)
+    assert text.startswith(f"broken law {law}: {broken.law.text}\n")
+    assert re.search(words, broken.what)
+    shown = " ".join(broken.moves) or "none, the initial position"
+    assert f"moves: {shown}\n" in text
+
+
+def test_games_with_a_will_of_their_own_are_found_although_nothing_repeats_itself():
+    broken = find_violation(Dice, games=20)
+    assert broken is not None
+    assert broken.law.name == "same_moves_same_position"
+
+
+def test_a_law_that_is_skipped_is_not_asked():
+    assert find_violation(WinnerIsTheLoser, games=30, skip=MISERE) is None
+
+
+def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
+    laws = LINE_LAWS[:2]
+    long = Violation(laws[0], "", ("c2", "b2", "a1"), "")
+    assert shorten(FailsLate, laws, long).moves == ("a1", "b2")
+    assert shorten(TicTacToe, laws, long) is long
+
+
+def test_the_same_check_finds_the_same():
+    assert find_violation(FailsLate, games=100) == find_violation(FailsLate, games=100)
+
+
+def test_a_form_that_differs_in_one_position_is_found():
+    class Differs(TicTacToe):
+        def legal_actions(self):
+            return [a for a in super().legal_actions() if a != 3 or self.board[4] != 1]
+
+        def symmetries(self):
+            return ()
+
+    agreement = agreement_with(CompiledTicTacToe)
+    assert find_violation(TicTacToe, games=30, more=[agreement]) is None
+    broken = find_violation(Differs, games=60, more=[agreement])
+    assert broken is not None
+    assert (broken.law.name, broken.moves) == ("agrees_with_the_other", ("b2",))
+
+
+def test_a_game_of_another_size_does_not_agree():
+    broken = find_violation(
+        functools.partial(Othello, size=6), games=2, more=[agreement_with(functools.partial(Othello, size=8))]
+    )
+    assert broken is not None
+    assert broken.moves == ()
+
+
+def test_a_rule_error_names_the_law_the_moves_and_the_line_of_the_game():
+    text = str(find_violation(FailsLate, games=100))
+    assert "(test_laws.py, line" in text
+    assert text.endswith(" 1 x . .\n 2 . o .\n 3 . . .\n   a b c")
+
+
+def test_compiled_rules_are_compiled_with_their_bounds_checked():
+    with pytest.raises(IndexError):
+        WritesBeyond().with_bounds_checked().legal_actions()
+    with pytest.raises(IndexError):
+        WritesBeyond().as_plain_python().legal_actions()
+
+
+class Countdown(CompiledGame):
+    """Rules whose kernels call one another and themselves."""
+
+    State = np.dtype([("left", "i1"), ("to_play", "i1")])
+    num_actions, observation_shape, max_plies = 1, (1, 1, 1), 5
+
+    def start(s):
+        s["left"] = 5
+
+    def legal(s, mask):
+        mask[0] = True
+
+    def play(s, action):
+        s["left"] = below(s["left"])
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        return 1 - s["to_play"] if factorial(s["left"]) == 1 and s["left"] == 0 else ONGOING
+
+    def observe(s, planes):
+        planes[0, 0, 0] = s["left"]
+
+
+@kernel
+def below(number):
+    return number - 1
+
+
+@kernel
+def factorial(number):
+    return 1 if number == 0 else number * factorial(below(number))
+
+
+def test_kernels_that_call_one_another_can_be_interpreted_and_bounds_checked():
+    for form in (Countdown(), Countdown().as_plain_python(), Countdown().with_bounds_checked()):
+        position: Game = form
+        for _ in range(5):
+            assert position.outcome() is None
+            position = position.play(0)
+        assert position.outcome() == Outcome(0)
+
+
+def test_a_kernel_in_a_closure_is_taken_along():
+    @kernel
+    def beyond(board):
+        return board[9]
+
+    def observe(s, planes):
+        planes[0, 0, 0] = beyond(s["board"])
+
+    game = type("Closed", (CompiledTicTacToe,), {"observe": observe})()
+    for form in (game.as_plain_python(), game.with_bounds_checked()):
+        with pytest.raises(IndexError):
+            form.observe()
+
+
+def test_a_sample_holds_short_lines_first_and_whole_games():
+    found = sample(TicTacToe(), games=3)
+    assert len(found.games) == 3
+    for moves, positions in found.games:
+        assert len(positions) == len(moves) + 1
+        assert positions[-1].outcome() is not None
+        assert all(position.outcome() is None for position in positions[:-1])
+    close = near(TicTacToe())
+    assert found.positions[: len(close)][5].moves == close[5].moves == (4,)
+    assert [len(each.moves) for each in close] == sorted(len(each.moves) for each in close)
+    assert all(each.position.outcome() is None for each in found.positions)
+
+
+def test_a_line_keeps_what_each_position_said():
+    line = Line(TicTacToe)
+    line.add(TicTacToe())
+    assert line.answers[0]["legal_actions()"] == tuple(range(9))
+    assert line.answers[0]["to_play"] == 0
+
+
+def test_only_a_compiled_game_is_compared_with_its_plain_form():
+    assert COMPILED in laws_of(CompiledTicTacToe())
+    assert COMPILED not in laws_of(TicTacToe())

@@ -1,0 +1,60 @@
+"""`plyzero new`: a project that works at once, outside of this repository."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plyzero.check.new_project import make_project
+from plyzero.errors import UserError
+
+
+def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(
+        [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_new_project_has_rules_tests_and_a_readme_under_its_own_name(tmp_path: Path):
+    root = make_project(tmp_path, "dots-and-boxes")
+    assert sorted(path.name for path in root.iterdir()) == ["README.md", "dots_and_boxes.py", "test_dots_and_boxes.py"]
+    text = "".join(path.read_text() for path in root.iterdir())
+    assert "class DotsAndBoxes(Game, version=1):" in text
+    assert "plyzero check dots_and_boxes:DotsAndBoxes " in text
+    assert not {"my_module", "game_name", "TicTacToe"} & set(text.replace("(", " ").replace(":", " ").split())
+
+
+def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path):
+    root = make_project(tmp_path, "my-game")
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=root)
+    assert done.returncode == 0, done.stdout
+    assert "17 passed" in done.stdout
+    checked = run("-m", "plyzero", "check", "my_game:MyGame", "--games", "10", cwd=root)
+    assert checked.stdout.startswith("my_game:MyGame v1: 14 laws hold")
+
+
+def test_its_tests_notice_a_broken_rule(tmp_path: Path):
+    root = make_project(tmp_path, "my-game")
+    rules = root / "my_game.py"
+    rules.write_text(rules.read_text().replace("after = copy.copy(self)", "after = self"))
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=root)
+    assert done.returncode == 1
+    assert "broken law play_makes_a_new_position" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["", "2048", "a b", "a/b", "../x", "json", "numpy", "games", "if"])
+def test_a_name_that_python_could_not_import_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(UserError, match=r"expected a name such as my-game|would be the module"):
+        make_project(tmp_path, name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_there_already_stays_as_it_is(tmp_path: Path):
+    (tmp_path / "my-game").mkdir()
+    (tmp_path / "my-game" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="is there already and stays as it is"):
+        make_project(tmp_path, "my-game")
+    assert [path.name for path in (tmp_path / "my-game").iterdir()] == ["notes.txt"]

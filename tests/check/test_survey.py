@@ -1,0 +1,134 @@
+"""What check reports of a game, and what it advises."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from examples.breakthrough import Breakthrough
+from examples.dots_and_boxes import DotsAndBoxes
+from games.connect_four import ConnectFour
+from games.othello import Othello
+from plyzero.check.survey import advice, survey
+from plyzero.check.template.tic_tac_toe import TicTacToe
+from plyzero.rules.game import Outcome
+from plyzero.rules.random_game import random_game
+from tests.helpers import toys, zoo
+
+
+def test_the_figures_of_a_game_whose_every_game_is_known():
+    found = survey(toys.Chain("0010"), games=5)
+    assert (found.games, found.branching, found.plies) == (5, (1.0, 1), (4, 4.0, 4, 4))
+    assert found.shares == (0.0, 0.0, 1.0)  # who makes the last move loses: player 0
+    assert found.symmetries == (0, 0)
+    assert found.microseconds.keys() == {"play", "outcome", "legal_actions", "observe"}
+    assert all(cost > 0 for cost in found.microseconds.values())
+
+
+def test_the_figures_are_those_of_the_random_games():
+    found = survey(TicTacToe(), games=40)
+    games = [random_game(TicTacToe(), np.random.default_rng([0, number])) for number in range(40)]
+    winners = [game.positions[-1].outcome().winner for game in games]
+    assert found.shares == tuple(winners.count(winner) / 40 for winner in (0, None, 1))
+    assert found.branching[1] == 9
+    assert found.plies[0] == min(len(game.moves) for game in games)
+    assert found.plies[1] == np.mean([len(game.moves) for game in games])
+
+
+def test_symmetries_that_change_the_start_are_said_to_be_untried():
+    found = survey(Othello(size=6), games=2)
+    assert found.symmetries == (7, 3)
+    assert "4 of 7 symmetries change the initial position" in " ".join(found.advice)
+
+
+def advised(start, cost: float = 1.0, symmetries: tuple[int, int] = (1, 1)) -> str:
+    return " ".join(advice(start, [start], cost, symmetries))
+
+
+def test_advice_is_given_where_it_is_due_and_not_elsewhere():
+    assert advised(TicTacToe()) == ""
+    assert "compiled rules" in advised(TicTacToe(), cost=30)
+    assert "compiled rules" not in advised(ConnectFour(), cost=30)
+    assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
+    assert "write __str__" in advised(toys.Relay())
+    assert "observation_dtype = bool" not in advised(zoo.Nim())
+
+    class Floats(TicTacToe):
+        observation_dtype = np.float32
+
+    assert "observation_dtype = bool" in advised(Floats())
+
+
+def test_how_often_a_player_moves_again_is_counted():
+    assert survey(toys.Chain("0010"), games=2).again == 1 / 3
+    assert survey(TicTacToe(), games=2).again == 0
+
+
+def suspected(make, games: int = 30) -> str:
+    return " ".join(survey(make(), games=games).suspicions)
+
+
+def test_what_hardly_anybody_means_is_said_although_no_law_forbids_it():
+    class OneSided(TicTacToe):
+        to_play = 0
+
+    assert "player 1 never moved in 30 random games: is to_play right?" in suspected(OneSided)
+    assert "all of 30 random games were won by player 1: is outcome() right?" in suspected(toys.Chain)
+    assert "all of" not in suspected(toys.Chain, games=5)
+
+    class Drawn(toys.Relay):
+        def outcome(self):
+            return super().outcome() and Outcome(None)
+
+    assert "all of 30 random games were drawn" in suspected(Drawn)
+
+
+class BlackAndWhite(Breakthrough):
+    """The view of player 0 for both: the commonest mistake, which no law can see."""
+
+    def observe(self):
+        return super().observe() if self.to_play == 0 else super().observe()[::-1, ::-1]
+
+
+class FirstAndSecond(ConnectFour):
+    def observe(s, planes):
+        for row in range(6):
+            for column in range(7):
+                if s["board"][row, column]:
+                    planes[s["board"][row, column] - 1, row, column] = 1
+
+
+@pytest.mark.parametrize("make", [BlackAndWhite, FirstAndSecond])
+def test_an_observation_that_is_the_same_for_both_players_is_suspicious(make):
+    assert "observe() hardly changes when the turn passes" in suspected(make)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        TicTacToe,
+        ConnectFour,
+        Othello,
+        Breakthrough,
+        DotsAndBoxes,
+        zoo.Hex,
+        zoo.Kalah,
+        zoo.Clobber,
+        zoo.Shuffle,
+        zoo.Nim,
+    ],
+)
+def test_a_correct_game_is_not_suspected(make):
+    assert suspected(make) == ""
+
+
+def test_a_position_without_a_drawing_shows_what_the_network_sees():
+    class Undrawn(TicTacToe):
+        __str__ = toys.Relay.__str__
+
+    assert str(Undrawn().play(4)) == "player 1 to move, who sees\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
+
+
+@pytest.mark.parametrize("make", [functools.partial(toys.Relay, 3), zoo.Kalah])
+def test_a_game_without_a_drawing_can_be_surveyed(make):
+    assert survey(make(), games=2).games == 2

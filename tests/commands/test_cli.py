@@ -1,0 +1,342 @@
+"""The command line: what a person types and reads."""
+
+import itertools
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from plyzero.commands.cli import app, main
+from plyzero.ops.status import balance, who_waits
+from plyzero.run.metrics import Heartbeat
+from plyzero.run.models import publish_model
+from plyzero.run.records import Games
+from plyzero.run.segments import write_segment
+from plyzero.search.evaluators import Uniform
+from selfplay.games_in_play import GamesInPlay
+from tests.helpers.cli import plyzero, shown
+from tests.helpers.runs import small_run
+from trainer.export import untrained
+
+
+def files_of(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of tic-tac-toe with one model."""
+    run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe")
+    publish_model(run.models, untrained(run), fence=1, step=12)
+    return run.root
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Puts back the signal handlers that a role installs."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "conect-four", "--run", "R"], "no game is called 'conect-four'; nearest: connect-four"),
+        (["train", "connect-four", "--run", "R"], "is a run of tic-tac-toe, not of connect-four"),
+        (["play", "connect-four", "--run", "R"], "is a run of tic-tac-toe, not of connect-four"),
+        (["train", "tic-tac-toe", "--run", "R", "-o", "selfplay.slot=1"], "no setting is called selfplay.slot; "),
+        (["selfplay", "--run", "R", "-o", "selfplay.parallel_games=x"], "setting selfplay.parallel_games from -o"),
+        (["trainer", "--run", "R/none"], "is not a run directory"),
+        (["init", "tic-tac-toe", "--run", "R"], "is a run directory already; it stays as it is"),
+        (["init", "tic-tac-toe", "--run", "R/run.toml/below"], "cannot use R/run.toml/below"),
+        (["play", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
+        (["play", "tic-tac-toe", "--net", "R/none.onnx"], "cannot use R/none.onnx"),
+        (["play", "tic-tac-toe", "--run", "R", "--model", "5"], "no model of step 5"),
+        (["play", "tic-tac-toe", "--as", "third"], "expected --as first, second or random, got 'third'"),
+        (["play", "tic-tac-toe", "--run", "R", "--net", "x"], "expected --run or --net, got both"),
+        (["play", "tic-tac-toe", "--model", "best"], "--model best needs the --run it belongs to"),
+        (["play", "tic-tac-toe", "--run", "R", "--model", "last"], "expected model newest, best or a step, got 'last'"),
+        (["play", "tic-tac-toe", "--run", "R", "--model", "best"], "no model in R/models has been measured"),
+        (["play", "tic-tac-toe", "--net", "R/models"], "R/models is a directory; expected --net FILE, or --run"),
+        (["analyze", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
+        (["match", "nobody", "random", "--game", "tic-tac-toe"], "'nobody' is not there; a player is random"),
+        (["match", "R", "random", "--game", "connect-four"], "is a run of tic-tac-toe, not of connect-four"),
+        (["match", "R@7", "random", "--game", "tic-tac-toe"], "no model of step 7 in R/models; the newest are 12"),
+        (
+            ["check", "tic-tac-toe", "--skip", "gravity"],
+            "no law is called 'gravity'; the laws are compiled_as",
+        ),
+        (["check", "tic-tac-toe", "--against", "xyz"], "no game is called 'xyz'"),
+        (["new", "two words"], "expected a name such as my-game, of letters, digits and hyphens, got 'two words'"),
+        (["new", "numpy"], "'numpy' would be the module numpy, which Python finds already; choose another name"),
+        (["new", "class"], "'class' would be the module class, which"),
+        (["trainer", "--run", "R", "--device", "gpu"], "expected --device auto, cpu or cuda, got 'gpu'"),
+        (["train", "othello(size=7)", "--run", "R"], "expected size 6 or 8, got 7"),
+        (["status", "--run", "R/models"], "is not a run directory"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_changes_nothing(
+    root: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys, handlers
+):
+    before = files_of(root)
+    given = [argument.replace("R", str(root), 1) if argument[0] == "R" else argument for argument in arguments]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["plyzero", *given])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith("plyzero: ")
+    assert sentence.replace("R/", f"{root}/") in said
+    assert len(said.strip().splitlines()) == 1
+    assert files_of(root) == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
+    done = plyzero("train", "conect-four", "--run", str(tmp_path / "r"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("plyzero: no game is called 'conect-four'")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_cannot_be_written_to_is_one_sentence(tmp_path: Path):
+    tmp_path.chmod(0o500)
+    done = plyzero("init", "tic-tac-toe", "--run", str(tmp_path / "r"))
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+
+
+def test_games_lists_what_can_be_trained():
+    done = plyzero("games")
+    assert all(name in done.stdout for name in ("tic-tac-toe", "connect-four", "othello"))
+    assert done.returncode == 0
+
+
+def test_check_reports_what_a_game_looks_like():
+    text = shown("check", "tic-tac-toe", "--games", "8")
+    assert text.startswith("tic-tac-toe v1: 15 laws hold on 8 random games\n")
+    assert "at most 9" in text
+    assert "max_plies is 9" in text
+    assert "7 declared, 7 of them tried by playing" in text
+    assert text.endswith("Next: plyzero train tic-tac-toe --run runs/first --minutes 2\n")
+
+
+def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
+    (tmp_path / "bad_rules.py").write_text(
+        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass Bad(TicTacToe):\n    max_plies = 8\n"
+    )
+    done = plyzero("check", "bad_rules:Bad", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("broken law games_end: No game is longer than max_plies.\n")
+    assert (
+        "the game goes on after 8 plies, max_plies is 8: raise max_plies if your rules allow such games\nmoves: "
+        in done.stdout
+    )
+    assert done.stderr.startswith("plyzero: bad_rules:Bad breaks a law; above are the shortest moves")
+
+
+def test_check_may_leave_a_law_out_and_compare_two_forms():
+    text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
+    assert text.startswith("tic-tac-toe v1: 14 laws hold on 4 random games, skipped: games_end\n")
+    text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.game:TicTacToe")
+    assert text.startswith("tic-tac-toe v1: 16 laws hold on 4 random games\n")
+
+
+def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path):
+    (tmp_path / "typo.py").write_text("class Game(:\n")
+    done = plyzero("check", "typo:Game", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "plyzero: cannot import typo: SyntaxError: invalid syntax (typo.py, line 1)\n"
+
+
+def test_init_makes_a_run(tmp_path: Path):
+    assert plyzero("init", "othello(size=6)", "--run", str(tmp_path / "r"), "--seed", "3").returncode == 0
+    assert 'game = "othello(size=6)"\n' in (tmp_path / "r" / "run.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bot"),
+    [
+        (["othello"], "mcts:1000"),
+        (["othello", "--simulations", "7"], "mcts:7"),
+        (["tic-tac-toe", "--simulations", "7"], "tic-tac-toe.onnx with 7 simulations"),
+        (["tic-tac-toe", "--run", "R"], "onnx with 64 simulations"),
+        (["tic-tac-toe", "--run", "R", "--model", "12", "--simulations", "0"], "onnx with 0 simulations"),
+    ],
+)
+def test_play_says_who_the_bot_is_and_how_long_it_thinks(root: Path, arguments: list[str], bot: str):
+    given = [str(root) if argument == "R" else argument for argument in arguments]
+    done = CliRunner().invoke(app, ["play", *given], input="quit\n", catch_exceptions=False)
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"{arguments[0]}: you move first; the bot is ")
+    assert done.stdout.splitlines()[0].endswith(f"{bot}.")
+
+
+def test_random_sides_are_both_sides(monkeypatch: pytest.MonkeyPatch):
+    seeds, as_it_is = itertools.count(), np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda: as_it_is(next(seeds)))
+    shown = [
+        CliRunner().invoke(app, ["play", "tic-tac-toe", "--as", "random", "--simulations", "1"], input="quit\n").stdout
+        for _ in range(6)
+    ]
+    assert {text.split("you move ")[1].split(";")[0] for text in shown} == {"first", "second"}
+
+
+def test_match_tells_the_score_to_people_and_to_programs(root: Path):
+    arguments = ("match", str(root), "random", "--game", "tic-tac-toe", "--games", "4", "--simulations", "8")
+    name, verdict, score, elo = shown(*arguments).splitlines()
+    assert name.startswith("tic-tac-toe: 000001-000000012-")
+    assert name.endswith("with 8 simulations against random")
+    assert verdict.startswith("won ")
+    found = json.loads(shown(*arguments, "--json"))
+    assert (found["version"], found["game"], found["b"]) == (1, "tic-tac-toe v1", "random")
+    assert found["wins"] + found["draws"] + found["losses"] == 4
+    assert f"won {found['wins']}, drawn {found['draws']}, lost {found['losses']}; {found['distinct']} of 4" in verdict
+    assert f"score {100 * found['score']:.1f} %" in score
+    assert elo.startswith("Elo difference")
+
+
+def test_status_and_replay_ls_speak_to_people_and_to_programs(root: Path):
+    assert "models: 1, newest 000001-000000012-" in shown("status", "--run", str(root))
+    found = json.loads(shown("status", "--run", str(root), "--json"))
+    assert (found["version"], found["game"], found["models"]["count"]) == (1, "tic-tac-toe v1", 1)
+    assert "total" in shown("replay", "ls", "--run", str(root))
+    listed = json.loads(shown("replay", "ls", "--run", str(root), "--json"))
+    assert listed == {"version": 1, "segments": [], "totals": {"games": 0, "positions": 0, "full": 0}}
+
+
+def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
+    return {
+        "name": name,
+        "role": "trainer" if name == "trainer" else "selfplay",
+        "state": state,
+        "life": life,
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("processes", "sentence"),
+    [
+        ([process("trainer", "stopped", "stopped"), process("w", "playing", "gone")], "nothing is running"),
+        (
+            [process("trainer", "waiting for 12 positions, about 3 s"), process("w", "playing")],
+            "the trainer waits for the workers: waiting for 12 positions, about 3 s",
+        ),
+        (
+            [process("trainer", "waiting for 12 positions"), process("w", "playing", "gone")],
+            "the trainer waits for workers, of which none is running: waiting for 12 positions",
+        ),
+        (
+            [process("trainer", "training"), process("w", "waiting for the first model"), process("v", "playing")],
+            "1 of 2 workers are waiting for the first model",
+        ),
+        (
+            [process("w", "waiting for the first model")],
+            "1 of 1 workers are waiting for the first model, and there is no trainer: start one",
+        ),
+        (
+            [process("trainer", "waiting for 1 positions"), process("w", "paused: the volume has 3 MB left")],
+            "1 of 1 workers are paused: the volume has 3 MB left",
+        ),
+        (
+            [process("trainer", "training", "stalled"), process("w", "playing")],
+            "nothing is heard of trainer, which may be stuck; restart it if that lasts",
+        ),
+        ([process("trainer", "training"), process("w", "playing")], "nobody waits"),
+    ],
+)
+def test_status_says_who_waits_for_whom(processes: list[dict], sentence: str):
+    assert who_waits(processes) == sentence
+
+
+@pytest.mark.parametrize(
+    ("trained", "made", "suitable"),
+    [(800, [100, 100], 1), (800, [50, 50], 2), (1600, [50, 50], 4), (1700, [50, 50], 5), (80, [100], 1)],
+)
+def test_status_recommends_as_many_workers_as_the_trainer_can_use(trained: float, made: list[float], suitable: int):
+    workers = [process(f"w{i}", "playing", full_positions_per_second=rate) for i, rate in enumerate(made)]
+    trainer = process("trainer", "training", trained_per_second=trained)
+    found = balance([trainer, *workers, process("w9", "playing", "gone", full_positions_per_second=9)], ratio=8)
+    assert found == {"made_per_second": sum(made), "wanted_per_second": trained / 8, "suitable_workers": suitable}
+    assert balance(workers, ratio=8) is None
+    assert balance([trainer], ratio=8) is None
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
+    """A run of tic-tac-toe with three games in two segments, and a worker and a trainer that have beaten once."""
+    run = small_run(tmp_path_factory.mktemp("run") / "played", "tic-tac-toe")
+    games_in_play, finished = GamesInPlay(run.game.start, run.settings, seeds=itertools.count()), []
+    while len(finished) < 3:
+        finished += games_in_play.run(Uniform(9))
+    del finished[3:]
+    for number, game in enumerate(finished):
+        searched = game.positions["search"] > 0
+        game.positions["full"] = searched
+        if number > 0:
+            game.positions["model_step"][searched] = 40
+    for sequence, part in enumerate((finished[:1], finished[1:])):
+        games = Games.concatenate(part)
+        write_segment(run.segments, games, run.game, worker="w0", incarnation="0123abcd", sequence=sequence)
+    worker = {"role": "selfplay", "state": "playing", "model": None, "games": 3}
+    Heartbeat(run.workers / "w0.0123abcd.json").beat(worker)
+    trainer = {"role": "trainer", "state": "waiting for positions", "step": 17, "window": 20}
+    ratios = {"replay_ratio": 3.5, "replay_ratio_wanted": 8.0}
+    Heartbeat(run.workers / "trainer.json").beat(trainer | ratios)
+    return run.root, Games.concatenate(finished)
+
+
+def test_replay_ls_lists_every_segment_and_the_sums(played: tuple[Path, Games]):
+    root, games = played
+    listed = json.loads(shown("replay", "ls", "--run", str(root), "--json"))
+    assert listed["totals"] == {"games": 3, "positions": len(games.positions), "full": games.num_full}
+    one, other = listed["segments"]
+    assert (one["worker"], one["incarnation"], one["sequence"], one["games"]) == ("w0", "0123abcd", 0, 1)
+    assert (one["high"], other["low"], other["high"]) == (0, 40, 40)
+    rows = [line.split() for line in shown("replay", "ls", "--run", str(root)).splitlines()[1:]]
+    assert [row[:3] for row in rows] == [["w0.0123abcd", "0", "1"], ["w0.0123abcd", "1", "2"], ["total", "2", "3"]]
+    assert [row[5:] for row in rows] == [["no", "model"], ["40", "to", "40"], []]
+
+
+def test_status_says_what_every_process_does(played: tuple[Path, Games]):
+    root, games = played
+    found = json.loads(shown("status", "--run", str(root), "--json"))
+    before_a_model = int(games.positions["full"][: games.games["positions"][0]].sum())
+    assert found["replay"] == {
+        "segments": 2,
+        "games": 3,
+        "positions": len(games.positions),
+        "full_positions": games.num_full,
+        "bootstrap_positions": before_a_model,
+        "quarantined": 0,
+    }
+    assert found["models"] == {"count": 0, "newest": None}
+    assert {process["name"]: process["state"] for process in found["processes"]} == {
+        "trainer": "waiting for positions",
+        "w0.0123abcd": "playing",
+    }
+    text = shown("status", "--run", str(root))
+    positions = f"{len(games.positions)} positions ({games.num_full} with a full search)"
+    assert f"replay: 3 games, {positions} in 2 segments" in text
+    assert "models: 0, newest none yet" in text
+    assert "step 17, replay ratio 3.50 of 8, window 20" in text
+    assert "1 worker" in text
+    assert "gone" in text
+    assert "3 games" in text
+
+
+def test_looking_at_a_run_changes_nothing(played: tuple[Path, Games]):
+    before = files_of(played[0])
+    for command in (["status"], ["status", "--json"], ["replay", "ls"]):
+        shown(*command, "--run", str(played[0]))
+    assert files_of(played[0]) == before

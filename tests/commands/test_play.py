@@ -1,0 +1,244 @@
+"""Playing at the terminal: what is typed, what is shown, what is kept."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plyzero.commands.terminal import HELP, Terminal
+from plyzero.play.players import Bot
+from plyzero.play.session import Session
+from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Outcome
+from plyzero.search.slots import SearchResult
+from tests.helpers import toys
+
+TIC_TAC_TOE = load_game("tic-tac-toe")
+TWICE = toys.Written("0110", "01" * 8)  # player 1 moves twice in the middle
+
+
+class Screen:
+    """A terminal whose person types what a list says, and whose bot plays the moves of another list."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys, game: str = "tic-tac-toe", person: int = 0):
+        spec = load_game(game)
+        bot = Bot.pure_mcts(spec, np.random.default_rng(0), simulations=60)
+        self.terminal = Terminal(Session(spec, person), bot)
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def types(self, *lines: str, bot: str = "") -> str:
+        """Return what the screen shows when `lines` are typed, then the end of input."""
+        answers, moves, as_it_is = iter(lines), bot.split(), SearchResult.best_action
+
+        def answer(prompt: str) -> str:
+            print(prompt)
+            try:
+                return next(answers)
+            except StopIteration:
+                raise EOFError from None
+
+        def best_action(root: SearchResult) -> int:
+            session = self.terminal.session
+            if session.persons_turn:  # a hint, or the thoughts of before
+                return as_it_is(root)
+            answered = sum(position.to_play != session.person for position in session.positions[:-1])
+            return session.position.parse_action(moves[answered])
+
+        self.monkeypatch.setattr("builtins.input", answer)
+        if bot:
+            self.monkeypatch.setattr(SearchResult, "best_action", best_action)
+        self.terminal.run()
+        return self.capsys.readouterr().out
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch, capsys) -> Screen:
+    return Screen(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("lines", "bot", "verdict"),
+    [
+        (["a1", "b1", "c1"], "a2 b2", "You win."),
+        (["a1", "a2", "c3"], "b1 b2 b3", "The bot wins."),
+        (["a1", "c1", "b2", "a2", "b3"], "b1 a3 c3 c2", "A draw."),
+    ],
+)
+def test_the_verdict_is_the_persons(screen: Screen, lines: list[str], bot: str, verdict: str):
+    assert screen.types(*lines, bot=bot).splitlines()[-3:] == [verdict, "new, undo, save FILE, load FILE or quit: ", ""]
+
+
+def test_the_person_may_move_second(monkeypatch: pytest.MonkeyPatch, capsys):
+    shown = Screen(monkeypatch, capsys, person=1).types("a1", bot="b2 c3")
+    assert "tic-tac-toe: you move second; the bot is mcts:60.\n" in shown
+    assert shown.index("The bot plays b2; it expects a ") < shown.index("Your move: ")
+    assert "The bot plays c3" in shown
+
+
+def test_a_player_who_moves_twice_is_asked_twice(monkeypatch: pytest.MonkeyPatch, capsys):
+    screen = Screen(monkeypatch, capsys, person=1)
+    screen.terminal.session = Session(type(TIC_TAC_TOE)("twice", TWICE), 1)
+    screen.types("1", "0", bot="0 1")
+    assert screen.terminal.session.moves == [0, 1, 0, 1]
+    assert screen.terminal.session.undo()
+    assert screen.terminal.session.moves == [0, 1]
+    assert screen.terminal.session.undo()
+    assert screen.terminal.session.moves == [0]
+    assert not screen.terminal.session.undo()
+
+
+def test_what_is_neither_move_nor_command_says_what_was_expected(screen: Screen):
+    shown = screen.types("a4", "fly home", "A1")
+    sentence = "That is neither a legal move nor a command: expected one of a1 b1 c1 a2 b2 c2 a3 b3 c3, got"
+    assert f"{sentence} 'a4'; help lists the commands.\n" in shown
+    assert f"{sentence} 'fly home'" in shown
+    assert "The bot plays" in shown
+
+
+def test_a_command_takes_nothing_after_it_unless_it_wants_a_file(screen: Screen):
+    shown = screen.types("undo 2", "legal now", "save", "load")
+    assert "Expected undo alone.\nYour move: \nExpected legal alone." in shown
+    assert "Expected save FILE, such as save game.json.\n" in shown
+
+
+def test_who_moves_again_is_told(monkeypatch: pytest.MonkeyPatch, capsys):
+    screen = Screen(monkeypatch, capsys, person=1)
+    screen.terminal.session = Session(type(TIC_TAC_TOE)("twice", toys.Written("01100", "01" * 16)), 1)
+    shown = screen.types("1", "0", bot="0 1 0")
+    assert shown.count("You move again.\n") == 1
+    assert shown.count("The bot moves again.\n") == 1
+
+
+def test_a_folder_that_is_not_there_is_not_made(screen: Screen, tmp_path: Path):
+    shown = screen.types(f"save {tmp_path}/none/game.json")
+    assert f"Cannot write {tmp_path}/none/game.json: there is no such folder.\n" in shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_legal_lists_the_moves_and_help_the_commands(screen: Screen):
+    shown = screen.types("legal", "help", "", "quit")
+    assert "Legal: a1 b1 c1 a2 b2 c2 a3 b3 c3\n" in shown
+    assert shown.count(HELP) == 2
+    assert all(f"\n  {command}" in HELP for command in screen.terminal.commands if command not in ("", "help", "load"))
+
+
+def test_a_hint_searches_in_the_persons_place_and_changes_nothing(screen: Screen):
+    shown = screen.types("hint", "legal")
+    assert "In your place the bot would play " in shown
+    assert "move  visits  win rate  prior  expected line" in shown
+    assert "Legal: a1 b1 c1 a2" in shown
+    assert screen.terminal.session.moves == []
+
+
+def test_a_proven_win_is_certain_in_the_hint(screen: Screen):
+    shown = screen.types("a1", "b1", "hint", bot="a2 b2 c1")
+    assert "In your place the bot would play c1; it expects a certain win." in shown
+
+
+def test_undo_takes_back_the_move_and_its_answer(screen: Screen):
+    shown = screen.types("undo", "a1", "undo", "b2", bot="c3")
+    assert "You have not moved yet; there is nothing to take back." in shown
+    assert [TIC_TAC_TOE.start.action_name(move) for move in screen.terminal.session.moves] == ["b2", "c3"]
+
+
+def test_a_finished_game_can_be_taken_back_too(screen: Screen):
+    shown = screen.types("a1", "b1", "c1", "undo", "legal", bot="a2 b2")
+    assert "You win." in shown
+    assert "Legal: c1 c2 a3 b3 c3" in shown
+
+
+def test_thoughts_show_the_bots_last_search_and_every_one_after(screen: Screen):
+    shown = screen.types("thoughts", "a1", "thoughts", "b1", "thoughts", bot="c3 b2")
+    _, on, answered, off, unseen, again, *_ = shown.split("Your move: ")
+    assert "From now on the bot shows what it sees." in on
+    assert "The bot plays c3" in answered
+    assert "move  visits  win rate  prior  expected line" in answered
+    assert "The bot keeps its thoughts to itself again." in off
+    assert "The bot plays b2" in unseen
+    assert "visits" not in unseen
+    assert "Before its last move the bot saw (and it will show this from now on):\n move" in again
+
+
+def test_a_resignation_ends_the_game_and_can_be_taken_back(screen: Screen):
+    shown = screen.types("a1", "resign", "b1", "resign", "undo", "quit", bot="c3")
+    assert "The game is over already.\n" in shown
+    assert "The bot wins by resignation.\n" in shown
+    assert "The game is over: expected new, undo, save FILE, load FILE or quit, got 'b1'." in shown
+    assert screen.terminal.session.outcome is None
+
+
+def test_a_new_game_swaps_the_sides(screen: Screen):
+    shown = screen.types("a1", "new", bot="c3 b2")
+    assert "You move second.\n" in shown
+    assert screen.terminal.session.moves == [8]
+
+
+def test_a_game_that_was_saved_can_be_gone_on_with(screen: Screen, tmp_path: Path):
+    file = tmp_path / "game.json"
+    shown = screen.types("a1", f"save {file}", "b1", f"load {file}", f"save {file}", bot="c3 c2")
+    assert f"Saved to {file}.\n" in shown
+    assert f"{file} exists already and stays as it is; give another name.\n" in shown
+    assert [TIC_TAC_TOE.start.action_name(move) for move in screen.terminal.session.moves] == ["a1", "c3"]
+    assert json.loads(file.read_text()) == {
+        "version": 1,
+        "game": "tic-tac-toe v1",
+        "person": "first",
+        "bot": "mcts:60",
+        "moves": ["a1", "c3"],
+        "result": None,
+        "resigned": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "it is not a game that was saved. The game goes on."),
+        ("[]", "expected the record of a game, version 1"),
+        ('{"version": 1, "game": "connect-four v1"}', "it is a game of connect-four v1, not of tic-tac-toe v1"),
+        ('{"version": 1, "game": "tic-tac-toe v1", "moves": "a1"}', "expected moves, a list of names"),
+        (
+            '{"version": 1, "game": "tic-tac-toe v1", "moves": ["a1", "a1"], "person": "first"}',
+            "move 2: expected one of b1 c1 a2 b2 c2 a3 b3 c3, got 'a1'",
+        ),
+    ],
+)
+def test_a_file_that_holds_no_game_is_refused_and_the_game_goes_on(
+    screen: Screen, tmp_path: Path, content: str, sentence: str
+):
+    file = tmp_path / "game.json"
+    file.write_text(content)
+    shown = screen.types(f"load {file}", "load", "save", f"load {file}.none", "a1")
+    assert f"Cannot load {file}: " in shown
+    assert sentence in shown
+    assert "Expected load FILE, such as load game.json." in shown
+    assert "Expected save FILE, such as save game.json." in shown
+    assert f"Cannot read {file}.none: No such file or directory. The game goes on." in shown
+    assert "The bot plays" in shown
+
+
+def test_a_record_keeps_who_won(tmp_path: Path):
+    session = Session(TIC_TAC_TOE, 1)
+    for move in (0, 3, 1, 4, 2):
+        session.play(move)
+    record = session.record("the bot")
+    assert (record["result"], record["person"]) == ("first", "second")
+    again = Session.from_record(TIC_TAC_TOE, record)
+    assert (again.moves, again.person, again.outcome) == ([0, 3, 1, 4, 2], 1, Outcome(0))
+    resigned = Session(TIC_TAC_TOE, 0, resigned=True)
+    assert Session.from_record(TIC_TAC_TOE, resigned.record("b")).outcome == Outcome(1)
+
+
+def test_a_move_that_is_called_like_a_command_is_a_move(monkeypatch: pytest.MonkeyPatch, capsys):
+    screen = Screen(monkeypatch, capsys)
+    monkeypatch.setattr(type(TIC_TAC_TOE.start), "action_names", ("hint", *(str(n) for n in range(1, 9))))
+    screen.types("hint")
+    assert screen.terminal.session.moves[0] == 0
+
+
+@pytest.mark.parametrize("simulations", [0, 1, 60])
+def test_the_bot_answers_with_any_number_of_simulations(monkeypatch: pytest.MonkeyPatch, capsys, simulations: int):
+    screen = Screen(monkeypatch, capsys, person=1)
+    screen.terminal.bot.simulations = simulations
+    assert "The bot plays" in screen.types("hint", "thoughts")

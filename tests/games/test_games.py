@@ -1,0 +1,497 @@
+"""The shipped games against known answers; the plain one; finding games by name.
+
+Perft counts the sequences of moves of a given length. Othello's and Connect Four's are published numbers.
+"""
+
+import itertools
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from games.connect_four import ConnectFour
+from games.othello import Othello
+from games.tic_tac_toe import TicTacToe
+from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
+from plyzero.errors import UserError
+from plyzero.rules.catalog import installed_games, load_game
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome
+from plyzero.rules.random_game import random_game
+from tests.helpers import toys
+
+STARTS = {
+    "tic-tac-toe": TicTacToe(),
+    "plain tic-tac-toe": PlainTicTacToe(),
+    "connect-four": ConnectFour(),
+    "othello": Othello(),
+    "othello(size=6)": Othello(size=6),
+}
+every_game = pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+# Lists as long as not, so that late positions are reached too.
+choices = st.integers(0, 60).flatmap(lambda n: st.lists(st.integers(0, 59), min_size=n, max_size=n))
+
+# Black turns every white disc in nine plies, the shortest game there is.
+NINE_PLIES = "f5 d6 c5 f4 e7 f6 g5 e6 e3"
+
+
+def perft(position: Game, depth: int) -> int:
+    legal = position.legal_actions()
+    return len(legal) if depth == 1 else sum(perft(position.play_unchecked(action), depth - 1) for action in legal)
+
+
+def random_positions(start: Game, seed: int) -> list[Game]:
+    return random_game(start, np.random.default_rng(seed)).positions
+
+
+# --- known answers ---
+
+
+def test_othello_has_the_known_number_of_move_sequences():
+    assert [perft(Othello(), depth) for depth in range(1, 8)] == [4, 12, 56, 244, 1396, 8200, 55092]
+
+
+def test_connect_four_has_the_known_number_of_move_sequences():
+    assert [perft(ConnectFour(), depth) for depth in range(1, 7)] == [7, 49, 343, 2401, 16807, 117649]
+
+
+@pytest.mark.parametrize("start", [TicTacToe(), PlainTicTacToe()], ids=["compiled", "plain"])
+def test_tic_tac_toe_has_255168_games_of_which_each_side_wins_the_known_number(start):
+    memo = {}
+
+    def games(position: Game) -> Counter:
+        key = position.key()
+        if key not in memo:
+            outcome = position.outcome()
+            moves = [games(position.play_unchecked(action)) for action in position.legal_actions()]
+            memo[key] = Counter([outcome.winner]) if outcome else sum(moves, Counter())
+        return memo[key]
+
+    assert games(start) == {0: 131184, 1: 77904, None: 46080}
+    assert len(memo) == 5478
+
+
+@pytest.mark.parametrize(
+    ("moves", "winner"),
+    [
+        ("1 1 2 2 3 3 4", 0),  # along the bottom
+        ("7 4 7 5 7 6 1 3", 1),
+        ("1 2 1 2 1 2 1", 0),  # upwards
+        ("1 7 2 7 1 7 2 7", 1),
+        ("1 2 2 3 3 4 3 4 4 6 4", 0),  # diagonally up
+        ("7 6 6 5 5 4 5 4 4 2 4", 0),  # diagonally down
+        ("1 1 2 2 4 4 3", 0),  # the gap filled last
+    ],
+)
+def test_connect_four_is_won_by_four_in_a_row_in_every_direction(moves, winner):
+    before = toys.after(ConnectFour(), moves.rpartition(" ")[0])
+    assert before.outcome() is None
+    assert toys.after(ConnectFour(), moves).outcome() == Outcome(winner)
+
+
+LINES_OF_FOUR = [
+    [(row + step * down, column + step * right) for step in range(4)]
+    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1))
+    for row in range(6)
+    for column in range(7)
+    if row + 3 * down < 6 and 0 <= column + 3 * right < 7
+]
+
+
+def test_connect_four_ends_when_and_only_when_one_of_its_69_lines_is_full_or_the_board_is():
+    assert len(LINES_OF_FOUR) == 69
+    for seed in range(100):
+        for position in random_positions(ConnectFour(), seed):
+            board = position.record["board"]
+            full = {board[line[0]] for line in LINES_OF_FOUR if len({board[square] for square in line}) == 1} - {0}
+            expected = Outcome(int(full.pop()) - 1) if full else None if (board == 0).any() else Outcome(None)
+            assert position.outcome() == expected
+
+
+def test_a_full_connect_four_board_without_four_in_a_row_is_a_draw():
+    position = toys.after(ConnectFour(), " ".join("441365675334466335442232661515577771217122"))
+    assert position.outcome() == Outcome(None)
+    assert position.legal_actions() == ()
+
+
+def test_a_full_column_takes_no_more_discs():
+    position = toys.after(ConnectFour(), "4 4 4 4 4 4")
+    assert position.legal_actions() == (0, 1, 2, 4, 5, 6)
+
+
+def test_an_othello_player_who_cannot_move_must_pass_and_the_other_one_goes_on():
+    position = toys.after(Othello(size=6), "e4 e5 c2 b4 e6 f6 a4 d6")
+    assert position.legal_names() == "pass"
+    assert position.to_play == 0
+    passed = position.play(36)
+    assert passed.to_play == 1
+    assert passed.outcome() is None
+    assert (passed.record["discs"] == position.record["discs"]).all()
+    assert "pass" not in passed.legal_names().split()
+    assert toys.after(passed, "e3").to_play == 0
+
+
+def test_othello_ends_by_two_passes_before_the_board_is_full():
+    position = toys.after(Othello(size=6), "b3 b2 b1 b4 d5 c5 b5 e5 f6")
+    once = toys.after(position, "pass")
+    assert once.outcome() is None
+    assert once.legal_names() == "pass"
+    twice = toys.after(once, "pass")
+    assert twice.outcome() == Outcome(0)
+    assert twice.legal_actions() == ()
+
+
+def test_othello_goes_on_after_passes_that_do_not_follow_each_other():
+    apart = 0
+    for seed in range(200):
+        game = random_positions(Othello(size=6), seed)
+        passed = [(a.record["discs"] == b.record["discs"]).all() for a, b in itertools.pairwise(game)]
+        together = [first and second for first, second in itertools.pairwise(passed)]
+        assert not any(together[:-1])
+        assert together[-1] or str(game[-1]).count(".") == 0
+        apart += sum(passed) >= 2 and not together[-1]
+    assert apart
+
+
+def test_the_shortest_othello_game_wipes_white_out_in_nine_plies():
+    position = toys.after(Othello(), NINE_PLIES)
+    assert position.legal_names() == "pass"
+    assert (str(position).count("x"), str(position).count("o")) == (13, 0)
+    assert toys.after(position, "pass pass").outcome() == Outcome(0)
+
+
+def test_othello_is_drawn_when_both_have_equally_many_discs():
+    drawn = [
+        game[-1]
+        for seed in range(300)
+        if (game := random_positions(Othello(size=6), seed))[-1].outcome().winner is None
+    ]
+    assert drawn
+    for position in drawn:
+        assert str(position).count("x") == str(position).count("o") > 0
+
+
+# --- what the laws do not say (the others are in test_laws.py) ---
+
+
+@every_game
+@given(choices=choices)
+def test_the_observation_shows_own_discs_in_the_first_plane(start, choices):
+    position, _ = toys.walk(start, choices)
+    own, other = np.asarray(position.observe(), int)
+    by_player = (own, other) if position.to_play == 0 else (other, own)
+    rows = [line.split()[1:] for line in str(position).splitlines()[:-1]]
+    if "connect" in type(position).__module__:
+        rows.reverse()  # drawn with row 0 at the bottom
+    assert [[".xo"[a + 2 * b] for a, b in zip(*row, strict=True)] for row in zip(*by_player, strict=True)] == rows
+
+
+@pytest.mark.parametrize(("winner", "values"), [(0, (1, -1)), (1, (-1, 1)), (None, (0, 0))])
+def test_an_outcome_is_worth_to_one_player_what_it_costs_the_other(winner, values):
+    assert (Outcome(winner).value(0), Outcome(winner).value(1)) == values
+
+
+@every_game
+@given(choices=choices, wrong=st.integers(-3, 80))
+def test_an_illegal_action_names_itself_the_position_and_the_legal_ones(start, choices, wrong):
+    position, _ = toys.walk(start, choices)
+    legal = position.legal_actions()
+    if wrong in legal:
+        position.play(wrong)
+        return
+    with pytest.raises(IllegalActionError) as caught:
+        position.play(wrong)
+    known = 0 <= wrong < start.num_actions
+    name = position.action_name(wrong) if known else "no action of this game"
+    names = " ".join(position.action_name(action) for action in legal)
+    assert str(caught.value) == f"illegal action {wrong} ({name}) in\n{position}\nlegal: {names}"
+
+
+@every_game
+def test_no_action_is_legal_when_the_game_is_over(start):
+    position = random_positions(start, seed=1)[-1]
+    assert not position.legal_actions()
+    for action in range(start.num_actions):
+        with pytest.raises(IllegalActionError, match="legal: none, the game is over"):
+            position.play(action)
+
+
+def test_a_name_that_is_no_legal_action_is_refused_with_the_legal_names():
+    position = toys.after(TicTacToe(), "a1 b1 c1 a2 b2 a3 c2")
+    with pytest.raises(ValueError, match="expected one of b3 c3, got 'a1'"):
+        position.parse_action("a1")
+    assert position.parse_action(" B3 ") == 7
+
+
+# --- symmetries ---
+
+
+@every_game
+def test_a_board_of_columns_has_one_mirror_and_a_square_board_seven_symmetries(start):
+    assert len(start.symmetries()) == (1 if isinstance(start, ConnectFour) else 7)
+
+
+@every_game
+@given(choices=choices, which=st.integers(0, 6))
+def test_playing_mirrored_moves_gives_the_mirrored_position(start, choices, which):
+    symmetry = start.symmetries()[which % len(start.symmetries())]
+    position, moves = toys.walk(start, choices)
+    image = mirrored(start, symmetry)
+    for action in moves:
+        image = image.play(int(symmetry.actions[action]))
+    check_image(position, image, symmetry)
+    for action in position.legal_actions():
+        after, image_after = position.play(action), image.play(int(symmetry.actions[action]))
+        assert after.outcome() == image_after.outcome()
+        if after.outcome() is None:
+            check_image(after, image_after, symmetry)
+
+
+def mirrored(start: Game, symmetry) -> Game:
+    """Return the image of an initial position. Othello's first four discs change colours under half the symmetries."""
+    if not isinstance(start, Othello):
+        return start
+    image = start.with_state(start.state)
+    planes = start.observe().ravel()
+    if not np.array_equal(planes[symmetry.planes], planes):
+        image.record["discs"][:] = start.record["discs"][::-1]
+    return image
+
+
+def check_image(position: Game, image: Game, symmetry) -> None:
+    assert image.to_play == position.to_play
+    assert np.array_equal(np.ravel(image.observe()), np.ravel(position.observe())[symmetry.planes])
+    assert list(image.legal_actions()) == sorted(int(symmetry.actions[a]) for a in position.legal_actions())
+
+
+# --- plain and compiled ---
+
+
+def fingerprint() -> str:
+    """Return a digest of a few games, without Hypothesis, that rules alone decide."""
+    lines = []
+    for start in (TicTacToe(), ConnectFour(), Othello(size=6)):
+        for seed in range(4):
+            for position in random_positions(start, seed):
+                observed = np.asarray(position.observe(), np.float32).tobytes()
+                lines.append((position.legal_actions(), position.outcome(), position.to_play, position.key(), observed))
+    return repr(toys.digest(repr(lines).encode(), 4).tolist())
+
+
+def test_the_rules_are_the_same_with_the_compiler_off():
+    assert toys.without_compiler("test_games", "fingerprint") == fingerprint()
+
+
+# --- writing a game ---
+
+
+def test_a_compiled_game_that_lacks_a_rule_is_refused_by_name():
+    with pytest.raises(TypeError, match="Half: a compiled game needs the rules legal, observe"):
+
+        class Half(CompiledGame):
+            def play(s, action):
+                pass
+
+            def outcome(s):
+                return DRAW
+
+
+def test_a_compiled_game_without_to_play_in_its_state_is_refused():
+    with pytest.raises(TypeError, match=r"Nobody.State needs a field to_play, it has \('stones',\)"):
+        whole_game("Nobody", [("stones", "i1")])()
+
+
+def test_an_array_of_bool_in_a_state_is_refused_because_numba_knows_none():
+    state = [("lines", "?", (3, 3)), ("over", "?"), ("to_play", "i1")]
+    with pytest.raises(TypeError, match=r"Board.State: Numba knows no array of bool in a record; make lines i1"):
+        whole_game("Board", state)()
+
+
+def test_a_rule_written_like_a_method_is_refused():
+    def play(self, s, action):
+        pass
+
+    with pytest.raises(TypeError, match=r"Method.play: a rule takes s, action, and no self"):
+        whole_game("Method", [("to_play", "i1")], play=play)
+
+
+def test_a_helper_that_is_no_kernel_is_refused_with_what_to_do():
+    def helper(s):
+        return 1
+
+    def observe(s, planes):
+        planes[0, 0, 0] = helper(s)
+
+    with pytest.raises(UserError, match=r"Helped.observe is outside .* a helper needs @kernel"):
+        whole_game("Helped", [("to_play", "i1")], observe=observe)().legal_actions()
+
+
+def test_to_play_may_be_an_attribute_that_init_sets():
+    class Mine(PlainTicTacToe):
+        to_play = None
+
+        def __init__(self):
+            super().__init__()
+            self.to_play = 0
+
+    assert Mine().to_play == 0
+
+
+def test_a_game_without_to_play_is_refused_by_name():
+    with pytest.raises(UserError, match="does not say its to_play"):
+        load_game("tests.test_games:Nobody")
+
+
+def test_a_rule_that_numba_cannot_compile_is_refused_with_its_name_and_the_way_out():
+    def play(s, action):
+        open("moves.txt")  # noqa: SIM115
+
+    with pytest.raises(UserError, match=r"(?s)Writer.play is outside .* NUMBA_DISABLE_JIT=1.*Numba says"):
+        whole_game("Writer", [("to_play", "i1")], play=play)().legal_actions()
+
+
+def whole_game(name: str, state: list, **rules) -> type[CompiledGame]:
+    def nothing(s, argument):
+        pass
+
+    def ongoing(s):
+        return ONGOING
+
+    sizes = {"num_actions": 1, "observation_shape": (1, 1, 1), "max_plies": 1}
+    rules = {"play": nothing, "legal": nothing, "outcome": ongoing, "observe": nothing, **rules}
+    return type(name, (CompiledGame,), {"State": np.dtype(state), **sizes, **rules})
+
+
+def test_a_class_that_overrides_play_may_call_the_play_it_inherits():
+    class Counting(PlainTicTacToe):
+        plies = 0
+
+        def play(self, action):
+            after = super().play(action)
+            after.plies = self.plies + 1
+            return after
+
+    assert Counting().play(4).play(0).plies == 2
+
+
+def test_the_version_of_a_game_is_said_where_the_class_is_written():
+    class Revised(PlainTicTacToe, version=2):
+        pass
+
+    assert (PlainTicTacToe.version, Revised.version) == (1, 2)
+
+
+# --- the catalog ---
+
+
+def test_the_shipped_games_are_installed_with_a_line_about_each():
+    games = installed_games()
+    assert {"tic-tac-toe", "connect-four", "othello"} <= set(games)
+    assert games["tic-tac-toe"] == "Three in a row on a 3x3 board."
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("connect-four", "connect-four"),
+        (" othello ", "othello"),
+        ("othello()", "othello"),
+        ("othello(size=8)", "othello"),
+        ("othello( size = 6 )", "othello(size=6)"),
+        ("plyzero.check.template.tic_tac_toe:TicTacToe", "plyzero.check.template.tic_tac_toe:TicTacToe"),
+    ],
+)
+def test_a_game_has_one_canonical_name(text, name):
+    found = load_game(text)
+    assert found.name == name
+    assert found.identity == f"{name} v1"
+    assert load_game(found.name).start.key() == found.start.key()
+
+
+def test_parameters_reach_the_game():
+    assert load_game("othello(size=6)").start.num_actions == 37
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("conect4", "no game is called 'conect4'; nearest: connect-four"),
+        ("otello", "no game is called 'otello'; nearest: othello"),
+        ("xyzzy", "nearest: .*connect-four.*othello.*tic-tac-toe"),
+        ("othello(size=7)", r"cannot make othello\(size=7\): expected size 6 or 8, got 7"),
+        ("othello(rows=6)", "othello has no parameter 'rows'; it has: size"),
+        ("tic-tac-toe(size=6)", "tic-tac-toe has no parameter 'size'; it has: none"),
+        ("othello(6)", r"expected parameters as in othello\(size=6\), got 'othello\(6\)'"),
+        ("othello(size=", "expected a game such as"),
+        ("othello(size=x)", "expected parameters as in"),
+        ("", "expected a game such as connect-four"),
+        ("no_such_module:Game", "cannot find module 'no_such_module' from this directory"),
+        (
+            "plyzero.check.template.tic_tac_toe:Tictactoe",
+            "module 'plyzero.check.template.tic_tac_toe' has no class 'Tictactoe'",
+        ),
+        (
+            "plyzero.check.template.tic_tac_toe:square_names",
+            "plyzero.check.template.tic_tac_toe:square_names is not a subclass of plyzero.Game",
+        ),
+        ("plyzero.rules.game:Game", "plyzero.rules.game:Game does not define legal_actions, observe, outcome, play"),
+    ],
+)
+def test_a_game_that_cannot_be_found_is_refused_with_what_to_do(text, message):
+    with pytest.raises(UserError, match=message):
+        load_game(text)
+
+
+MY_GAME = """
+from tests.helpers.toys import Relay
+
+class MyGame(Relay, version=3):
+    def __init__(self, n: int = 5):
+        super().__init__(n)
+"""
+
+
+def test_a_persons_own_game_is_found_in_the_directory_they_stand_in(tmp_path, monkeypatch):
+    (tmp_path / "my_own_module.py").write_text(MY_GAME)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    monkeypatch.delitem(sys.modules, "my_own_module", raising=False)
+    found = load_game("my_own_module:MyGame(n=7)")
+    assert found.identity == "my_own_module:MyGame(n=7) v3"
+    assert found.start.max_plies == 7
+    assert load_game("my_own_module:MyGame(n=5)").name == "my_own_module:MyGame"
+
+
+class Nobody(toys.Plain):
+    to_play = property()
+
+
+class Misshapen(PlainTicTacToe):
+    def observe(self):
+        return np.zeros((2, 3, 4))
+
+
+class Lopsided(PlainTicTacToe):
+    num_actions = 12
+
+
+class Endless(PlainTicTacToe):
+    @property
+    def max_plies(self):
+        raise AttributeError
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Misshapen", r"observe\(\) returns shape \(2, 3, 4\), but observation_shape is \(2, 3, 3\)"),
+        ("Lopsided", r"symmetries\(\) permutes 18 numbers of the observation and 9 actions; there are 18 and 12"),
+        ("Endless", "does not say its max_plies"),
+    ],
+)
+def test_a_game_that_contradicts_itself_is_refused_when_it_is_loaded(name: str, message: str):
+    with pytest.raises(UserError, match=message):
+        load_game(f"tests.test_games:{name}")

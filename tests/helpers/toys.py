@@ -1,0 +1,289 @@
+"""Toy games whose values are known, an exact solver with the evaluator made from it, and trees as dicts."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
+from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.slots import SearchSlots
+from plyzero.search.tree import NOTHING, PROVEN_LOSS, PROVEN_WIN, UNPROVEN
+from plyzero.search.tree import PROVEN_DRAW as DRAWN
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROVEN = {PROVEN_LOSS: "loss", DRAWN: "draw", PROVEN_WIN: "win"}
+
+
+class Chain(Game):
+    """Forced moves, made by the players that `movers` names, `"0010"`; who makes the last one loses."""
+
+    num_actions, observation_shape = 1, (1, 1, 1)
+
+    def __init__(self, movers: str = "0"):
+        self.movers = movers
+        self.max_plies = len(movers)
+        self.ply = 0
+
+    @property
+    def to_play(self):
+        return int((self.movers + "0")[self.ply])
+
+    def legal_actions(self):
+        return [0] if self.ply < self.max_plies else []
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.ply += 1
+        return after
+
+    def outcome(self):
+        return Outcome(1 - int(self.movers[-1])) if self.ply == self.max_plies else None
+
+    def observe(self):
+        return np.full((1, 1, 1), self.ply)
+
+
+class Relay(Chain):
+    """`n` forced moves by turns; who makes the last one loses. Value (-1)**n for the player who starts."""
+
+    def __init__(self, n: int = 4):
+        super().__init__(("01" * n)[:n])
+
+
+class Written(Game):
+    """A tree written down: two moves, 0 and 1, at every ply.
+
+    movers:  who moves at each ply, `"001"`; they need not alternate.
+    winners: who wins after each sequence of moves, in binary order: `"0"`, `"1"`, or `"-"` for a draw.
+    """
+
+    num_actions, observation_shape = 2, (2, 1, 1)
+
+    def __init__(self, movers: str = "0", winners: str = "01"):
+        assert len(winners) == 2 ** len(movers)
+        self.movers, self.winners, self.moves = movers, winners, ""
+        self.max_plies = len(movers)
+
+    @property
+    def to_play(self):
+        return int((self.movers + "0")[len(self.moves)])
+
+    def legal_actions(self):
+        return [] if len(self.moves) == self.max_plies else [0, 1]
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.moves += str(action)
+        return after
+
+    def outcome(self):
+        if len(self.moves) < self.max_plies:
+            return None
+        winner = self.winners[int(self.moves, 2)]
+        return Outcome(None if winner == "-" else int(winner))
+
+    def observe(self):
+        return np.array([len(self.moves), int("1" + self.moves, 2)], np.float32).reshape(2, 1, 1)
+
+
+class FirstMoveWins(Written):
+    """Action 0 wins at once, action 1 loses at once."""
+
+    def __init__(self):
+        super().__init__("0", "01")
+
+
+class Wide(CompiledGame):
+    """Three plies, at each every third of 600 actions; a sum over them decides. `to_play` lies last."""
+
+    State = np.dtype([("sum", "<i4"), ("plies", "<i2"), ("to_play", "i1")])
+    num_actions, observation_shape, max_plies = 600, (3, 1, 1), 3
+
+    def legal(s, mask):
+        mask[s["plies"] :: 3] = True
+
+    def play(s, action):
+        s["sum"] += action * action
+        s["plies"] += 1
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        if s["plies"] < 3:
+            return ONGOING
+        return DRAW if s["sum"] % 7 < 3 else s["sum"] % 2
+
+    def observe(s, planes):
+        planes[0, 0, 0], planes[1, 0, 0], planes[2, 0, 0] = s["sum"] / 1000, s["plies"], s["to_play"]
+
+
+class Plain(Game):
+    """Any game, seen by the search as plain Python."""
+
+    def __init__(self, inner: Game | None = None):
+        self.inner = inner or Relay()
+        self.num_actions, self.observation_shape = self.inner.num_actions, self.inner.observation_shape
+        self.max_plies = self.inner.max_plies
+
+    @property
+    def to_play(self):
+        return self.inner.to_play
+
+    def legal_actions(self):
+        return self.inner.legal_actions()
+
+    def play(self, action):
+        return Plain(self.inner.play_unchecked(action))
+
+    def outcome(self):
+        return self.inner.outcome()
+
+    def observe(self):
+        return self.inner.observe()
+
+    def action_name(self, action):
+        return self.inner.action_name(action)
+
+
+def solve(game: Game, memo: dict[Any, int] | None = None) -> int:
+    """Return the value under perfect play, for the player to move: +1, 0 or -1. `memo` maps keys to values."""
+    memo = {} if memo is None else memo
+    key = game.key()
+    if key not in memo:
+        outcome = game.outcome()
+        if outcome is not None:
+            memo[key] = outcome.value(game.to_play)
+        else:
+            after = [game.play_unchecked(action) for action in game.legal_actions()]
+            memo[key] = max(solve(each, memo) * (1 if each.to_play == game.to_play else -1) for each in after)
+    return memo[key]
+
+
+def move_values(game: Game, memo: dict[Any, int] | None = None) -> dict[int, int]:
+    """Return action -> value of playing it, for the player who does."""
+    memo = {} if memo is None else memo
+    after = {action: game.play_unchecked(action) for action in game.legal_actions()}
+    return {a: solve(each, memo) * (1 if each.to_play == game.to_play else -1) for a, each in after.items()}
+
+
+def reachable(start: Game) -> dict[Any, Game]:
+    """Return key -> position of all positions that play reaches, finished ones included."""
+    found, open_ = {start.key(): start}, [start]
+    while open_:
+        position = open_.pop()
+        for action in position.legal_actions():
+            after = position.play_unchecked(action)
+            if after.key() not in found:
+                found[after.key()] = after
+                open_.append(after)
+    return found
+
+
+def walk(start: Game, choices: list[int]) -> tuple[Game, list[int]]:
+    """Return the position after moves picked by `choices`, and the moves; the last of the unfinished positions."""
+    position, moves = start, []
+    for choice in choices:
+        legal = position.legal_actions()
+        action = legal[choice % len(legal)]
+        after = position.play(action)
+        if after.outcome() is not None:
+            break
+        position = after
+        moves.append(action)
+    return position, moves
+
+
+def after(start: Game, moves: str) -> Game:
+    """Return the position after `moves`, action names separated by blanks."""
+    for name in moves.split():
+        start = start.play(start.parse_action(name))
+    return start
+
+
+class Exact:
+    """An evaluator that knows the value of every leaf, and no move from another."""
+
+    def __init__(self, num_actions: int):
+        self.num_actions = num_actions
+        self.memo: dict[Any, int] = {}
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        positions = leaves.positions()
+        wdl = np.zeros((len(positions), 3), np.float32)
+        for i, position in enumerate(positions):
+            wdl[i, 1 - solve(position, self.memo)] = 1
+        return Evaluation(np.zeros((len(positions), self.num_actions), np.float32), wdl)
+
+
+class Hashed:
+    """An evaluator whose opinions are arbitrary but fixed: made from a digest of the observation."""
+
+    def __init__(self, num_actions: int):
+        self.num_actions = num_actions
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        logits, wdl = [], []
+        for observation in leaves.observations:
+            numbers = digest(observation.astype("<f4").tobytes(), self.num_actions + 3)
+            logits.append(4 * numbers[3:] - 2)
+            wdl.append(numbers[:3] / numbers[:3].sum())
+        return Evaluation(np.array(logits, np.float32), np.array(wdl, np.float32))
+
+
+def digest(data: bytes, count: int) -> np.ndarray:
+    """Return `count` numbers in (0, 1] that only `data` decides."""
+    words = np.frombuffer(hashlib.shake_128(data).digest(2 * count), "<u2")
+    return (words.astype(np.float64) + 1) / 65536
+
+
+class Constant:
+    """An evaluator that says the same of every position."""
+
+    def __init__(self, num_actions: int, win: float, draw: float, loss: float):
+        self.num_actions, self.wdl = num_actions, np.array([[win, draw, loss]], np.float32)
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        n = len(leaves.observations)
+        return Evaluation(np.zeros((n, self.num_actions), np.float32), np.repeat(self.wdl, n, axis=0))
+
+
+def without_compiler(module: str, function: str) -> str:
+    """Return what `function()` of a module of these tests prints in a process of its own, with the JIT off."""
+    code = f"import numba, tests.{module} as module; assert numba.config.DISABLE_JIT; print(module.{function}())"
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def tree_of(slots: SearchSlots, slot: int, start: Game, node: int = 0) -> dict[str, Any]:
+    """Return the whole tree below `node`: what is known of it and, by action name, of its moves."""
+    record = slots.trees.nodes[slot, node]
+    edges = slots.trees.edges[slot, record["first_edge"] : record["first_edge"] + record["num_edges"]]
+    moves = {}
+    for edge in edges:
+        if edge["visits"]:
+            moves[start.action_name(int(edge["action"]))] = {
+                "visits": int(edge["visits"]),
+                "q": rounded(edge["value_sum"] / edge["visits"]),
+                "prior": rounded(edge["prior"]),
+                **({"proven": ["loss", "draw", "win"][edge["proven"] + 1]} if edge["proven"] != UNPROVEN else {}),
+                **({"then": tree_of(slots, slot, start, edge["child"])} if edge["child"] != NOTHING else {}),
+            }
+    value = rounded(record["value_sum"] / max(1, record["visits"]))
+    return {"player": int(record["to_play"]), "visits": int(record["visits"]), "value": value, "moves": moves}
+
+
+def rounded(number: float) -> float:
+    """Return `number` to 6 digits, without a negative zero."""
+    return round(float(number), 6) + 0.0

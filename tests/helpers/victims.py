@@ -1,0 +1,168 @@
+"""Processes that tests kill: what they acknowledge or publish is also written where the test can read it."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from plyzero import files
+from plyzero.ops.processes import stop_on_signals
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import Run, open_run
+from plyzero.run.journals import Journal
+from plyzero.run.models import publish_model
+from plyzero.run.records import Games
+from plyzero.run.segments import list_segments, read_segment
+from selfplay.replay_writer import ReplayWriter
+from tests.helpers.runs import small_run
+from tests.helpers.segments import some_games
+
+
+def log_acknowledged(log: Path) -> None:
+    """Write the id of every game into `log` once the journal has it."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    append = Journal.append
+
+    def logged(journal: Journal, games: Games) -> None:
+        append(journal, games)
+        os.write(descriptor, "".join(f"{identity}\n" for identity in games.games["id"]).encode())
+
+    Journal.append = logged  # type: ignore[method-assign]
+
+
+def die_at(point: str, part_of_name: str, nth: int) -> None:
+    """Be killed the `nth` time that `point` is reached with a file that has `part_of_name` in its path."""
+    count = 0
+
+    def hook(reached: str, path: Path) -> None:
+        nonlocal count
+        count += reached == point and part_of_name in str(path)
+        if count == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    files.reached = hook
+
+
+def numbered_games(first: int, count: int) -> list[Games]:
+    """Tic-tac-toe games with ids from `first`."""
+    made = []
+    for identity in range(first, first + count):
+        games = some_games(load_game("tic-tac-toe"), seed=identity, lengths=(6,))
+        games.games["id"] = identity
+        made.append(games)
+    return made
+
+
+def fill_store(root: Path, log: Path, incarnation: str) -> None:
+    """Add 40 games to a store that seals every few of them."""
+    log_acknowledged(log)
+    first = int(incarnation, 16) * 1000
+    with ReplayWriter(open_run(root), worker="w0", incarnation=incarnation) as store:
+        for number, games in enumerate(numbered_games(first, 40)):
+            store.add(games)
+            if number % 4 == 3:
+                store.seal_soon()
+                while store.unsealed_full_positions and store.trouble is None:
+                    time.sleep(0.001)
+
+
+def outlast(root: Path, limit: str) -> None:
+    """Add games until there is no room for more, make room, and print what became of them."""
+    run = small_run(root / "r", "tic-tac-toe", "store.min_free_mb=0", "selfplay.seal_seconds=0.02")
+    make_room = take_the_volume(root) if limit == "volume" else take_the_quota()
+    found: dict[str, object] = {}
+    with ReplayWriter(run, worker="w0", incarnation="00000001") as store:
+        added = 0
+        while store.trouble is None:
+            (games,) = numbered_games(added, 1)
+            store.add(games)
+            added += 1
+            time.sleep(0.002)
+        found |= {"trouble": store.trouble, "visible": visible(run).total()}
+        found["unfinished"] = [path.name for path in run.segments.glob(".tmp-*")]
+        make_room()
+        while store.trouble is not None:
+            time.sleep(0.01)
+    times = visible(run)
+    found |= {"added": added, "lost": added - len(times), "doubled": times.total() - len(times)}
+    print(json.dumps(found))
+
+
+def visible(run: Run) -> Counter[int]:
+    """How often each game is in a segment; SegmentError if one of them is not whole."""
+    names = list_segments(run.segments)
+    return Counter(int(i) for name in names for i in read_segment(run.segments / str(name), run.game).games["id"])
+
+
+def take_the_volume(root: Path) -> Callable[[], None]:
+    ballast, left = root / "ballast", 200_000
+    ballast.write_bytes(bytes(shutil.disk_usage(root).free - left))
+    return ballast.unlink
+
+
+def take_the_quota() -> Callable[[], None]:
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, most))  # enough for a journal with a game or two
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def work(root: Path, log: Path, name: str) -> None:
+    """Be a worker."""
+    from selfplay.worker import run_worker
+
+    log_acknowledged(log)
+    run_worker(open_run(root), name=name, stop=stop_on_signals())
+
+
+def train(root: Path) -> None:
+    """Be the trainer."""
+    from trainer.loop import run_trainer
+
+    run_trainer(open_run(root), device="cpu", stop=stop_on_signals())
+
+
+def publish(root: Path, template: Path, first: int) -> None:
+    """Publish model after model, without end."""
+    run = open_run(root)
+    model = onnx.load_from_string(template.read_bytes())
+    for step in range(first, first + 100_000):
+        for entry in model.metadata_props:
+            if entry.key == "step":
+                entry.value = str(step)
+        publish_model(run.models, model.SerializeToString(), fence=1, step=step)
+        for old in sorted(run.models.glob("*.onnx"))[:-8]:
+            old.unlink()
+
+
+def main(role: str, *arguments: str) -> None:
+    given = list(arguments)
+    if "--die-at" in given:
+        at = given.index("--die-at")
+        point, part, nth = given[at + 1 :]
+        die_at(point, part, int(nth))
+        given = given[:at]
+    paths = [Path(each) for each in given[:2]]
+    np.seterr(all="raise")
+    if role == "outlast":
+        outlast(paths[0], given[1])
+    elif role == "store":
+        fill_store(paths[0], paths[1], given[2])
+    elif role == "worker":
+        work(paths[0], paths[1], given[2])
+    elif role == "trainer":
+        train(paths[0])
+    elif role == "publisher":
+        publish(paths[0], paths[1], int(given[2]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,398 @@
+"""The doctor: what a machine or a volume lacks is said, and nothing of the probes stays."""
+
+import errno
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+import plyzero.commands.cli
+import plyzero.ops.doctor
+from plyzero.commands.doctor import doctor
+from plyzero.ops.doctor import SYNCS, Finding, examine
+from tests.helpers.runs import small_run
+
+MACHINE = ["python", "packages", "networks", "training", "cores", "memory"]
+PROBES = ["writing", "replacing", "exclusive names", "locks", "sync", "free space", "file events"]
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(doctor)
+
+
+class NoEvents:
+    """An observer on a volume that sends none."""
+
+    def schedule(self, *_: object, **__: object) -> None: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def join(self) -> None: ...
+    def is_alive(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock by which every sync takes a millisecond, and patience with events on a busy machine."""
+    ticks = itertools.count()
+    monkeypatch.setattr(plyzero.ops.doctor, "perf_counter", lambda: next(ticks) / 1000)
+    monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 60)
+
+
+@pytest.fixture
+def no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plyzero.ops.doctor, "Observer", NoEvents)
+    monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 0.01)
+
+
+def failing(number: int) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def found(run: Path | None) -> dict[str, Finding]:
+    return {finding.name: finding for finding in examine(run)}
+
+
+def unwell(run: Path) -> dict[str, str]:
+    """Verdicts that are not ok."""
+    return {name: finding.verdict for name, finding in found(run).items() if finding.verdict != "ok"}
+
+
+def tree(root: Path) -> list[Path]:
+    return sorted(root.rglob("*"))
+
+
+def shown(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+
+
+def test_a_machine_that_has_all_is_fit():
+    findings = found(None)
+    assert list(findings) == MACHINE
+    assert {finding.verdict for finding in findings.values()} == {"ok"}
+    assert version("numba") in findings["packages"].says
+    assert "CPUExecutionProvider" in findings["networks"].says
+    assert version("torch") in findings["training"].says
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "verdict", "says"),
+    [
+        ("zarr", "packages", "failure", "not installed: zarr;"),
+        ("torch", "training", "warning", "play and work, not train: pip install 'plyzero[train]'"),
+        ("onnx", "training", "warning", "not installed: onnx;"),
+    ],
+)
+def test_a_package_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, package: str, name: str, verdict: str, says: str
+):
+    def lookup(asked: str) -> str:
+        if asked == package:
+            raise PackageNotFoundError(asked)
+        return "1.0"
+
+    monkeypatch.setattr(plyzero.ops.doctor, "version", lookup)
+    finding = found(None)[name]
+    assert finding.verdict == verdict
+    assert says in finding.says
+
+
+def test_without_onnx_runtime_no_network_can_be_run(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    finding = found(None)["networks"]
+    assert finding.verdict == "failure"
+    assert "pip install 'plyzero[cpu]'" in finding.says
+
+
+def test_a_gpu_is_promised_to_nobody_by_the_package_alone(monkeypatch: pytest.MonkeyPatch):
+    assert found(None)["networks"].says.endswith("networks run on the CPU")
+    providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: providers)
+    assert found(None)["networks"].says.endswith("networks run on an NVIDIA GPU if there is one, else the CPU")
+
+
+def test_an_ordinary_directory_is_fit_and_left_as_it_was(tmp_path: Path):
+    findings = found(tmp_path)
+    assert list(findings) == [*MACHINE, "directory", *PROBES]
+    assert {finding.verdict for finding in findings.values()} == {"ok"}
+    assert "is not a run yet" in findings["directory"].says
+    assert f"the median of {SYNCS}" in findings["sync"].says
+    assert tree(tmp_path) == []
+
+
+def test_the_nearest_directory_that_exists_is_probed(tmp_path: Path):
+    findings = found(tmp_path / "not" / "there")
+    assert f"probed is {tmp_path}," in findings["directory"].says
+    assert findings["writing"].verdict == "ok"
+    assert tree(tmp_path) == []
+
+
+def test_a_relative_directory_that_does_not_exist_is_probed_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert unwell(Path("not/there")) == {}
+
+
+def test_all_probes_happen_in_one_directory_that_no_reader_looks_at(tmp_path: Path):
+    seen = set()
+    for finding in examine(tmp_path):
+        if finding.name in PROBES:
+            seen |= {path.name for path in tmp_path.iterdir()}
+    (name,) = seen
+    assert name.startswith(".tmp-")
+
+
+def test_a_run_is_opened(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=7", "selfplay.poll_seconds=3")
+    before = tree(tmp_path)
+    findings = found(run.root)
+    assert findings["directory"] == Finding("directory", "ok", f"{run.root} is a run of tic-tac-toe")
+    assert "below 7 MB" in findings["free space"].says
+    assert "(3 s)" in findings["file events"].says
+    assert tree(tmp_path) == before
+
+
+def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed_all_the_same(tmp_path: Path):
+    (tmp_path / "run.toml").write_text("format = 1000")
+    findings = found(tmp_path)
+    assert findings["directory"].verdict == "failure"
+    assert "format 1000" in findings["directory"].says
+    assert [findings[name].verdict for name in PROBES] == ["ok"] * len(PROBES)
+
+
+def test_a_run_whose_file_cannot_be_read_is_unfit(tmp_path: Path):
+    (tmp_path / "run.toml").mkdir()
+    assert unwell(tmp_path) == {"directory": "failure"}
+    assert found(tmp_path)["directory"].says == f"{tmp_path / 'run.toml'} cannot be read: not a file"
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_volume_that_cannot_be_written_is_unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
+    monkeypatch.setattr("os.mkdir", failing(number))
+    findings = list(examine(tmp_path))
+    assert [finding.name for finding in findings] == [*MACHINE, "directory", "writing"]
+    assert findings[-1].verdict == "failure"
+    assert findings[-1].says.endswith(f"in {tmp_path}, which fails: {os.strerror(number)}")
+
+
+def test_a_file_is_no_place_for_a_run(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    for run in (tmp_path / "file", tmp_path / "file" / "r"):
+        assert unwell(run) == {"writing": "failure"}
+
+
+def test_one_probe_that_fails_does_not_keep_the_others_from_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.fsync", failing(errno.EIO))
+    findings = found(tmp_path)
+    assert unwell(tmp_path) == dict.fromkeys(set(PROBES) - {"free space"}, "failure")
+    assert findings["locks"].says == "the probe of this failed: Input/output error"
+    assert tree(tmp_path) == []
+
+
+def test_what_is_read_must_be_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plyzero.ops.doctor, "read_file", lambda *_, **__: b"old")
+    assert unwell(tmp_path) == {"writing": "failure", "replacing": "failure"}
+
+
+def test_without_hard_links_a_run_is_to_be_made_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.link", failing(errno.EPERM))
+    assert unwell(tmp_path) == {"exclusive names": "warning"}
+    assert found(tmp_path)["exclusive names"].says == (
+        "no hard links: two processes that start a new run in the same instant could both believe they made it; "
+        "make it first with plyzero init"
+    )
+    assert tree(tmp_path) == []
+
+
+def test_a_link_that_fails_for_another_reason_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    link = os.link
+
+    def fail(source: Path, target: Path) -> None:
+        (failing(errno.EIO) if target.name == "link" else link)(source, target)
+
+    monkeypatch.setattr("os.link", fail)
+    assert unwell(tmp_path) == {"exclusive names": "failure"}
+
+
+def test_a_name_that_can_be_made_twice_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plyzero.ops.doctor, "write_file", lambda path, content, **_: path.write_bytes(content))
+    assert unwell(tmp_path) == {"exclusive names": "failure"}
+
+
+def test_without_locks_the_dead_are_known_by_their_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("fcntl.flock", failing(errno.ENOLCK))
+    assert unwell(tmp_path) == {"locks": "warning"}
+    assert found(tmp_path)["locks"].says == (
+        "no locks: journals of dead workers are taken over only after ten minutes of silence, and a second trainer is "
+        "noticed by its fence number, not refused at once"
+    )
+
+
+def test_a_lock_that_fails_for_another_reason_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("fcntl.flock", failing(errno.EIO))
+    assert unwell(tmp_path) == {"locks": "failure"}
+
+
+@pytest.mark.parametrize(
+    ("flock", "says"),
+    [(lambda *_: None, "given to two at once"), (failing(errno.EAGAIN), "refused though nobody holds it")],
+)
+def test_a_lock_that_does_not_work_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flock: Callable[..., None], says: str
+):
+    monkeypatch.setattr("fcntl.flock", flock)
+    assert unwell(tmp_path) == {"locks": "failure"}
+    assert says in found(tmp_path)["locks"].says
+
+
+def test_no_descriptor_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_events: None):
+    found(tmp_path)
+    before = os.listdir("/proc/self/fd")
+    found(tmp_path)
+    monkeypatch.setattr("fcntl.flock", failing(errno.ENOLCK))
+    found(tmp_path)
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.parametrize(("milliseconds", "verdict"), [(49, "ok"), (51, "warning")])
+def test_a_volume_that_syncs_slowly_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, milliseconds: int, verdict: str
+):
+    ticks = itertools.count()
+    monkeypatch.setattr(plyzero.ops.doctor, "perf_counter", lambda: next(ticks) * milliseconds / 1000)
+    finding = found(tmp_path)["sync"]
+    assert finding.verdict == verdict
+    assert finding.says.startswith(f"{milliseconds}.0 ms")
+    assert ("raise selfplay.seal_seconds and store.sync_seconds" in finding.says) == (verdict == "warning")
+
+
+@pytest.mark.parametrize(("megabytes", "verdict"), [(200, "ok"), (199, "failure")])
+def test_a_volume_with_less_room_than_the_reserve_is_unfit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, verdict: str
+):
+    def statvfs(_: Path) -> os.statvfs_result:
+        return os.statvfs_result((4096, 4096, 10**9, 10**9, megabytes * 256, 0, 0, 0, 0, 255))
+
+    monkeypatch.setattr("os.statvfs", statvfs)
+    finding = found(tmp_path)["free space"]
+    assert finding.verdict == verdict
+    assert finding.says.startswith(f"{megabytes} MB")
+    assert ("workers will pause until there is room" in finding.says) == (verdict == "failure")
+
+
+def test_without_file_events_workers_poll(tmp_path: Path, no_events: None):
+    assert unwell(tmp_path) == {"file events": "warning"}
+    says = "no file events: workers find new models by polling every selfplay.poll_seconds (2 s)"
+    assert found(tmp_path)["file events"].says == says
+
+
+def test_nobody_watches_when_the_probe_is_over(tmp_path: Path):
+    before = threading.active_count()
+    found(tmp_path)
+    assert threading.active_count() == before
+
+
+def test_without_a_watch_workers_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.start", failing(errno.ENOSPC))
+    finding = found(tmp_path)["file events"]
+    assert finding.verdict == "warning"
+    assert finding.says.startswith("no file events (No space left on device): workers find new models by polling")
+    assert tree(tmp_path) == []
+
+
+def test_who_stops_in_the_middle_leaves_nothing_either(tmp_path: Path):
+    findings = examine(tmp_path)
+    for finding in findings:
+        if finding.name == "locks":
+            assert tree(tmp_path) != []
+            findings.close()
+    assert tree(tmp_path) == []
+
+
+def test_an_interrupted_probe_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fcntl.flock", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        found(tmp_path)
+    assert tree(tmp_path) == []
+
+
+def test_the_command_shows_every_finding_and_ends_with_a_sentence(tmp_path: Path):
+    done = shown("--run", str(tmp_path))
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[1 : 1 + len(MACHINE) + 1 + len(PROBES)]] == ["ok"] * 14
+    assert lines[-1] == "This machine and this volume are fit for plyzero."
+    assert shown().stdout.splitlines()[-1] == "This machine is fit for plyzero."
+
+
+def test_the_command_shows_warnings_whole_and_is_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_events: None
+):
+    done = shown("--run", str(tmp_path))
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1] == "This machine and this volume are fit for plyzero; mind the warning."
+    monkeypatch.setattr("plyzero.ops.doctor._version", lambda package: None if package == "torch" else "1.0")
+    done = shown("--run", str(tmp_path))
+    assert "pip install 'plyzero[train]'" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("; mind the 2 warnings.")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_a_failure_ends_the_command_with_exit_code_1_and_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+):
+    monkeypatch.setattr("os.mkdir", failing(errno.EROFS))
+    monkeypatch.setattr(plyzero.commands.cli, "app", app)
+    monkeypatch.setattr("sys.argv", ["plyzero", "--run", str(tmp_path), *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        plyzero.commands.cli.main()
+    assert stopped.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.err == "plyzero: unfit for plyzero until this is mended: writing\n"
+    assert os.strerror(errno.EROFS) in " ".join(printed.out.split())
+
+
+def test_the_findings_as_json(tmp_path: Path, no_events: None):
+    done = shown("--run", str(tmp_path), "--json")
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert told.keys() == {"version", "findings", "fit"}
+    assert (told["version"], told["fit"]) == (1, True)
+    assert [finding["name"] for finding in told["findings"]] == [*MACHINE, "directory", *PROBES]
+    assert all(finding.keys() == {"name", "verdict", "says"} for finding in told["findings"])
+    assert told["findings"][-1]["verdict"] == "warning"
+
+
+def test_json_says_unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.mkdir", failing(errno.EROFS))
+    done = shown("--run", str(tmp_path), "--json")
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert told["fit"] is False
+    assert told["findings"][-1]["verdict"] == "failure"
+
+
+def test_torch_is_looked_up_and_not_imported(tmp_path: Path):
+    run = small_run(tmp_path / "r")
+    code = (
+        "import sys; from pathlib import Path; from plyzero.commands.doctor import doctor; "
+        f"doctor(Path({str(run.root)!r})); print(sorted({{'torch', 'onnx'}} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert version("torch") in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,271 @@
+"""verify and export: what is wrong with a store is found and named, and what is in it can be taken out."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plyzero.ops.verify import find_faults
+from plyzero.run.directory import Run, open_run
+from plyzero.run.games_json import as_objects
+from plyzero.run.journals import Journal, adopt_journals, journal_name
+from plyzero.run.models import list_models, publish_model
+from plyzero.run.records import Games
+from plyzero.run.segments import list_segments, read_segment, write_segment
+from selfplay.worker import run_worker
+from tests.helpers.runs import small_run
+from tests.helpers.segments import some_games
+from trainer.export import untrained
+
+NAMES = {None: "draw", 0: "first", 1: "second"}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with several segments, two journals of dead workers, and a model."""
+    run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe", "selfplay.seal_positions=60")
+    stop = threading.Event()
+    kwargs = {"name": "w0", "stop": stop, "incarnation": "0000000a"}
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs=kwargs)
+    worker.start()
+    while len(list(list_segments(run.segments))) < 3:
+        assert worker.is_alive()
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    for sequence in range(2):
+        journal = Journal(run.journals, run.game, worker="w1", incarnation="0000000b", sequence=sequence)
+        journal.append(some_games(run.game, sequence, (3,)))
+        os.close(journal._descriptor)
+    publish_model(run.models, untrained(run), fence=1, step=12)
+    return run.root
+
+
+@pytest.fixture
+def run(sound: Path, tmp_path: Path) -> Run:
+    return open_run(Path(shutil.copytree(sound, tmp_path / "copy")))
+
+
+def plyzero(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "plyzero", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def files(run: Run) -> list[Path]:
+    """What there is to verify."""
+    places = (run.segments, run.journals, run.models)
+    return [path for place in places for path in sorted(place.iterdir()) if not path.name.startswith(".")]
+
+
+def faults(run: Run) -> list[tuple[str, str]]:
+    return [(name, fault) for name, fault in find_faults(run) if fault]
+
+
+def first_segment(run: Run) -> Path:
+    return run.segments / str(min(list_segments(run.segments)))
+
+
+def test_a_sound_run_has_no_faults_and_every_file_is_counted(run: Run):
+    done = plyzero("replay", "verify", "--run", str(run.root))
+    assert (done.returncode, done.stdout) == (0, f"{len(files(run))} files are sound, 0 faults\n")
+    assert [name for name, _ in find_faults(run)] == [path.name for path in files(run)]
+
+
+def bit_flip(run: Run) -> tuple[Path, str]:
+    path = first_segment(run)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"game/id/c/0") + 40] ^= 1
+    path.write_bytes(content)
+    return path, f"{path.name} cannot be read"
+
+
+def damaged_journal(run: Run) -> tuple[Path, str]:
+    path = run.journals / journal_name("w1", "0000000b", 1)
+    content = bytearray(path.read_bytes())
+    content[20] ^= 1
+    path.write_bytes(content)
+    return path, f"{path.name} cannot be read"
+
+
+def lying_journal(run: Run) -> tuple[Path, str]:
+    games = some_games(run.game)
+    games.positions["to_play"][0] = 3
+    journal = Journal(run.journals, run.game, worker="w2", incarnation="0000000c", sequence=0)
+    journal.append(games)
+    os.close(journal._descriptor)
+    path = run.journals / journal_name("w2", "0000000c", 0)
+    return path, f"{path.name} cannot be read: ValueError('position/to_play"
+
+
+def damaged_model(run: Run) -> tuple[Path, str]:
+    path = run.models / str(list_models(run.models)[0])
+    path.write_bytes(path.read_bytes()[:-1])
+    return path, f"{path.name}: its content has digest"
+
+
+def one_number_twice(run: Run) -> tuple[None, str]:
+    games = some_games(run.game, 50, (4,))
+    write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000a", sequence=1)
+    return None, "2 segments are number 1 of incarnation 0000000a"
+
+
+def one_game_twice(run: Run) -> tuple[None, str]:
+    games = read_segment(first_segment(run), run.game)
+    write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000d", sequence=0)
+    return None, f"{len(games.games)} games are there more than once, {games.games['id'][0]:016x} for example"
+
+
+def a_sealed_game_in_a_journal(run: Run) -> tuple[None, str]:
+    games = read_segment(first_segment(run), run.game)
+    one = Games(*(part[: sum(counts)] for part, counts in zip(_parts(games), _counts(games), strict=True)))
+    journal = Journal(run.journals, run.game, worker="w2", incarnation="0000000c", sequence=0)
+    journal.append(one)
+    os.close(journal._descriptor)
+    return None, f"1 games are there more than once, {games.games['id'][0]:016x} for example"
+
+
+def _parts(games: Games) -> tuple:
+    return games.games, games.positions, games.moves, games.observations
+
+
+def _counts(games: Games) -> tuple:
+    positions = int(games.games["positions"][0])
+    return [1], [positions], games.positions["num_legal"][:positions].tolist(), [positions]
+
+
+def quarantine(run: Run) -> tuple[None, str]:
+    path = run.journals / journal_name("w1", "0000000b", 0)
+    path.write_bytes(b"")
+    adopt_journals(run)
+    return None, f"{path.name} is in quarantine, because it could not be read"
+
+
+FAULTS = pytest.mark.parametrize(
+    "spoil",
+    [
+        bit_flip,
+        damaged_journal,
+        lying_journal,
+        damaged_model,
+        one_number_twice,
+        one_game_twice,
+        a_sealed_game_in_a_journal,
+        quarantine,
+    ],
+)
+
+
+@FAULTS
+def test_every_kind_of_fault_is_found_and_named_and_the_rest_is_sound(
+    spoil: Callable[[Run], tuple[Path | None, str]], run: Run
+):
+    path, beginning = spoil(run)
+    ((_, fault),) = faults(run)
+    assert fault.startswith(beginning)
+    good = [name for name, fault in find_faults(run) if fault is None]
+    assert good == [each.name for each in files(run) if each != path]
+
+
+@pytest.mark.parametrize("spoil", [bit_flip, one_game_twice])
+def test_a_run_with_a_fault_ends_the_command_with_1(spoil: Callable[[Run], tuple[Path | None, str]], run: Run):
+    _, beginning = spoil(run)
+    done = plyzero("replay", "verify", "--run", str(run.root))
+    *lines, last = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert len(lines) == 1
+    assert lines[0].startswith(beginning)
+    assert last.endswith(" files are sound, 1 faults")
+    assert done.stderr.endswith(f"plyzero: 1 faults in {run.root}\n")
+
+
+def test_programs_get_the_faults_as_one_object(run: Run):
+    done = plyzero("replay", "verify", "--run", str(run.root), "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"version": 1, "sound": len(files(run)), "faults": []})
+    bit_flip(run)
+    quarantine(run)
+    done = plyzero("replay", "verify", "--run", str(run.root), "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["sound"], len(found["faults"])) == (1, len(files(run)) - 1, 2)
+
+
+def test_a_journal_that_is_sealed_and_not_yet_removed_counts_once(run: Run):
+    write_segment(
+        run.segments, some_games(run.game, 0, (3,)), run.game, worker="w1", incarnation="0000000b", sequence=0
+    )
+    assert faults(run) == []
+
+
+def test_the_end_of_a_journal_that_was_never_acknowledged_is_no_fault(run: Run):
+    path = run.journals / journal_name("w1", "0000000b", 0)
+    path.write_bytes(path.read_bytes()[:-3])
+    assert faults(run) == []
+
+
+def test_segments_that_went_through_retention_are_not_missed(run: Run):
+    first_segment(run).unlink()
+    assert faults(run) == []
+
+
+@pytest.mark.parametrize("place", ["segments", "journals", "models"])
+def test_what_goes_while_it_is_verified_is_no_fault(place: str, run: Run):
+    newest = list_models(run.models)[0]
+    publish_model(run.models, (run.models / str(newest)).read_bytes(), fence=2, step=13)
+    kept = [path for path in files(run) if path.parent != getattr(run, place)]
+    found, first = [], None
+    for name, fault in find_faults(run):
+        assert fault is None
+        found.append(name)
+        if first is None and (getattr(run, place) / name).exists():
+            first = name
+            for path in getattr(run, place).iterdir():
+                if path.name != first:
+                    path.unlink()
+    assert sorted(found) == sorted([first, *(path.name for path in kept)])
+
+
+def test_every_game_is_exported_and_its_moves_lead_to_its_winner(run: Run):
+    done = plyzero("replay", "export", "--run", str(run.root))
+    assert (done.returncode, done.stderr) == (0, "")
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    recorded = [read_segment(run.segments / str(name), run.game) for name in sorted(list_segments(run.segments))]
+    games = Games.concatenate(recorded)
+    assert {each["id"] for each in objects} == {f"{number:016x}" for number in games.games["id"]}
+    assert len(objects) == len(games.games) > 10
+    assert {each["winner"] for each in objects} == {"first", "second", "draw"}
+    for each in objects:
+        position = run.game.start
+        for move in each["moves"]:
+            assert position.outcome() is None
+            (action,) = [action for action in position.legal_actions() if position.action_name(action) == move]
+            position = position.play(action)
+        assert NAMES[position.outcome().winner] == each["winner"]
+        assert each["end"] == "rule"
+        assert len(each["values"]) == len(each["full"]) == len(each["models"]) == len(each["moves"])
+        assert not any(each["full"][: each["opening_plies"]])
+
+
+def test_an_exported_game_says_what_is_recorded_of_it(run: Run):
+    name = min(list_segments(run.segments))
+    games = read_segment(run.segments / str(name), run.game)
+    games.games["winner"][0], games.games["end"][0] = -2, 1
+    games.positions["model_step"][:] = 7
+    one, *_ = as_objects(games, run.game.start)
+    plies = int(games.games["positions"][0])
+    assert (one["version"], one["winner"], one["end"]) == (1, None, "truncated")
+    assert one["values"] == [round(float(value), 4) for value in games.positions["root_value"][:plies]]
+    assert one["full"] == games.positions["full"][:plies].tolist()
+    assert one["models"] == [7] * plies
+
+
+def test_a_damaged_segment_ends_an_export_with_a_sentence(run: Run):
+    bit_flip(run)
+    done = plyzero("replay", "export", "--run", str(run.root))
+    assert done.returncode != 0
+    assert "cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,206 @@
+"""JSON lines in, JSON lines out: every question gets its answer, whatever its neighbours are."""
+
+import io
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from plyzero.play import analysis_engine
+from plyzero.play.analysis import move_infos, root_info
+from plyzero.play.analysis_engine import answer_lines
+from plyzero.play.players import Bot
+from plyzero.rules.catalog import load_game
+from plyzero.search.slots import search
+from plyzero.settings import SearchSettings
+from tests.helpers import toys
+
+CONNECT_FOUR = load_game("connect-four")
+TIC_TAC_TOE = load_game("tic-tac-toe")
+
+
+class Counting(toys.Hashed):
+    """An evaluator that remembers how large its batches were."""
+
+    def __init__(self, num_actions: int):
+        super().__init__(num_actions)
+        self.batches: list[int] = []
+
+    def __call__(self, leaves):
+        self.batches.append(len(leaves.observations))
+        return super().__call__(leaves)
+
+
+def bot_of(evaluate, game=CONNECT_FOUR, *, simulations: int = 16, kind: str = "gumbel") -> Bot:
+    return Bot("b", game, evaluate, simulations=simulations, settings=SearchSettings(algorithm=kind))
+
+
+def answers(lines: list[str], bot: Bot) -> list[dict]:
+    sink = io.StringIO()
+    answer_lines(bot.game, bot, lines, sink)
+    return [json.loads(line) for line in sink.getvalue().splitlines()]
+
+
+def test_an_answer_has_the_fields_of_katago():
+    (answer,) = answers(['{"id": 1, "moves": ["4", "4", "5"]}\n'], bot_of(toys.Hashed(7)))
+    assert answer["id"] == 1
+    assert answer["rootInfo"].keys() == {"currentPlayer", "visits", "winrate", "drawrate", "proven"}
+    assert (answer["rootInfo"]["currentPlayer"], answer["rootInfo"]["visits"]) == (1, 16)
+    assert len(answer["moveInfos"]) == 7
+    for order, info in enumerate(answer["moveInfos"]):
+        assert info.keys() == {"move", "visits", "winrate", "prior", "order", "pv"}
+        assert info["order"] == order
+        assert info["pv"][0] == info["move"]
+        assert 0 <= info["prior"] <= 1
+        assert (info["winrate"] is None) == (info["visits"] == 0)
+    assert sum(info["visits"] for info in answer["moveInfos"]) == 16
+    assert sum(info["prior"] for info in answer["moveInfos"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_the_first_move_is_the_one_that_the_bot_plays():
+    bot = bot_of(toys.Hashed(7))
+    for moves in ("", "4", "4 4 3 2", "1 2 3"):
+        position = toys.after(CONNECT_FOUR.start, moves)
+        (answer,) = answers([json.dumps({"id": 0, "moves": moves.split()})], bot)
+        assert answer["moveInfos"][0]["move"] == position.action_name(bot.choose(position))
+
+
+def test_moves_come_in_the_order_of_their_visits_and_with_their_own_win_rates():
+    position = toys.after(CONNECT_FOUR.start, "4 4")
+    bot = bot_of(toys.Hashed(7), simulations=100, kind="puct")
+    root = bot.think([position])[0]
+    infos = move_infos(position, root)
+    assert sorted({(-info["visits"], -info["prior"]) for info in infos[1:]}) == [
+        (-info["visits"], -info["prior"]) for info in infos[1:]
+    ]
+    by_name = {position.action_name(int(action)): i for i, action in enumerate(root.actions)}
+    assert len({info["winrate"] for info in infos}) > 3
+    for info in infos:
+        i = by_name[info["move"]]
+        assert (info["visits"], info["prior"]) == (root.visits[i], pytest.approx(root.prior[i], abs=1e-4))
+        assert info["winrate"] == pytest.approx((1 + root.q[i]) / 2, abs=1e-4)
+
+
+def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
+    lines = [
+        '{"id": "a", "moves": ["4"]}',
+        '{"id": "b", "moves": ["8"]}',
+        "nonsense",
+        "",
+        '{"id": "c"}',
+        '{"id": "d", "moves": "44"}',
+        '{"id": "e", "moves": ["4"], "komi": 7}',
+        '{"id": "f", "moves": ["1", "2", "1", "2", "1", "2", "1"]}',
+        '{"id": "g", "moves": ["1", "2", "1", "2", "1", "2", "1", "3"]}',
+        "[1]",
+        '{"moves": []}',
+        '{"id": NaN, "moves": []}',
+        '{"id": {"any": "thing"}, "moves": []}',
+    ]
+    found = answers(lines, bot_of(toys.Hashed(7)))
+    assert [each["id"] for each in found] == [
+        "a",
+        "b",
+        None,
+        "c",
+        "d",
+        "e",
+        "f",
+        "g",
+        None,
+        None,
+        None,
+        {"any": "thing"},
+    ]
+    errors = {str(each["id"]): each["error"] for each in found if "error" in each and each["id"]}
+    assert errors == {
+        "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
+        "c": 'expected moves as a list of names, such as "moves": ["1"]',
+        "d": 'expected moves as a list of names, such as "moves": ["1"]',
+        "e": "expected id and moves, got also komi",
+        "f": "the game is over after these moves; there is nothing to analyze",
+        "g": "move 8, '3': the game is over by then",
+    }
+    assert [("moveInfos" in each) != ("error" in each) for each in found] == [True] * 12
+    assert answers(lines[:1], bot_of(toys.Hashed(7)))[0] == found[0]
+
+
+def test_a_thousand_positions_are_one_pass_over_the_network():
+    evaluate = Counting(7)
+    openings = itertools.islice(itertools.product("1234567", repeat=4), 1000)
+    lines = [json.dumps({"id": i, "moves": moves}) for i, moves in enumerate(openings)]
+    found = answers(lines, bot_of(evaluate, simulations=64))
+    assert [each["id"] for each in found] == list(range(1000))
+    assert all(each["rootInfo"]["visits"] == 64 for each in found if each["rootInfo"]["proven"] is None)
+    assert evaluate.batches[0] == 1000
+    assert len(evaluate.batches) <= 65
+
+
+def test_more_than_a_batch_is_several_passes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(analysis_engine, "BATCH", 4)
+    evaluate = Counting(7)
+    found = answers(['{"id": 1, "moves": []}'] * 10, bot_of(evaluate, simulations=0))
+    assert len(found) == 10
+    assert evaluate.batches == [4, 4, 2]
+
+
+def test_without_simulations_the_answer_is_what_the_network_says():
+    position = CONNECT_FOUR.start
+    (answer,) = answers(['{"id": 1, "moves": []}'], bot_of(toys.Hashed(7), simulations=0))
+    logits, wdl = toys.Hashed(7)(toys.Leaves(position.observe()[None], list))
+    prior = np.exp(logits[0]) / np.exp(logits[0]).sum()
+    assert [info["winrate"] for info in answer["moveInfos"]] == [None] * 7
+    assert [info["prior"] for info in answer["moveInfos"]] == pytest.approx(sorted(prior, reverse=True), abs=1e-4)
+    assert answer["rootInfo"]["winrate"] == pytest.approx((1 + wdl[0, 0] - wdl[0, 2]) / 2, abs=1e-4)
+    assert answer["rootInfo"]["drawrate"] == pytest.approx(wdl[0, 1], abs=1e-4)
+
+
+def test_values_are_for_the_player_to_move_and_proofs_are_said():
+    bot = bot_of(toys.Exact(9), TIC_TAC_TOE, simulations=200)
+    for moves, player, winrate, proven, best in (
+        ("a1 a2 b1 b2", 0, 1, "win", "c1"),
+        ("a1 a2 b1 b2 c3", 1, 1, "win", "c2"),
+        ("a1 b2 b1 c1 a3 a2 c2", 1, 0.5, "draw", "b3"),
+        ("a1 a2 b2", 1, 0, "loss", "c1"),
+    ):
+        (answer,) = answers([json.dumps({"id": 0, "moves": moves.split()})], bot)
+        assert (answer["rootInfo"]["currentPlayer"], answer["rootInfo"]["winrate"]) == (player, winrate)
+        assert answer["rootInfo"]["proven"] == proven
+        assert proven != "win" or answer["moveInfos"][0]["move"] == best
+
+
+def test_a_line_that_is_expected_can_be_played_and_follows_the_visits():
+    position = toys.after(CONNECT_FOUR.start, "4 4")
+    for simulations in (3, 10, 50, 200):
+        root = search([position], toys.Hashed(7), simulations=simulations)[0]
+        for info in move_infos(position, root):
+            assert toys.after(position, " ".join(info["pv"]))
+            assert len(info["pv"]) <= max(1, info["visits"])
+    assert len(move_infos(position, root)[0]["pv"]) > 3
+    assert root_info(position, root)["visits"] == 200
+
+
+def test_a_forced_line_is_told_to_its_end():
+    position = toys.Relay(5)
+    root = search([position], toys.Exact(1), simulations=50)[0]
+    assert root.lines == ((0, 0, 0, 0, 0),)
+
+
+def test_a_program_may_wait_for_an_answer_before_it_asks_again():
+    command = [sys.executable, "-m", "plyzero", "analyze", "tic-tac-toe", "--simulations", "20"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(json.dumps({"id": number, "moves": ["b2"]}) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.wait() == 0

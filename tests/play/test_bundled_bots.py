@@ -1,0 +1,101 @@
+"""The bots that come along: small, each with a card that holds what it says, and levels that grow stronger."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.strength import exams
+from benchmarks.strength.exams import find_exam
+from benchmarks.strength.score import network_scores
+from plyzero.errors import UserError
+from plyzero.play.bundled_bots import DIRECTORY, find_card, list_cards
+from plyzero.play.model_loader import load_network
+from plyzero.play.players import Bot, find_player
+from plyzero.rules.catalog import load_game
+from tests.helpers.cli import plyzero
+
+GAMES = [card.game.rpartition(" v")[0] for card in list_cards()]
+
+
+def test_a_bot_comes_along_for_three_games():
+    assert GAMES == ["connect-four", "othello(size=6)", "tic-tac-toe"]
+
+
+def test_all_bots_together_take_less_than_three_megabytes():
+    assert 0 < sum(path.stat().st_size for path in DIRECTORY.iterdir()) < 3e6
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_card_tells_how_its_bot_was_made_and_how_strong_it_is(name: str):
+    card = find_card(load_game(name))
+    assert card is not None
+    assert card.network.exists()
+    assert {"command", "hardware", "minutes", "seed", "options", "exams"} <= card.training.keys()
+    for score in card.training["exams"].values():
+        share, low, high = map(float, re.findall(r"[\d.]+", score))
+        assert low <= share <= high
+    assert all(one.elo <= other.elo for one, other in pairwise(card.levels))
+    assert all(level.low <= level.elo <= level.high for level in card.levels)
+    assert [level.number for level in card.levels] == list(range(1, len(card.levels) + 1))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_raw_network_does_in_its_exams_what_its_card_says(name: str):
+    game = load_game(name)
+    card = find_card(game)
+    assert card is not None
+    network = load_network(card.network, game)
+    asked = {exam: score for exam, score in card.training["exams"].items() if exam.endswith(", 0 simulations")}
+    assert asked
+    for about, score in asked.items():
+        file = about.partition(",")[0]
+        exam = find_exam(file if file == "all" else str(Path(exams.__file__).parent / file), game)
+        found = network_scores(network, exam, 0)["best moves"]["all"]["mean"]
+        assert found == pytest.approx(float(score.partition(" ")[0]), abs=0.003)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_every_level_plays_legal_moves(name: str):
+    game = load_game(name)
+    card = find_card(game)
+    assert card is not None
+    for level in card.levels:
+        bot = Bot.at_level(game, level.number)
+        assert bot.choose(game.start) in game.start.legal_actions()
+        assert str(level) in bot.name
+
+
+def test_a_weak_level_varies_and_a_strong_one_does_not():
+    game = load_game("connect-four")
+    weak, strong = Bot.at_level(game, 1), Bot.at_level(game)
+    assert len({weak.choose(game.start) for _ in range(30)}) > 1
+    assert len({strong.choose(game.start) for _ in range(3)}) == 1
+
+
+def test_a_level_or_a_bot_that_is_not_there_is_refused():
+    game = load_game("connect-four")
+    with pytest.raises(UserError, match="expected a level from 1 to"):
+        Bot.at_level(game, 99)
+    with pytest.raises(UserError, match="no bot comes along for othello v"):
+        Bot.at_level(load_game("othello"))
+    with pytest.raises(UserError, match="expected bot or bot:LEVEL"):
+        find_player("bot:x", game, np.random.default_rng(0))
+    assert "level 2" in find_player("bot:2", game, np.random.default_rng(0)).name
+
+
+def test_the_bots_are_listed_with_their_strength():
+    listed = plyzero("games").stdout
+    for card in list_cards():
+        assert card.game in listed
+
+
+def test_play_needs_no_training_and_refuses_a_level_of_another_bot():
+    played = plyzero("play", "connect-four", "--level", "1", text="4\nquit\n")
+    assert "plyzero's own, level 1" in played.stdout
+    assert "The bot plays" in played.stdout
+    refused = plyzero("play", "connect-four", "--level", "1", "--simulations", "5")
+    assert refused.returncode == 2
+    assert "--level is of the bot that comes along" in refused.stderr

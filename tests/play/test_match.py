@@ -1,0 +1,178 @@
+"""Matches: fair openings, right sums, honest intervals."""
+
+import numpy as np
+import pytest
+
+from games.connect_four import ConnectFour
+from games.tic_tac_toe import TicTacToe
+from plyzero.errors import UserError
+from plyzero.play.match import MatchResult, elo_difference, play_match, random_opening, random_openings
+from plyzero.play.players import Bot, RandomPlayer, find_player
+from plyzero.rules.catalog import load_game
+from plyzero.search.evaluators import Uniform
+from plyzero.settings import SearchSettings
+from tests.helpers.toys import Exact, Relay, Written
+
+TIC_TAC_TOE = load_game("tic-tac-toe")
+
+
+class Spy(RandomPlayer):
+    """A random player that remembers what it was asked."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(np.random.default_rng(seed))
+        self.seen = []
+
+    def choose_all(self, positions):
+        self.seen += positions
+        return super().choose_all(positions)
+
+
+def test_the_score_counts_a_draw_as_half_a_point():
+    assert MatchResult(3, 2, 5, distinct=10).score == 0.4
+
+
+def test_the_interval_is_wilsons():
+    # n = 100, p = 0.8, z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n) = 0.7112 .. 0.8666
+    assert MatchResult(80, 0, 20, distinct=100).interval() == pytest.approx((0.7112, 0.8666), abs=1e-4)
+    assert MatchResult(10, 0, 0, distinct=10).interval()[1] == 1
+    assert str(MatchResult(80, 0, 20, distinct=100)) == "80% (71-87)"
+
+
+@pytest.mark.parametrize(("score", "elo"), [(0.5, 0), (0.75, 190.85), (0.25, -190.85), (10 / 11, 400)])
+def test_an_elo_difference_is_the_score_that_is_expected_of_it(score: float, elo: float):
+    assert elo_difference(score) == pytest.approx(elo, abs=0.01)
+    assert 1 / (1 + 10 ** (-elo / 400)) == pytest.approx(score, abs=1e-4)
+
+
+def test_the_report_gives_every_number_with_its_interval():
+    assert MatchResult(80, 0, 20, distinct=98).report().splitlines() == [
+        "won 80, drawn 0, lost 20; 98 of 100 games differ",
+        "score 80.0 %, 95 % interval 71.1 to 86.7",
+        "Elo difference +241, 95 % interval +157 to +325",
+    ]
+    assert MatchResult(10, 0, 0, distinct=10).report().endswith("Elo difference at least +166 (95 %), no more is known")
+    found = MatchResult(10, 0, 0, distinct=10).as_json()
+    assert (found["elo"], found["elo_interval"][1]) == (None, None)
+
+
+def test_openings_differ_where_they_can():
+    rng = np.random.default_rng(0)
+    lines = random_openings(ConnectFour(), 2, rng, count=40)
+    assert len({tuple(line) for line in lines}) == 40
+    assert len(random_openings(TicTacToe(), 1, rng, count=30)) == 30
+    first, second = Spy(1), Spy(2)
+    play_match(first, second, ConnectFour(), games=2, rng=rng)
+    assert min(position.record["plies"] for position in first.seen + second.seen) == 4
+
+
+def test_somebody_is_told_how_far_the_match_is():
+    told = []
+    play_match(
+        *(Spy(1), Spy(2), TicTacToe()), games=4, rng=np.random.default_rng(0), doing=lambda *done: told.append(done)
+    )
+    assert told[-1][0] == 4
+    assert [finished for finished, _ in told] == sorted(finished for finished, _ in told)
+
+
+def test_openings_come_in_pairs_with_colours_swapped():
+    first, second = Spy(1), Spy(2)
+    result = play_match(first, second, ConnectFour(), games=10, rng=np.random.default_rng(0), opening_plies=2)
+    assert result.games == 10
+    opened_by_first = [p.key() for p in first.seen if p.record["plies"] == 2]
+    opened_by_second = [p.key() for p in second.seen if p.record["plies"] == 2]
+    assert len(opened_by_first) == 5
+    assert opened_by_first == opened_by_second
+
+
+def test_a_player_that_sees_everything_never_loses_tic_tac_toe():
+    perfect = Bot("perfect", TIC_TAC_TOE, Exact(9), simulations=50, settings=SearchSettings(algorithm="puct"))
+    result = play_match(perfect, Spy(3), TicTacToe(), games=30, rng=np.random.default_rng(1), opening_plies=0)
+    assert result.losses == 0
+    assert result.wins > 20
+    swapped = play_match(Spy(3), perfect, TicTacToe(), games=30, rng=np.random.default_rng(1), opening_plies=0)
+    assert swapped.wins == 0
+
+
+def test_games_that_are_the_same_are_counted_once():
+    player = Bot("p", TIC_TAC_TOE, Uniform(9), simulations=50, settings=SearchSettings())
+    result = play_match(player, player, TicTacToe(), games=8, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.games, result.distinct) == (8, 1)
+
+
+@pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x"])
+def test_pure_mcts_wants_a_number(name: str):
+    with pytest.raises(UserError, match=f"expected mcts:N with N rollouts a move, such as mcts:1000, got '{name}'"):
+        find_player(name, TIC_TAC_TOE, np.random.default_rng())
+
+
+@pytest.mark.parametrize("name", ["perfect", "runs/none@3"])
+def test_an_unknown_player_is_one_sentence(name: str):
+    with pytest.raises(UserError, match=f"'{name.partition('@')[0]}' is not there; a player is random, mcts:1000"):
+        find_player(name, TIC_TAC_TOE, np.random.default_rng())
+
+
+def test_fixed_players_choose_legal_moves():
+    start = ConnectFour()
+    for name in ("random", "mcts:20"):
+        player = find_player(name, load_game("connect-four"), np.random.default_rng(0))
+        assert player.name == name
+        assert set(player.choose_all([start, start.play(3)])) <= set(range(7))
+
+
+def test_perfect_players_draw_every_game_of_tic_tac_toe():
+    settings = SearchSettings(algorithm="puct")
+    one, other = (Bot(name, TIC_TAC_TOE, Exact(9), simulations=50, settings=settings) for name in "ab")
+    result = play_match(one, other, TicTacToe(), games=2, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.wins, result.draws, result.losses) == (0, 2, 0)
+
+
+def test_whose_turn_it_is_is_asked_of_the_game():
+    start = Written("0011", "01" * 8)  # both players move twice in a row
+    first, second = Spy(1), Spy(2)
+    play_match(first, second, start, games=1, rng=np.random.default_rng(0), opening_plies=0)
+    assert [len(position.moves) for position in first.seen] == [0, 1]
+    assert [len(position.moves) for position in second.seen] == [2, 3]
+
+
+def test_the_result_is_the_first_players_in_both_colours():
+    for winner, expected in (("0", (2, 0, 2)), ("-", (0, 4, 0))):
+        result = play_match(
+            *(Spy(1), Spy(2), Written("01", winner * 4)), games=4, rng=np.random.default_rng(0), opening_plies=0
+        )
+        assert (result.wins, result.draws, result.losses) == expected
+    # player 0 loses whatever is played, so who has side 1 wins; an odd game is the first player's with side 0
+    result = play_match(Spy(1), Spy(2), Written("01", "1111"), games=3, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.wins, result.draws, result.losses) == (1, 0, 2)
+
+
+def test_a_game_longer_than_it_may_be_is_a_draw():
+    start = Relay(6)
+    start.max_plies = 4
+    start.outcome = lambda: None
+    result = play_match(Spy(1), Spy(2), start, games=4, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.wins, result.draws, result.losses) == (0, 4, 0)
+
+
+def test_an_opening_never_ends_a_game_and_is_as_long_as_asked_where_it_can_be():
+    rng = np.random.default_rng(0)
+    assert random_opening(Relay(3), 5, rng) == [0, 0]
+    for _ in range(50):
+        line = random_opening(TicTacToe(), 8, rng)
+        position = TicTacToe()
+        for action in line:
+            position = position.play(action)
+        assert position.outcome() is None
+    assert len(random_opening(ConnectFour(), 6, rng)) == 6
+
+
+def test_games_that_differ_in_any_move_are_counted_apart():
+    result = play_match(Spy(1), Spy(2), ConnectFour(), games=20, rng=np.random.default_rng(0), opening_plies=0)
+    assert result.distinct == 20
+
+
+def test_the_interval_allows_for_draws_and_for_a_single_game():
+    # n = 10, p = 0.5: (0.5 + 0.19208 ± 1.96 √(0.025 + 0.009604)) / 1.38416
+    assert MatchResult(0, 10, 0, distinct=1).interval() == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    # n = 1, p = 1: z²/(1 + z²) of the interval's other end: 1 / 4.8416
+    assert MatchResult(1, 0, 0, distinct=1).interval() == pytest.approx((0.2065, 1.0), abs=1e-4)

@@ -1,0 +1,261 @@
+"""Settings and run directories: the layers, and one clear sentence for everything that is wrong."""
+
+import threading
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from plyzero.errors import UserError
+from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Outcome
+from plyzero.run.configuration import resolve
+from plyzero.run.directory import create_run, open_or_create_run, open_run
+from plyzero.run.presets import PRESETS, preset_for
+from plyzero.settings import Settings
+from tests.helpers.toys import Written
+
+SECTIONS = {name: field.annotation for name, field in Settings.model_fields.items()}
+
+
+def test_layers_go_defaults_preset_run_environment_options():
+    def simulations(**layers) -> int:
+        return resolve(**{"environment": {}, **layers}).selfplay.parallel_games
+
+    default, preset = Settings().selfplay.parallel_games, PRESETS["gpu"]["selfplay"]["slots"]
+    gpu = PRESETS["gpu"]
+    run, environment = {"selfplay": {"slots": 3}}, {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "4"}
+    assert simulations() == default
+    assert simulations(preset=gpu) == preset != default
+    assert simulations(preset=gpu, run=run) == 3
+    assert simulations(preset=gpu, run=run, environment=environment) == 4
+    assert simulations(preset=gpu, run=run, environment=environment, options=["selfplay.parallel_games=5"]) == 5
+
+
+def test_lists_and_none_can_be_written_on_the_command_line():
+    settings = resolve(environment={}, options=["rating.opponents=random,mcts:7", "search.dirichlet_alpha=none"])
+    assert settings.rating.opponents == ("random", "mcts:7")
+    assert settings.search.dirichlet_alpha is None
+    assert resolve(environment={}, options=["rating.opponents=random"]).rating.opponents == ("random",)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        (
+            {"options": ["selfplay.simulation=4"]},
+            r"-o: no setting is called .*; .*selfplay.simulations",
+        ),
+        ({"options": ["selfply.simulations=4"]}, r"-o: no settings are called 'selfply'; the nearest is selfplay"),
+        ({"run": {"trainer": {"batch": 4}}}, r"run.toml: no setting is called trainer.batch; .* trainer.batch_size"),
+        ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),
+        (
+            {"options": ["selfplay.parallel_games=many"]},
+            r"setting selfplay.parallel_games from -o: .*integer.*, got 'many'",
+        ),
+        (
+            {"environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}},
+            r"selfplay.parallel_games from the environment: .* got '0'",
+        ),
+        ({"environment": {"PLYZERO_SELFPLAY_SLOTS": "4"}}, r"PLYZERO_SELFPLAY_SLOTS: expected PLYZERO_SECTION__KEY"),
+        ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
+    ],
+)
+def test_what_is_wrong_with_a_setting_is_said_in_one_sentence(layers, message: str):
+    with pytest.raises(UserError, match=message):
+        resolve(**{"environment": {}, **layers})
+
+
+def test_settings_are_frozen_and_every_one_says_what_it_means():
+    with pytest.raises(ValidationError):
+        Settings().selfplay.parallel_games = 3
+    for section in SECTIONS.values():
+        for name, field in section.model_fields.items():
+            assert field.description, name
+            assert not field.is_required(), name
+
+
+def test_a_run_holds_the_settings_it_was_started_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PLYZERO_TRAINER__THREADS", "3")
+    made = create_run(tmp_path / "r", load_game("othello(size=6)"), seed=7, options=["selfplay.parallel_games=5"])
+    monkeypatch.delenv("PLYZERO_TRAINER__THREADS")
+    table = tomllib.loads((tmp_path / "r" / "run.toml").read_text())
+    assert (table["game"], table["seed"], table["selfplay"]["slots"]) == ("othello(size=6)", 7, 5)
+    for name, section in SECTIONS.items():
+        values = getattr(made.settings, name).model_dump()
+        assert set(table[name]) == {key for key in section.model_fields if values[key] is not None}
+    opened = open_run(tmp_path / "r")
+    assert opened.settings == made.settings
+    assert opened.game.identity == "othello(size=6) v1"
+
+
+def test_a_run_opens_for_its_own_game_alone(tmp_path: Path):
+    create_run(tmp_path, load_game("tic-tac-toe"))
+    with pytest.raises(UserError, match="is a run of tic-tac-toe, not of connect-four; give another --run"):
+        open_run(tmp_path, game=load_game("connect-four"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "", "has format None; this version of plyzero reads format 1"),
+        (lambda text: "= =", "is not valid TOML"),
+        (lambda text: text.replace("format = 1", "format = 99"), "has format 99"),
+        (lambda text: text.replace("game_version = 1", "game_version = 2"), "the rules are now version 1; start a new"),
+        (lambda text: "slots = 4\n" + text, "slots stands outside of the sections"),
+        (lambda text: text.replace("seed = 0", 'seed = "x"'), "needs game"),
+        (lambda text: text.replace("\nslots = 64", "\nslot = 64"), "no setting is called selfplay.slot"),
+    ],
+)
+def test_a_damaged_run_file_is_one_sentence(tmp_path: Path, change, message: str):
+    create_run(tmp_path, load_game("tic-tac-toe"))
+    path = tmp_path / "run.toml"
+    path.write_text(change(path.read_text()))
+    with pytest.raises(UserError, match=message):
+        open_run(tmp_path)
+
+
+def test_a_directory_without_a_run_is_one_sentence(tmp_path: Path):
+    with pytest.raises(UserError, match=r"is not a run directory: it has no run.toml; make one with plyzero init"):
+        open_run(tmp_path / "nowhere")
+
+
+def test_a_run_is_not_taken_up_with_another_seed_or_preset(tmp_path: Path):
+    game = load_game("tic-tac-toe")
+    open_or_create_run(tmp_path, game, seed=3)
+    assert open_or_create_run(tmp_path, game).seed == 3
+    with pytest.raises(UserError, match="was made with seed 3, not 4"):
+        open_or_create_run(tmp_path, game, seed=4)
+    with pytest.raises(UserError, match="was made with preset quick, not gpu"):
+        open_or_create_run(tmp_path, game, preset="gpu")
+
+
+def test_many_processes_may_make_one_run_at_once(tmp_path: Path):
+    game, runs = load_game("tic-tac-toe"), []
+    threads = [
+        threading.Thread(target=lambda seed=seed: runs.append(open_or_create_run(tmp_path / "r", game, seed=None)))
+        for seed in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(runs) == 8
+    assert len({run.settings.model_dump_json() for run in runs}) == 1
+    assert not list((tmp_path / "r").glob(".tmp-*"))
+
+
+def test_a_bad_value_is_blamed_on_the_layer_that_holds():
+    layers = {"run": {"selfplay": {"slots": 3}}, "environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}}
+    with pytest.raises(UserError, match=r"selfplay.parallel_games from the environment"):
+        resolve(**layers)
+    with pytest.raises(UserError, match=r"selfplay.parallel_games from -o: .* got '-7'"):
+        resolve(**layers, options=["selfplay.parallel_games=-7"])
+    with pytest.raises(UserError, match=r"selfplay.parallel_games from run.toml: .* got 'x'"):
+        resolve(run={"selfplay": {"slots": "x"}}, environment={})
+
+
+def test_every_preset_makes_valid_settings():
+    for preset in PRESETS:
+        resolve(preset=preset_for(preset, load_game("othello").start), environment={})
+
+
+def test_a_preset_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(UserError, match="expected a preset out of quick, standard, gpu, got 'fast'"):
+        create_run(tmp_path / "r", load_game("tic-tac-toe"), preset="fast")
+
+
+def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
+    def enlarged(name: str) -> dict:
+        quick, found = PRESETS["quick"], preset_for("quick", load_game(name).start)
+        return {
+            f"{section}.{key}": value
+            for section, values in found.items()
+            for key, value in values.items()
+            if quick.get(section, {}).get(key) != value
+        }
+
+    assert enlarged("tic-tac-toe") == enlarged("connect-four") == enlarged("othello(size=6)") == {}
+    assert enlarged("tests.helpers.toys:Wide") == {"selfplay.simulations": 128}
+    assert enlarged("tests.test_settings:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
+    assert enlarged("tests.test_settings:Broken") == {}
+
+
+class Wall(Written):
+    """300 plies of one move on a board of 3 x 20."""
+
+    observation_shape, max_plies = (1, 3, 20), 300
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_plies = 300
+
+    def legal_actions(self):
+        return [0] if len(self.moves) < 300 else []
+
+    def outcome(self):
+        return Outcome(None) if len(self.moves) == 300 else None
+
+    def observe(self):
+        return np.zeros((1, 3, 20), np.float32)
+
+
+class Broken(Wall):
+    """Its rules fail."""
+
+    def play(self, action):
+        raise ZeroDivisionError
+
+
+def test_the_environment_and_options_hold_for_an_open_run_and_do_not_change_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    create_run(tmp_path, load_game("tic-tac-toe"), options=["selfplay.parallel_games=5"])
+    written = (tmp_path / "run.toml").read_bytes()
+    monkeypatch.setenv("PLYZERO_SELFPLAY__PARALLEL_GAMES", "6")
+    assert open_run(tmp_path).settings.selfplay.parallel_games == 6
+    assert open_run(tmp_path, options=["selfplay.parallel_games=7"]).settings.selfplay.parallel_games == 7
+    assert (tmp_path / "run.toml").read_bytes() == written
+
+
+def test_a_bad_setting_makes_no_run(tmp_path: Path):
+    with pytest.raises(UserError):
+        create_run(tmp_path / "r", load_game("tic-tac-toe"), options=["selfplay.parallel_games=0"])
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
+    create_run(tmp_path, load_game("tic-tac-toe"), seed=3)
+    written = (tmp_path / "run.toml").read_bytes()
+    with pytest.raises(FileExistsError):
+        create_run(tmp_path, load_game("connect-four"), seed=4)
+    assert (tmp_path / "run.toml").read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "sentence"),
+    [
+        (
+            ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=151"],
+            ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=150"],
+            "trainer.bootstrap_passes * selfplay.bootstrap_positions = 1.5 * 100 = 150 is less than "
+            "trainer.batch_size = 151: the trainer could never make a step, and the workers would wait for its first "
+            "model for ever",
+        ),
+        (
+            ["trainer.replay_ratio=0.5", "trainer.window_positions=799", "trainer.batch_size=100"],
+            ["trainer.replay_ratio=0.5", "trainer.window_positions=800", "trainer.batch_size=100"],
+            "trainer.replay_ratio * trainer.window_positions = 0.5 * 799 = 399.5 is less than 4 * trainer.batch_size "
+            "= 400: the trainer could never save up enough for its steps",
+        ),
+    ],
+)
+def test_settings_under_which_everybody_would_wait_for_ever_are_refused_with_the_arithmetic(
+    bad: list[str], good: list[str], sentence: str
+):
+    with pytest.raises(UserError) as refused:
+        resolve(environment={}, options=bad)
+    assert str(refused.value) == sentence
+    resolve(environment={}, options=good)

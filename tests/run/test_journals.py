@@ -1,0 +1,342 @@
+"""Journals: an acknowledged game outlives its worker, and is sealed once."""
+
+import errno
+import logging
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plyzero import files
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import Run
+from plyzero.run.journals import FRAME, Journal, adopt_journals, journal_name, owners, read_journal
+from plyzero.run.records import Games
+from plyzero.run.segments import SegmentName, list_segments, read_segment, write_segment
+from tests.helpers.runs import small_run
+from tests.helpers.segments import CONNECT_FOUR, RELAY, same, some_games
+
+WRITER = {"worker": "w0", "incarnation": "0123abcd"}
+KINDS = pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return small_run(tmp_path / "r", "connect-four")
+
+
+def begin(directory: Path, game: GameSpec, sequence: int = 0, incarnation: str = "0123abcd") -> Journal:
+    return Journal(directory, game, worker="w0", incarnation=incarnation, sequence=sequence)
+
+
+def finished(game: GameSpec, count: int, seed: int = 0) -> list[Games]:
+    return [some_games(game, seed + number, (1 + number % 3,)) for number in range(count)]
+
+
+def die(journal: Journal) -> None:
+    """Do what the system does for a process that is killed."""
+    os.close(journal._descriptor)
+
+
+def leave(run: Run, games: list[Games], sequence: int = 0, incarnation: str = "0123abcd") -> Path:
+    """Let a worker die over its journal."""
+    journal = begin(run.journals, run.game, sequence, incarnation)
+    for each in games:
+        journal.append(each)
+    die(journal)
+    return run.journals / journal_name("w0", incarnation, sequence)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+
+
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
+
+
+@KINDS
+def test_what_is_appended_is_read_back_exactly_and_in_order(game: GameSpec, tmp_path: Path):
+    journal, games = begin(tmp_path, game), finished(game, 7)
+    for each in games:
+        journal.append(each)
+    journal.sync()
+    found = read_journal(tmp_path / journal_name(**WRITER, sequence=0), game)
+    assert len(found) == 7
+    assert all(same(*pair) for pair in zip(found, games, strict=True))
+
+
+def test_a_new_journal_holds_no_games_and_nothing_lies_beside_it(tmp_path: Path):
+    begin(tmp_path, CONNECT_FOUR, sequence=12)
+    assert names(tmp_path) == ["w0.0123abcd-00000012.wal"]
+    assert read_journal(tmp_path / "w0.0123abcd-00000012.wal", CONNECT_FOUR) == []
+
+
+def test_a_closed_journal_is_gone(tmp_path: Path):
+    journal = begin(tmp_path, CONNECT_FOUR)
+    journal.append(some_games(CONNECT_FOUR))
+    journal.close()
+    assert names(tmp_path) == []
+
+
+@KINDS
+def test_a_journal_torn_anywhere_gives_the_games_whose_frames_are_complete(game: GameSpec, tmp_path: Path):
+    path, journal, games = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, game), finished(game, 3)
+    ends = [path.stat().st_size]
+    for each in games:
+        journal.append(each)
+        ends.append(path.stat().st_size)
+    whole = path.read_bytes()
+    assert ends[-1] == len(whole)
+    for size in range(ends[0], len(whole) + 1):
+        path.write_bytes(whole[:size])
+        found = read_journal(path, game)
+        assert len(found) == sum(end <= size for end in ends[1:])
+        assert all(same(*pair) for pair in zip(found, games, strict=False))
+
+
+def test_a_journal_torn_within_its_header_is_put_away_whole(run: Run):
+    path = leave(run, [])
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        assert adopt_journals(run) == 0
+        assert (names(run.journals), names(run.quarantine)) == ([], [path.name])
+        assert (run.quarantine / path.name).read_bytes() == whole[:size]
+    assert names(run.segments) == []
+
+
+def test_a_frame_whose_checksum_is_wrong_ends_a_journal(tmp_path: Path):
+    path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
+    games, starts = finished(CONNECT_FOUR, 3), []
+    for each in games:
+        starts.append(path.stat().st_size)
+        journal.append(each)
+    whole = path.read_bytes()
+    for at in (starts[1], starts[1] + 5, starts[1] + 9, starts[1] + FRAME.size, starts[2] - 1):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x04]) + whole[at + 1 :])
+        (found,) = read_journal(path, CONNECT_FOUR)
+        assert same(found, games[0])
+
+
+def test_a_frame_that_is_shorter_than_it_says_ends_a_journal_though_its_checksum_is_right(tmp_path: Path):
+    path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
+    start = path.stat().st_size
+    journal.append(some_games(CONNECT_FOUR))
+    whole = path.read_bytes()
+    magic, size, checksum = FRAME.unpack_from(whole, start)
+    path.write_bytes(whole[:start] + FRAME.pack(magic, size + 1, checksum) + whole[start + FRAME.size :])
+    assert read_journal(path, CONNECT_FOUR) == []
+
+
+@pytest.mark.parametrize("taken", [0, 1, 40, 200])
+def test_an_append_that_is_tried_again_leaves_one_copy_and_later_games_are_readable(
+    taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
+    pwrite, games, room = os.pwrite, finished(CONNECT_FOUR, 3), [taken]
+
+    def full(descriptor: int, content: memoryview, offset: int) -> int:
+        written = pwrite(descriptor, content[: room[0]], offset) if room[0] else 0
+        room[0] -= written
+        if not written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written
+
+    journal.append(games[0])
+    with monkeypatch.context() as patch:
+        patch.setattr("plyzero.files.os.pwrite", full)
+        with pytest.raises(OSError, match="No space left"):
+            journal.append(games[1])
+    (found,) = read_journal(path, CONNECT_FOUR)
+    assert same(found, games[0])
+    journal.append(games[1])
+    journal.append(games[2])
+    assert all(same(*pair) for pair in zip(read_journal(path, CONNECT_FOUR), games, strict=True))
+
+
+def test_the_journal_of_a_worker_that_lives_is_never_adopted(run: Run):
+    journal = begin(run.journals, run.game)
+    journal.append(some_games(run.game))
+    assert adopt_journals(run) == adopt_journals(run, gone=["w0.0123abcd"]) == 0
+    assert names(run.journals) == ["w0.0123abcd-00000000.wal"]
+    assert names(run.segments) == names(run.quarantine) == []
+
+
+def test_the_journal_of_a_dead_worker_is_sealed_under_the_dead_ones_name(run: Run):
+    games = finished(run.game, 4)
+    leave(run, games, sequence=3)
+    assert adopt_journals(run) == 4
+    (name,) = list_segments(run.segments)
+    assert (name.worker, name.incarnation, name.sequence, name.games) == ("w0", "0123abcd", 3, 4)
+    assert same(read_segment(run.segments / str(name), run.game), Games.concatenate(games))
+    assert names(run.journals) == []
+    assert adopt_journals(run) == 0
+
+
+def test_of_many_who_come_to_a_dead_workers_journal_one_seals_it(run: Run):
+    for sequence in range(4):
+        leave(run, finished(run.game, 2, seed=10 * sequence), sequence)
+    barrier, counts = threading.Barrier(4), []
+
+    def adopt() -> None:
+        barrier.wait()
+        counts.append(adopt_journals(run))
+
+    threads = [threading.Thread(target=adopt) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(counts) == 4
+    assert sum(counts) + adopt_journals(run) == 8
+    assert sorted(name.sequence for name in list_segments(run.segments)) == [0, 1, 2, 3]
+    assert names(run.journals) == []
+
+
+def test_a_journal_that_is_sealed_already_is_only_removed(run: Run):
+    games = finished(run.game, 2)
+    write_segment(run.segments, Games.concatenate(games), run.game, **WRITER, sequence=0)
+    sealed = names(run.segments)
+    leave(run, games)
+    assert adopt_journals(run) == 0
+    assert (names(run.segments), names(run.journals)) == (sealed, [])
+
+
+def test_an_empty_journal_of_a_dead_worker_is_removed(run: Run):
+    leave(run, [])
+    assert adopt_journals(run) == 0
+    assert names(run.segments) == names(run.journals) == names(run.quarantine) == []
+
+
+def foreign(run: Run, path: Path) -> None:
+    path.unlink()
+    other = load_game("tic-tac-toe")
+    leave(replace(run, game=other), finished(other, 1))
+
+
+def lying(run: Run, path: Path) -> None:
+    games = some_games(run.game)
+    games.positions["to_play"][3] = 2
+    path.unlink()
+    leave(run, [games])
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda run, path: path.write_bytes(b""), "is of None"),
+        (lambda run, path: path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]), "is of None"),
+        (foreign, "tic-tac-toe v1"),
+        (lying, "position/to_play cannot be what it is at 3"),
+    ],
+    ids=["empty", "damaged", "foreign", "lying"],
+)
+def test_a_journal_that_cannot_be_read_is_put_away_and_the_next_one_is_adopted(
+    damage, reason: str, run: Run, caplog: pytest.LogCaptureFixture
+):
+    path = leave(run, finished(run.game, 2))
+    damage(run, path)
+    leave(run, finished(run.game, 3), sequence=1)
+    assert adopt_journals(run) == 3
+    assert (names(run.journals), names(run.quarantine)) == ([], [path.name])
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert f"moved to quarantine: {path.name} cannot be read" in warning.getMessage()
+    assert reason in warning.getMessage()
+
+
+def test_a_journal_larger_than_any_is_put_away_unread(run: Run, monkeypatch: pytest.MonkeyPatch):
+    path = leave(run, finished(run.game, 2))
+    monkeypatch.setattr("plyzero.run.journals.MAX_BYTES", path.stat().st_size - 1)
+    assert adopt_journals(run) == 0
+    assert names(run.quarantine) == [path.name]
+
+
+def test_files_that_are_no_journals_are_left_alone(run: Run):
+    for name in ("w0.0123abcd-0.wal", "notes.wal", ".tmp-1"):
+        (run.journals / name).touch()
+    assert adopt_journals(run) == 0
+    assert len(names(run.journals)) == 3
+
+
+def test_where_there_are_no_locks_only_the_journals_of_those_said_to_be_gone_are_adopted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    no_locks(monkeypatch)
+    leave(run, finished(run.game, 1), incarnation="00000001")
+    leave(run, finished(run.game, 2, seed=5), incarnation="00000002")
+    assert adopt_journals(run) == 0
+    assert len(names(run.journals)) == 2
+    assert adopt_journals(run, gone=["w0.00000002", "w1.00000001"]) == 2
+    assert names(run.journals) == ["w0.00000001-00000000.wal"]
+
+
+def test_an_error_of_the_volume_leaves_a_journal_where_it_is(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    path = leave(run, finished(run.game, 2))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("plyzero.files.os.pwrite", full)
+        assert adopt_journals(run) == 0
+    assert "waits for somebody to seal it: [Errno 28] No space left" in caplog.text
+    assert (names(run.journals), names(run.segments)) == ([path.name], [])
+    assert adopt_journals(run) == 2
+
+
+def test_a_journal_that_the_volume_does_not_give_just_now_is_not_taken_for_damaged(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    path = leave(run, finished(run.game, 2))
+
+    def fail(*_: object, **__: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "read_file", fail)
+        assert adopt_journals(run) == 0
+    assert names(run.journals) == [path.name]
+    assert adopt_journals(run) == 2
+
+
+def test_owners_are_those_who_hold_a_journal(run: Run):
+    journals = [begin(run.journals, run.game, incarnation=f"0000000{number}") for number in range(3)]
+    assert owners(run.journals) == {"w0.00000000", "w0.00000001", "w0.00000002"}
+    die(journals[0])
+    journals[2].close()
+    assert owners(run.journals) == {"w0.00000001"}
+    assert len(names(run.journals)) == 2  # looking changes nothing
+
+
+def test_where_there_are_no_locks_nobody_knows_the_owners(run: Run, monkeypatch: pytest.MonkeyPatch):
+    no_locks(monkeypatch)
+    assert owners(run.journals) == set()
+    begin(run.journals, run.game)
+    assert owners(run.journals) is None
+
+
+def test_a_journal_that_cannot_be_begun_holds_no_descriptor(run: Run, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    before = len(os.listdir("/proc/self/fd"))
+    for call in ("plyzero.files.rename", "plyzero.files.lock"):
+        with monkeypatch.context() as patch:
+            patch.setattr(call, lambda *_, **__: fail())
+            with pytest.raises(OSError, match="Input/output"):
+                begin(run.journals, run.game)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert names(run.journals) == []
+
+
+def test_the_name_of_a_journal_is_that_of_its_segment():
+    name = SegmentName("w0", "0123abcd", 7, 1, 1, 1, 1, 1)
+    assert str(name).startswith(journal_name("w0", "0123abcd", 7).removesuffix(".wal") + "-")

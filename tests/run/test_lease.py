@@ -1,0 +1,305 @@
+"""The lease: one trainer at a time, and one that wakes up behind its successor changes nothing."""
+
+import errno
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.run import lease as lease_module
+from plyzero.run.directory import Run
+from plyzero.run.lease import Lease, is_held
+from plyzero.run.models import list_models
+from plyzero.run.segments import list_segments, write_segment
+from tests.helpers.runs import small_run
+from tests.helpers.segments import some_games
+from trainer.loop import Trainer
+
+HOLD = """
+import os, socket, sys
+from pathlib import Path
+from plyzero.run.lease import Lease
+lease = Lease(Path(sys.argv[1]), {"pid": os.getpid(), "host": socket.gethostname()})
+print(lease.fence, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    path = tmp_path / "r" / "trainer"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def hold(directory: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Starts a process that holds the lease."""
+    started = []
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", HOLD, str(directory)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout.readline().strip().isdecimal()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_module, "PATIENCE_SECONDS", 0.0)
+
+
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
+
+
+def test_a_second_trainer_is_refused_in_one_sentence_that_names_the_first(directory: Path, hold, impatient):
+    holder = hold()
+    sentence = (
+        f"{directory.parent} has a trainer already (process {holder.pid} on {socket.gethostname()}, fence 1); "
+        "stop that one first"
+    )
+    with pytest.raises(UserError) as refused:
+        Lease(directory, {})
+    assert str(refused.value) == sentence
+    assert [path.name for path in directory.glob("fence-*")] == ["fence-000001.json"]
+    assert is_held(directory) is True
+
+
+def test_the_death_of_a_trainer_frees_the_lease_however_it_dies(directory: Path, hold):
+    holder = hold()
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert is_held(directory) is False
+    assert Lease(directory, {}).fence == 2
+
+
+def test_who_only_looks_does_not_stand_in_a_trainers_way(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    Lease(directory, {}).release()
+    looking = lease_module.files.lock(directory / lease_module.LOCK)
+    assert looking is not None
+    monkeypatch.setattr(lease_module.time, "sleep", lambda _: os.close(looking))
+    assert Lease(directory, {}).fence == 2
+
+
+def test_a_lease_is_held_until_it_is_released(directory: Path):
+    assert is_held(directory) is False
+    lease = Lease(directory, {})
+    assert is_held(directory) is True
+    assert is_held(directory) is True
+    lease.release()
+    assert is_held(directory) is False
+    lease.release()
+
+
+def test_where_there_are_no_locks_nobody_knows_who_holds_and_the_fence_decides(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    no_locks(monkeypatch)
+    first = Lease(directory, {})
+    assert "has no locks: a second trainer is noticed by its fence only" in caplog.text
+    assert is_held(directory) is None
+    first.check()
+    second = Lease(directory, {"pid": 77, "host": "elsewhere"})
+    with pytest.raises(UserError, match=r"another trainer \(process 77 on elsewhere, fence 2\) has taken over .*/r; "):
+        first.check()
+    second.check()
+    first.release()
+
+
+def test_an_error_of_the_volume_is_not_taken_for_a_volume_without_locks(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("plyzero.files.fcntl.flock", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        Lease(directory, {})
+    assert list(directory.glob("fence-*")) == []
+
+
+def test_fences_grow_with_every_start(directory: Path):
+    for expected in range(1, 12):
+        lease = Lease(directory, {"number": expected})
+        assert lease.fence == expected
+        lease.release()
+    assert json.loads((directory / "fence-000011.json").read_text()) == {"number": 11}
+    for path in directory.glob("fence-00000[1-9].json"):
+        path.unlink()
+    (directory / "fence-x.json").touch()
+    assert Lease(directory, {}).fence == 12
+
+
+def test_no_two_trainers_that_start_at_once_get_the_same_fence(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    no_locks(monkeypatch)
+    barrier, fences = threading.Barrier(12), []
+
+    def start() -> None:
+        barrier.wait()
+        fences.append(Lease(directory, {}).fence)
+
+    threads = [threading.Thread(target=start) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(fences) == list(range(1, 13))
+
+
+def test_of_many_who_start_at_once_one_gets_the_lease(directory: Path, impatient):
+    barrier, held, refused = threading.Barrier(6), [], []
+
+    def start() -> None:
+        barrier.wait()
+        try:
+            held.append(Lease(directory, {}))
+        except UserError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(held), len(refused)) == (1, 5)
+    assert all("has a trainer already" in text for text in refused)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"pid": 1}'])
+def test_a_holder_who_cannot_be_read_is_named_by_its_fence(content: bytes, directory: Path, impatient):
+    Lease(directory, {})
+    (directory / "fence-000001.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"has a trainer already \(fence 1\); stop that one first"):
+        Lease(directory, {})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run with something to learn from, of which next to nothing should be kept."""
+    options = ("trainer.batch_size=2", "trainer.window_positions=1", "store.keep_positions=1", "store.min_free_mb=0")
+    run = small_run(tmp_path / "run", "tic-tac-toe", "trainer.window_growth=0", *options)
+    for sequence in range(4):
+        seal(run, sequence)
+    return run
+
+
+def seal(run: Run, sequence: int) -> None:
+    games = some_games(run.game, sequence, (6, 6))
+    games.positions["full"][:] = 1
+    write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000a", sequence=sequence)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+def states(run: Run) -> list[str]:
+    return sorted(path.name for path in run.trainer.glob("state-*"))
+
+
+def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
+    with closing(Trainer(run, device="cpu")) as old:
+        for _ in range(2):
+            old.ingest()
+            old.train_step()
+            old.publish()
+        old.lease.release()  # its lock is lost while it sleeps
+        with closing(Trainer(run, device="cpu")) as new:
+            assert new.lease.fence == old.lease.fence + 1
+            new.ingest()
+            new.train_step()
+            new.publish()
+            seal(run, 4)
+            places = (run.models, run.trainer, run.segments, run.metrics)
+            before = [contents(place) for place in places]
+            for _ in range(5):
+                old.train_step()
+            for does in (old.publish, old.save, old.finish, old.maintain):
+                with pytest.raises(UserError, match="this one, fence 1, stops and changes nothing"):
+                    does()
+            assert [contents(place) for place in places] == before
+            newest = list_models(run.models)[0]
+            assert (newest.fence, newest.step) == (new.lease.fence, new.step)
+            assert states(run)[-1] == f"state-{new.lease.fence:06d}-{new.step:09d}.pt"
+            new.ingest()
+            new.publish()
+
+
+def test_a_successor_who_comes_while_a_model_is_being_exported_is_not_overtaken(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    from trainer import loop
+
+    export, successors = loop.export, []
+
+    def slowly(*arguments: object, **keywords: object) -> bytes:
+        content = export(*arguments, **keywords)
+        if not successors:
+            old.lease.release()
+            successors.append(Trainer(run, device="cpu"))
+        return content
+
+    with closing(Trainer(run, device="cpu")) as old:
+        old.ingest()
+        old.train_step()
+        monkeypatch.setattr(loop, "export", slowly)
+        with pytest.raises(UserError, match="has taken over"):
+            old.publish()
+    assert (list_models(run.models), states(run)) == ([], [])
+    successors[0].close()
+
+
+def test_a_model_that_an_old_trainer_lets_out_at_the_last_moment_comes_before_its_successors(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    from trainer import loop
+
+    publish, newer = loop.publish_model, []
+
+    def late(*arguments: object, **keywords: int) -> object:
+        if not newer:
+            old.lease.release()
+            with closing(Trainer(run, device="cpu")) as new:
+                newer.append(new.lease.fence)
+                new.ingest()
+                new.publish()
+        return publish(*arguments, **keywords)
+
+    with closing(Trainer(run, device="cpu")) as old:
+        old.ingest()
+        for _ in range(20):
+            old.train_step()
+        monkeypatch.setattr(loop, "publish_model", late)
+        old.publish()
+    assert [name.fence for name in list_models(run.models)] == [2, 1]
+    assert len(list(list_segments(run.segments))) == 4
+
+
+def test_a_trainer_that_could_not_start_does_not_keep_the_lease(run: Run, monkeypatch: pytest.MonkeyPatch):
+    def fail(_: object) -> None:
+        raise UserError("a state of another network")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_resume", fail)
+        with pytest.raises(UserError, match="a state of another network"):
+            Trainer(run, device="cpu")
+    assert is_held(run.trainer) is False

@@ -1,0 +1,216 @@
+"""Segments: what goes in comes out, plain zarr reads it, and damage never passes for data."""
+
+import contextlib
+import json
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
+from tests.helpers.segments import CONNECT_FOUR, RELAY, rewritten, same, some_games, write
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 1000), lengths=st.lists(st.integers(1, 9), min_size=1, max_size=4))
+@pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])
+def test_what_is_written_is_read_back_exactly(game: GameSpec, seed: int, lengths: list[int], tmp_path_factory):
+    games = some_games(game, seed, tuple(lengths))
+    assert same(read_segment(write(tmp_path_factory.mktemp("s"), games, game), game), games)
+
+
+def test_plain_zarr_opens_a_segment(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    group = zarr.open_group(zarr.storage.ZipStore(write(tmp_path, games, CONNECT_FOUR), mode="r"), mode="r")
+    assert group.attrs["schema"] == "plyzero.replay/1"
+    assert group.attrs["game"] == "connect-four v1"
+    for name, records in (("game", games.games), ("position", games.positions), ("move", games.moves)):
+        for field in records.dtype.names or ():
+            assert np.array_equal(group[f"{name}/{field}"][:], records[field], equal_nan=field == "q")
+    assert group["position/observation_bits"].shape == (8, 11)
+
+
+def test_a_segment_holds_what_zarr_itself_would_write(tmp_path: Path):
+    with zipfile.ZipFile(write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)) as archive:
+        written = {name: archive.read(name) for name in archive.namelist()}
+    opened = zarr.open_group(zarr.storage.ZipStore(next(tmp_path.iterdir()), mode="r"), mode="r")
+    members: dict = {}
+    store = zarr.storage.MemoryStore(members)
+    copy = zarr.create_group(store, zarr_format=3, attributes=opened.attrs.asdict())
+    for name, array in opened.members(max_depth=None):
+        if isinstance(array, zarr.Array):
+            compressors = zarr.codecs.ZstdCodec(level=1, checksum=True)
+            options = {"compressors": compressors, "config": {"write_empty_chunks": True}}
+            copy.create_array(name, data=array[...], chunks=array.shape, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(store)
+    assert written.keys() == members.keys()
+    for name, content in members.items():
+        if name.endswith("zarr.json"):
+            expected = json.loads(content.to_bytes())
+            for node in expected.get("consolidated_metadata", {}).get("metadata", {}).values():
+                node.pop("consolidated_metadata", None)  # an empty one, of groups in groups
+            assert json.loads(written[name]) == expected
+        else:
+            assert written[name] == content.to_bytes()
+
+
+def test_the_name_tells_what_is_inside(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.positions["search"][:] = 1
+    games.positions["model_step"][:] = range(10, 18)
+    path = write(tmp_path, games, CONNECT_FOUR, sequence=7)
+    (name,) = list_segments(tmp_path)
+    assert str(name) == path.name
+    assert name == SegmentName("w0", "0123abcd", 7, 2, 8, games.num_full, 10, 17)
+    assert not name.bootstrap
+
+
+def test_names_that_are_not_segments_are_passed_over(tmp_path: Path):
+    for name in (".tmp-12", "w0.0123abcd-1-g1-p1-f1-m0_0.zarr.zip", "notes.txt", "x.zarr.zip"):
+        (tmp_path / name).touch()
+    assert list(list_segments(tmp_path)) == []
+
+
+def test_the_same_games_give_the_same_bytes(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    one, other = write(tmp_path / "a", games, CONNECT_FOUR), write(tmp_path / "b", games, CONNECT_FOUR)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_segment_is_never_overwritten(tmp_path: Path):
+    write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    with pytest.raises(FileExistsError):
+        write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+
+
+def test_a_segment_of_another_game_is_refused(tmp_path: Path):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    with pytest.raises(SegmentError, match="game is 'connect-four v1', not 'tic-tac-toe v1'"):
+        read_segment(path, load_game("tic-tac-toe"))
+
+
+def test_counts_that_do_not_add_up_are_refused(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.games["positions"][0] += 1
+    with pytest.raises(SegmentError, match="games count 9 positions"):
+        read_segment(write(tmp_path, games, CONNECT_FOUR), CONNECT_FOUR)
+
+
+def test_a_segment_cut_short_is_refused_wherever_it_is_cut(tmp_path: Path):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 211):
+        path.write_bytes(whole[:size])
+        with pytest.raises(SegmentError):
+            read_segment(path, CONNECT_FOUR)
+
+
+def test_a_flipped_bit_never_gives_other_games(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    path = write(tmp_path, games, CONNECT_FOUR)
+    whole, refused = path.read_bytes(), 0
+    for at in range(5, len(whole), 97):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        try:
+            assert same(read_segment(path, CONNECT_FOUR), games)
+        except SegmentError:
+            refused += 1
+    assert refused > 0.8 * len(range(5, len(whole), 97))
+
+
+def test_a_reader_passes_over_arrays_that_it_does_not_know(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    path = write(tmp_path, games, CONNECT_FOUR)
+    directory = tmp_path / "unpacked"
+    zipfile.ZipFile(path).extractall(directory)
+    zarr.open_group(directory, mode="a", use_consolidated=False).create_array("game/new", data=np.zeros(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(str(directory))
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in directory.rglob("*"):
+            if file.is_file():
+                archive.write(file, file.relative_to(directory))
+    assert same(read_segment(path, CONNECT_FOUR), games)
+
+
+def test_random_opening_moves_do_not_count_in_the_names_model_steps(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.positions["search"][:] = [0, 1, 1, 0, 1, 1, 1, 1]
+    games.positions["model_step"][:] = [0, 20, 20, 999, 30, 30, 30, 30]
+    write(tmp_path, games, CONNECT_FOUR)
+    (name,) = list_segments(tmp_path)
+    assert (name.low, name.high) == (20, 30)
+
+
+def test_a_segment_of_games_without_a_model_is_called_bootstrap(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    games.positions["model_step"][:] = 0
+    write(tmp_path, games, CONNECT_FOUR)
+    (name,) = list_segments(tmp_path)
+    assert name.bootstrap
+
+
+def test_a_segment_says_nothing_of_the_time_it_was_made(tmp_path: Path):
+    with zipfile.ZipFile(write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)) as archive:
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"plyzero.replay/1", b"plyzero.replay/2", "schema is 'plyzero.replay/2', not 'plyzero.replay/1'"),
+        (b'"game": "connect-four v1"', b'"game": "connect-four v2"', "game is 'connect-four v2'"),
+        (b'"num_actions": 7', b'"num_actions": 8', "num_actions is 8, not 7"),
+    ],
+)
+def test_a_segment_of_another_schema_or_version_is_refused_with_the_reason(tmp_path: Path, old, new, message: str):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    rewritten(path, lambda name, content: content.replace(old, new) if name == "zarr.json" else content)
+    with pytest.raises(SegmentError, match=message):
+        read_segment(path, CONNECT_FOUR)
+
+
+def test_a_segment_that_has_lost_any_of_its_arrays_or_chunks_is_refused(tmp_path: Path):
+    path = write(tmp_path, some_games(CONNECT_FOUR), CONNECT_FOUR)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        chunks = [name for name in archive.namelist() if not name.endswith("zarr.json")]
+    assert len(chunks) > 20
+    for chunk in chunks:
+        path.write_bytes(whole)
+        rewritten(path, lambda name, content, lost=chunk: None if name == lost else content)
+        with pytest.raises(SegmentError):
+            read_segment(path, CONNECT_FOUR)
+
+
+def test_a_flipped_bit_in_the_table_of_contents_never_gives_other_games(tmp_path: Path):
+    games = some_games(CONNECT_FOUR)
+    path = write(tmp_path, games, CONNECT_FOUR)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        contents = archive.start_dir
+    rng = np.random.default_rng(0)
+    for at, bit in zip(rng.integers(contents, len(whole), 200), rng.integers(8, size=200), strict=True):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+        with contextlib.suppress(SegmentError):
+            assert same(read_segment(path, CONNECT_FOUR), games)
+
+
+@given(
+    worker=st.from_regex(r"[a-z0-9_]{1,32}", fullmatch=True),
+    incarnation=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
+    sequence=st.integers(0, 10**8 - 1),
+    counts=st.tuples(*[st.integers(0, 2**40)] * 5),
+)
+def test_names_round_trip(worker: str, incarnation: str, sequence: int, counts: tuple[int, ...]):
+    name = SegmentName(worker, incarnation, sequence, *counts)
+    assert SegmentName.parse(str(name)) == name

@@ -1,0 +1,141 @@
+"""The cache of evaluations: it saves the network work and changes nothing."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from games.connect_four import ConnectFour
+from games.tic_tac_toe import TicTacToe
+from plyzero.search.counter_rng import murmur_finalizer, random_bits
+from plyzero.search.evaluation_cache import ABSENT, Cache, find, forget, hash_of, make_cache, remember
+from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.slots import SearchSlots
+from plyzero.settings import SearchSettings, SelfplaySettings, Settings
+from selfplay.games_in_play import GamesInPlay
+from tests.helpers.toys import Constant, Hashed, Plain, Relay
+
+
+class Counting:
+    """An evaluator that counts what it is asked."""
+
+    def __init__(self, num_actions: int):
+        self.asked = 0
+        self._hashed = Hashed(num_actions)
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        self.asked += len(leaves.observations)
+        return self._hashed(leaves)
+
+
+def planes(number: int) -> np.ndarray:
+    """Return an observation of its own for every number below 2**8, most of it zeros."""
+    return np.array([number >> bit & 1 for bit in range(8)], np.float32).reshape(2, 2, 2)
+
+
+def filled(cache: Cache, *numbers: int) -> None:
+    for number in numbers:
+        remember(cache, planes(number), np.full(3, number, np.float32), np.full(3, -number, np.float32))
+
+
+def played(start, count, cache_mb):
+    """Return so many games by their seed, all fields of their records, and how many positions were evaluated."""
+    settings = Settings(selfplay=SelfplaySettings(slots=4, simulations=24, fast_simulations=8, cache_mb=cache_mb))
+    games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
+    found = {}
+    while not all(seed in found for seed in range(count)):
+        for game in games.run(evaluate, fence=1, step=2):
+            parts = (game.games, game.positions, game.moves, game.observations)
+            found[int(game.games["seed"][0])] = [part.tobytes() for part in parts]
+    return [found[seed] for seed in range(count)], evaluate.asked
+
+
+@pytest.mark.parametrize("start", [TicTacToe(), ConnectFour(), Plain(TicTacToe())], ids=["ttt", "c4", "plain"])
+def test_games_are_the_same_with_the_cache_and_without_it(start):
+    with_it, asked = played(start, 12, 1)
+    without_it, asked_without = played(start, 12, 0)
+    assert with_it == without_it
+    assert asked < 0.8 * asked_without
+
+
+def test_a_small_cache_forgets_and_changes_nothing():
+    assert played(TicTacToe(), 12, 1)[0] == tiny_cache_played()
+
+
+def tiny_cache_played():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plyzero.search.slots.make_cache", lambda _, **sizes: make_cache(1000, **sizes))
+        return played(TicTacToe(), 12, 1)[0]
+
+
+def test_another_evaluator_is_asked_everything_anew():
+    slots = SearchSlots(ConnectFour(), SearchSettings(), slots=1, simulations=30, cache_bytes=1 << 20)
+    said = []
+    for evaluate in (Constant(7, 1, 0, 0), Constant(7, 0, 0, 1), Constant(7, 0, 0, 1)):
+        slots.begin(0, ConnectFour(), simulations=30)
+        slots.run(evaluate)
+        said.append(slots.root(0).network_value)
+    assert said == [1, -1, -1]
+
+
+@pytest.mark.parametrize("num_bytes", [0, 10, 1000, 123_456, 1 << 20])
+def test_a_cache_takes_no_more_memory_than_it_may(num_bytes):
+    cache = make_cache(num_bytes, observation_size=8, num_actions=3)
+    arrays = sum(array.nbytes for array in cache) - cache.counts.nbytes
+    assert arrays <= num_bytes
+    assert num_bytes < 200 or arrays > num_bytes / 2 - 100
+
+
+def test_a_cache_without_room_finds_nothing():
+    cache = make_cache(0, observation_size=8, num_actions=3)
+    filled(cache, 1)
+    assert find(cache, planes(1)) == ABSENT
+
+
+@given(st.lists(st.integers(0, 255), max_size=60), st.integers(200, 20_000))
+def test_what_is_found_is_what_was_remembered_of_that_very_observation(numbers, num_bytes):
+    cache = make_cache(num_bytes, observation_size=8, num_actions=3)
+    for number in numbers:
+        filled(cache, number)
+        place = find(cache, planes(number))
+        assert cache.logits[place].tolist() == [number] * 3
+        assert cache.wdl[place].tolist() == [-number] * 3
+    for number in set(range(256)) - set(numbers):
+        assert find(cache, planes(number)) == ABSENT
+    forget(cache)
+    assert all(find(cache, planes(number)) == ABSENT for number in numbers)
+
+
+def test_observations_that_only_share_a_hash_share_nothing():
+    cache = make_cache(1000, observation_size=8, num_actions=3)
+    filled(cache, 5)
+    place = find(cache, planes(5))
+    wanted = hash_of(planes(6).reshape(-1).view(np.uint32))
+    moved = wanted & (len(cache.hashes) - 1)
+    for array in (cache.keys, cache.logits, cache.wdl):
+        array[moved] = array[place]
+    cache.hashes[moved] = wanted
+    assert find(cache, planes(6)) == ABSENT
+
+
+def test_draws_are_spread_evenly_differ_by_seed_and_place_and_are_those_of_plain_python():
+    seeds = [np.uint64(seed) for seed in (0, 1, 2**32, 2**63 + 5)]
+    drawn = np.array([[random_bits(seed, n) for n in range(4000)] for seed in seeds])
+    assert len(np.unique(drawn)) > 0.999 * drawn.size
+    for bit in range(32):
+        assert (drawn >> bit & 1).mean() == pytest.approx(0.5, abs=0.02)
+    assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 0.06
+    assert drawn[:, :20].tolist() == [[random_bits.py_func(seed, n) for n in range(20)] for seed in seeds]
+    assert murmur_finalizer(123_456_789) == murmur_finalizer.py_func(123_456_789)
+
+
+def test_a_worker_whose_cache_knows_every_position_still_looks_up_after_each_game():
+    settings = Settings(selfplay=SelfplaySettings(slots=4, simulations=24, fast_simulations=8))
+    for start, positions in ((TicTacToe(), 4520), (Relay(6), 6)):
+        games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
+        finished = [games.run(evaluate) for _ in range(6000)]
+        assert evaluate.asked < 2 * positions + 24  # some share a place and drive each other out
+        assert max(map(len, finished)) <= 4
+        assert sum(map(len, finished[-100:])) > 250

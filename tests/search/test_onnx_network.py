@@ -1,0 +1,89 @@
+"""The network on a GPU, by the very code that runs there, with ONNX Runtime's CPU in the GPU's place."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from games.connect_four import ConnectFour
+from plyzero.errors import ModelRefusedError
+from plyzero.rules.catalog import load_game
+from plyzero.search import onnx_network
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.search.onnx_network import CPU, GPU, Network, half_precision
+from tests.helpers.runs import small_run
+from trainer.export import untrained
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return untrained(small_run(tmp_path_factory.mktemp("run") / "r", "connect-four"))
+
+
+def some_leaves(n: int) -> EvaluationBatch:
+    planes = np.random.default_rng(n).random((n, *ConnectFour().observation_shape)) < 0.3
+    return EvaluationBatch(planes.astype(np.float32), list)
+
+
+def test_half_precision_keeps_the_models_face_and_halves_its_weights(content: bytes):
+    before, after = (onnx.load_model_from_string(each) for each in (content, half_precision(content)))
+    faces = [
+        [(end.name, end.type.tensor_type.elem_type) for end in (*model.graph.input, *model.graph.output)]
+        for model in (before, after)
+    ]
+    assert faces[0] == faces[1]
+    assert list(before.metadata_props) == list(after.metadata_props)
+    kinds = Counter(tensor.data_type for tensor in after.graph.initializer if np.prod(tensor.dims) > 1)
+    assert kinds[onnx.TensorProto.FLOAT] == 0 < kinds[onnx.TensorProto.FLOAT16]
+
+
+@pytest.fixture
+def plain(content: bytes) -> Network:
+    return Network(content, load_game("connect-four"), label="plain")
+
+
+@pytest.fixture
+def pretended(plain: Network, content: bytes, monkeypatch: pytest.MonkeyPatch) -> Network:
+    monkeypatch.setattr(onnx_network, "GPU", CPU)
+    return Network(content, load_game("connect-four"), label="pretended")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate provider")
+def test_on_a_gpu_the_network_says_the_same_but_for_half_precision(plain: Network, pretended: Network):
+    assert pretended._bound is not None
+    assert plain._bound is None
+    for n in (1, 64, 7):
+        ours, theirs = pretended(some_leaves(n)), plain(some_leaves(n))
+        for half, full in zip(ours, theirs, strict=True):
+            assert half.dtype == np.float32
+            assert half.shape == full.shape
+            assert 0 < np.abs(half - full).max() < 0.01
+
+
+def test_a_damaged_model_is_refused_on_a_gpu_too(content: bytes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(onnx_network, "GPU", CPU)
+    with pytest.raises(ModelRefusedError, match="not a model that ONNX Runtime can read"):
+        Network(content[: len(content) // 2], load_game("connect-four"), label="half of one")
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_where_the_gpu_does_not_work_the_network_runs_on_the_cpu_as_it_is(plain: Network, content: bytes, monkeypatch):
+    monkeypatch.setattr(onnx_network.onnxruntime, "get_available_providers", lambda: [GPU, CPU])
+    found = Network(content, load_game("connect-four"), label="no GPU here")
+    assert found._bound is None
+    assert np.array_equal(found(some_leaves(3)).logits, plain(some_leaves(3)).logits)
+
+
+def test_without_a_gpu_nothing_of_its_code_is_imported(content: bytes, tmp_path: Path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    code = (
+        "import sys, pathlib; from plyzero.search.onnx_network import Network; "
+        f"Network(pathlib.Path({str(path)!r}).read_bytes(), None, label='x'); "
+        "assert not {'onnx', 'torch', 'onnxruntime.transformers'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,783 @@
+"""The search against numbers worked out by hand, games whose values are known, and its own promises.
+
+One simulation adds one visit; values are for the player to move; slots share nothing; what is proven is exact.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from games.connect_four import ConnectFour
+from games.othello import Othello
+from games.tic_tac_toe import TicTacToe
+from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
+from plyzero.rules.game import Outcome
+from plyzero.search.evaluators import Evaluation, Rollouts, Uniform
+from plyzero.search.gumbel import considered_visits, improved_policy, mixed_value, transformed_q
+from plyzero.search.policy import policy_target
+from plyzero.search.selection import select_gumbel, select_gumbel_root, select_puct
+from plyzero.search.slots import SearchSlots, search
+from plyzero.search.tree import (
+    EDGE,
+    GUMBEL,
+    NODE,
+    PROVEN_DRAW,
+    PROVEN_LOSS,
+    PROVEN_WIN,
+    PUCT,
+    SETTINGS,
+    SLOT,
+    UNPROVEN,
+)
+from plyzero.settings import SearchSettings
+from tests.helpers import toys
+from tests.helpers.toys import Chain, Constant, Exact, FirstMoveWins, Hashed, Plain, Relay, Wide, Written, tree_of
+
+KINDS = ("puct", "gumbel")
+both_kinds = pytest.mark.parametrize("kind", KINDS)
+choices = st.lists(st.integers(0, 59), max_size=40)
+nan = math.nan
+
+
+def one(position, evaluate, simulations, kind, **settings):
+    return search([position], evaluate, simulations=simulations, settings=SearchSettings(algorithm=kind, **settings))[0]
+
+
+def named(root, position, numbers):
+    return {position.action_name(int(a)): n for a, n in zip(root.actions, np.asarray(numbers).tolist(), strict=True)}
+
+
+def grown(position, evaluate, simulations, kind, *, capacity=None, rng=None, **settings):
+    """Return the whole tree that one search alone grows."""
+    settings = SearchSettings(algorithm=kind, **settings)
+    slots = SearchSlots(position, settings, slots=1, simulations=capacity or simulations)
+    slots.begin(0, position, simulations=simulations, rng=rng)
+    assert slots.run(evaluate) == [0]
+    return tree_of(slots, 0, position)
+
+
+# --- PUCT, by hand ---
+
+
+def hand_made(*, visits, value_sum, edges):
+    """Return a node and its edges, each given as (prior, visits, value_sum, proven)."""
+    node, row = np.zeros(1, NODE), np.zeros(len(edges), EDGE)
+    node["num_edges"], node["visits"], node["value_sum"] = len(edges), visits, value_sum
+    for i, (prior, edge_visits, edge_sum, proven) in enumerate(edges):
+        row[i]["action"], row[i]["prior"], row[i]["logit"] = i, prior, math.log(prior)
+        row[i]["visits"], row[i]["value_sum"], row[i]["proven"] = edge_visits, edge_sum, proven
+    return node[0], row
+
+
+def numbers(**changed):
+    record = np.zeros(1, SETTINGS)
+    for name, value in (SearchSettings().model_dump() | changed).items():
+        if name in SETTINGS.names:
+            record[name] = value
+    return record[0]
+
+
+def test_puct_takes_the_largest_value_plus_c_prior_root_n_over_one_plus_visits():
+    # 16 visits, c = 1.25: U = 1.25 · 4 · P / (1 + n). First edge: Q + U = 0.5 + 5 · 0.2 / 10 = 0.6.
+    # Second edge: Q + U = 0.1 + 5 · P / 6 is 0.6 where P = 0.6.
+    for prior, chosen in ((0.599, 0), (0.601, 1)):
+        node, edges = hand_made(visits=16, value_sum=3.2, edges=[(0.2, 9, 4.5, UNPROVEN), (prior, 5, 0.5, UNPROVEN)])
+        assert select_puct(node, edges, numbers(c_puct=1.25), False) == chosen
+
+
+def test_puct_takes_an_untried_action_to_be_worth_its_node_less_a_reduction_by_the_priors_tried():
+    # Tried: 0.6 at the first edge, as above. Untried: 3.2 / 16 - 0.25 · √(0.2 + 0.5) = -0.00917, + 5 · P.
+    for prior, chosen in ((0.1217, 0), (0.1220, 2)):
+        node, edges = hand_made(
+            visits=16,
+            value_sum=3.2,
+            edges=[(0.2, 9, 4.5, UNPROVEN), (0.5, 5, -1.0, UNPROVEN), (prior, 0, 0.0, UNPROVEN)],
+        )
+        assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), False) == chosen
+
+
+def test_puct_reduces_nothing_at_the_root():
+    # Untried at the root: 0.2 + 5 · P is 0.6 where P = 0.08.
+    for prior, chosen in ((0.0799, 0), (0.0801, 2)):
+        node, edges = hand_made(
+            visits=16,
+            value_sum=3.2,
+            edges=[(0.2, 9, 4.5, UNPROVEN), (0.5, 5, -1.0, UNPROVEN), (prior, 0, 0.0, UNPROVEN)],
+        )
+        assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), True) == chosen
+
+
+@pytest.mark.parametrize(
+    "select", [lambda *each: select_gumbel(*each, np.empty(2)), lambda *each: select_puct(*each, False)]
+)
+def test_a_move_proven_to_lose_is_left_alone_whatever_its_mean(select):
+    edges = [(0.9, 3, 3.0, PROVEN_LOSS), (0.1, 8, -7.9, UNPROVEN)]
+    node, row = hand_made(visits=12, value_sum=-4.9, edges=edges)
+    assert select(node, row, numbers()) == 1
+
+
+def test_puct_gives_a_proven_move_its_exact_value():
+    # A mean of -0.5 that is proven a draw: 0 + 1 · 0.5 · 3 / 5 = 0.3; the other one: Q + 0.3.
+    for value_sum, chosen in ((-0.04, 0), (0.04, 1)):
+        edges = [(0.5, 4, -2.0, PROVEN_DRAW), (0.5, 4, value_sum, UNPROVEN)]
+        node, row = hand_made(visits=9, value_sum=-2, edges=edges)
+        assert select_puct(node, row, numbers(c_puct=1.0), False) == chosen
+
+
+def test_the_first_visit_of_puct_goes_to_the_best_prior_and_then_to_the_best_score():
+    # The root is worth 0.2 - 0.3 = -0.1 and each child, seen from it, +0.1. c = 1.25, priors 1/9.
+    # All untried are worth the root's mean, which the child's +0.1 pulls up to 0; the first child then scores
+    # 0.1 + 1.25 · √2 / 9 / 2 = 0.198 and the untried 0 + 1.25 · √2 / 9 = 0.196: it is tried again.
+    evaluate = Constant(9, 0.2, 0.5, 0.3)
+    tree = grown(TicTacToe(), evaluate, 1, "puct")
+    assert list(tree["moves"]) == ["a1"]
+    assert tree["value"] == pytest.approx(0)
+    assert grown(TicTacToe(), evaluate, 2, "puct")["moves"]["a1"]["visits"] == 2
+
+
+# --- Gumbel, by hand ---
+
+LOGITS = np.log([0.5, 0.3, 0.2])
+VISITS = np.array([3, 1, 0])
+Q = np.array([0.4, -0.2, nan])
+
+
+def test_the_value_of_an_untried_action_mixes_the_network_with_what_was_visited():
+    # (v + N · Σ π q / Σ π) / (1 + N) over the visited = (0.1 + 4 · (0.5 · 0.4 - 0.3 · 0.2) / 0.8) / 5 = 0.16
+    assert mixed_value(LOGITS, VISITS, Q, 0.1) == pytest.approx(0.16)
+    assert mixed_value(LOGITS, np.zeros(3, int), np.full(3, nan), 0.1) == 0.1
+
+
+def test_sigma_scales_values_from_nought_to_one_by_c_visit_and_the_most_visits():
+    # (50 + 3) · c_scale · (q + 1) / 2 with q = 0.4, -0.2 and the mixed 0.16
+    assert transformed_q(LOGITS, VISITS, Q.copy(), 0.1, 50, 1.0) == pytest.approx([37.1, 21.2, 30.74])
+    assert transformed_q(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1) == pytest.approx([0.7, 0.4, 0.58])
+
+
+def test_the_improved_policy_is_the_softmax_of_logits_plus_sigma():
+    weights = np.array([0.5 * math.exp(0.7), 0.3 * math.exp(0.4), 0.2 * math.exp(0.58)])
+    assert improved_policy(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1) == pytest.approx(weights / weights.sum())
+    assert improved_policy(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1).sum() == pytest.approx(1)
+
+
+def test_where_all_moves_are_worth_nearly_the_same_the_improved_policy_stays_near_the_prior():
+    q = np.array([0.3, 0.3005, 0.3010])
+    policy = improved_policy(LOGITS, np.array([4, 4, 4]), q, 0.3, 50, 1.0)
+    assert (policy * (np.log(policy) - LOGITS)).sum() < 0.05
+
+
+def test_inside_the_tree_gumbel_takes_the_move_whose_visits_lag_most_behind_the_improved_policy():
+    # c_visit = 7, c_scale = 0.1: π' = (0.524, 0.233, 0.243), as above; 1 + Σ n = 5.
+    # π' - n / (1 + Σ n) = (0.524 - 0.6, 0.233 - 0.2, 0.243 - 0): the third, then, once it has one visit, ...
+    def select(visits):
+        rows = [(p, n, n * q if n else 0.0, UNPROVEN) for p, n, q in zip((0.5, 0.3, 0.2), visits, Q, strict=True)]
+        node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
+        node["network_value"] = 0.1
+        return select_gumbel(node, edges, numbers(c_visit=7, c_scale=0.1), np.empty(3))
+
+    assert select((3, 1, 0)) == 2
+    # Untouched: all values are the network's, π' is the prior, and the largest prior goes first.
+    assert select((0, 0, 0)) == 0
+
+
+def test_at_the_root_gumbel_takes_of_those_whose_turn_it_is_the_largest_noise_plus_logit_plus_sigma():
+    # Of 2 considered actions with 4 simulations, the table asks for visits 0, 0, 1, 1.
+    def select(simulations, visits, noise):
+        rows = [(p, n, n * 0.2, UNPROVEN) for p, n in zip((0.5, 0.3, 0.2), visits, strict=True)]
+        node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
+        slot = np.zeros(1, SLOT)[0]
+        slot["simulations"], slot["budget"], slot["noisy"] = simulations, 4, noise is not None
+        row = np.zeros(3, np.float32) if noise is None else np.array(noise, np.float32)
+        return select_gumbel_root(slot, node, edges, row, table_of_visits(2, 4), numbers(), np.empty(3))
+
+    assert list(table_of_visits(2, 4)) == [0, 0, 1, 1]
+    assert select(0, (0, 0, 0), None) == 0
+    assert select(1, (1, 0, 0), None) == 1
+    assert select(2, (1, 1, 0), None) == 0
+    assert select(3, (2, 1, 0), None) == 1
+    # log 0.2 - log 0.5 = -0.916
+    assert select(0, (0, 0, 0), (0, 0, 0.90)) == 0
+    assert select(0, (0, 0, 0), (0, 0, 0.93)) == 2
+
+
+def test_at_the_root_gumbel_leaves_a_move_proven_lost_alone_even_when_it_is_its_turn():
+    def select(proven, visits):
+        rows = [(0.5, visits[0], 0, proven[0]), (0.3, visits[1], 0, proven[1]), (0.2, visits[2], 0, proven[2])]
+        node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
+        slot = np.zeros(1, SLOT)[0]
+        slot["simulations"] = 2
+        room = np.zeros(3, np.float32)
+        return select_gumbel_root(slot, node, edges, room, table_of_visits(2, 4), numbers(), np.empty(3))
+
+    assert select((PROVEN_LOSS, UNPROVEN, UNPROVEN), (1, 1, 0)) == 1
+    assert (
+        select((PROVEN_LOSS, PROVEN_LOSS, UNPROVEN), (1, 1, 0)) == 2
+    )  # off the schedule, rather than a move that loses
+
+
+def table_of_visits(considered, simulations):
+    return considered_visits(considered, np.empty(simulations, np.int32))
+
+
+def halving(considered, simulations):
+    """Sequential halving as the paper words it: the surviving actions, phase by phase, each tried equally often."""
+    visits = dict.fromkeys(range(considered), 0)
+    surviving = list(visits)
+    order = []
+    phases = max(1, math.ceil(math.log2(considered)))
+    while len(order) < simulations:
+        each = max(1, math.floor(simulations / (phases * len(surviving))))
+        for _ in range(each):
+            for action in surviving:
+                order.append(visits[action])
+                visits[action] += 1
+        if len(surviving) > 1:
+            surviving = surviving[: max(2, len(surviving) // 2)]
+    return order[:simulations]
+
+
+@given(considered=st.integers(1, 40), simulations=st.integers(0, 300))
+def test_the_table_of_visits_is_sequential_halving(considered, simulations):
+    assert list(table_of_visits(considered, simulations)) == halving(considered, simulations)
+
+
+def test_sequential_halving_of_16_actions_with_64_simulations_is_16_8_4_2_with_1_2_4_8_visits():
+    table = list(table_of_visits(16, 64))
+    assert table == [0] * 16 + [1] * 8 + [2] * 8 + [n for n in range(3, 7) for _ in range(4)] + [
+        n for n in range(7, 15) for _ in range(2)
+    ]
+
+
+def test_gumbel_visits_the_moves_of_the_root_as_the_table_says():
+    root = one(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=4)
+    # 4 actions, 2 phases: 42 // 8 = 5 visits each, then two at a time with 42 // 4 = 10 and one with what is left.
+    assert sorted(root.visits) == [0, 0, 0, 5, 5, 16, 16]
+    root = one(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=1)
+    assert sorted(root.visits) == [0] * 6 + [42]
+
+
+# --- values and whose they are ---
+
+
+@both_kinds
+@pytest.mark.parametrize("n", range(1, 9))
+def test_a_relay_of_n_forced_moves_is_worth_minus_one_to_the_n(n, kind):
+    root = one(Relay(n), Uniform(1), n, kind)
+    assert root.value == (-1) ** n
+    assert root.proven == (-1) ** n
+    assert root.q.tolist() == [(-1) ** n]
+    assert toys.solve(Relay(n)) == (-1) ** n
+
+
+@both_kinds
+@pytest.mark.parametrize("n", range(2, 9))
+def test_a_value_changes_its_sign_at_every_ply_of_a_relay_on_its_way_to_the_root(n, kind):
+    root = one(Relay(n), Exact(1), n - 1, kind)  # too few simulations to see the end
+    assert root.proven == UNPROVEN
+    assert root.value == (-1) ** n
+    assert root.q == pytest.approx([(-1) ** n], abs=2e-6)
+    assert abs(root.q[0]) < 1  # which only a proof is worth
+
+
+@both_kinds
+def test_the_root_is_worth_the_mean_of_all_that_was_seen(kind):
+    # Every position is worth 0.2 - 0.3 = -0.1 to who moves there: -0.1 + 0.1 - 0.1 + 0.1 - 0.1 over five.
+    root = one(Relay(9), Constant(1, 0.2, 0.5, 0.3), 4, kind)
+    assert root.value == pytest.approx(-0.1 / 5)
+    assert root.draw == pytest.approx(0.5)
+    assert root.q == pytest.approx([0.0], abs=1e-7)
+    assert (root.network_value, root.network_draw) == pytest.approx((-0.1, 0.5))
+
+
+@both_kinds
+@pytest.mark.parametrize("movers", ["0000", "0011", "0110", "1001", "0010", "1101", "00101100"])
+def test_a_value_keeps_its_sign_where_the_same_player_moves_again(movers, kind):
+    # Every position is worth -0.1 to who moves there, so +0.1 to the player at the root where it is the other one.
+    seen = [-0.1 if mover == movers[0] else 0.1 for mover in movers]
+    root = one(Chain(movers), Constant(1, 0.2, 0.5, 0.3), len(movers) - 1, kind)
+    assert root.value == pytest.approx(sum(seen) / len(seen))
+    assert root.q == pytest.approx([sum(seen[1:]) / len(seen[1:])])
+    proven = one(Chain(movers), Constant(1, 0.2, 0.5, 0.3), len(movers), kind)
+    assert proven.proven == proven.value == (-1 if movers[0] == movers[-1] else 1)
+
+
+@both_kinds
+def test_a_player_who_moves_twice_finds_the_win_that_needs_both_moves(kind):
+    # Player 0 moves twice, then player 1. Only after 1 1 does every reply of player 1 lose; by hand: a win by 1.
+    start = Written("001", "11011000")
+    assert toys.move_values(start) == {0: -1, 1: 1}
+    root = one(start, Uniform(2), 30, kind)
+    assert (root.proven, root.value, root.best_action()) == (PROVEN_WIN, 1, 1)
+    root = one(start, Exact(2), 2, kind)  # too few simulations to see the end
+    assert root.proven == UNPROVEN
+    assert root.q == pytest.approx([-1, 1], abs=2e-6)
+    assert root.best_action() == 1
+
+
+@both_kinds
+@given(data=st.data(), depth=st.integers(1, 4))
+def test_what_a_search_proves_is_the_exact_value_whoever_moves_when(kind, data, depth):
+    movers = data.draw(st.text("01", min_size=depth, max_size=depth))
+    winners = data.draw(st.text("01-", min_size=2**depth, max_size=2**depth))
+    start = Written(movers, winners)
+    root = one(start, Uniform(2), 400, kind, c_puct=100.0, max_considered_actions=2, c_visit=0.0, c_scale=0.01)
+    if root.proven != UNPROVEN:
+        assert root.proven == root.value == toys.solve(start)
+        assert root.draw == (root.proven == PROVEN_DRAW)
+        assert toys.move_values(start)[root.best_action()] == root.proven
+    if kind == "puct":
+        assert root.proven != UNPROVEN
+
+
+@both_kinds
+def test_a_win_in_one_is_found_and_ends_the_search(kind):
+    root = one(FirstMoveWins(), Uniform(2), 50, kind)
+    assert (root.proven, root.value, root.best_action()) == (PROVEN_WIN, 1, 0)
+    assert root.policy.tolist() == [1, 0]
+    assert root.simulations < 50
+
+
+WINS_IN_ONE = [
+    (ConnectFour(), "4 4 5 5 6 6", "3 7"),  # player 0
+    (ConnectFour(), "1 4 1 4 2 4 7", "4"),  # player 1
+    (ConnectFour(), "1 2 2 3 3 4 3 4 4 6", "4"),
+    (TicTacToe(), "a1 b1 a2 b2", "a3"),
+    (TicTacToe(), "a1 b1 a2 b2 c3", "b3"),
+    (PlainTicTacToe(), "a1 b1 a2 b2 c3", "b3"),
+]
+LOSSES_IN_ONE = [
+    (ConnectFour(), "4 1 4 1 4", "4"),  # player 1 must block
+    (ConnectFour(), "1 4 2 4 7 4", "4"),  # player 0 must block
+    (ConnectFour(), "1 1 2 2 7 7 3 3 1", "4"),
+    (TicTacToe(), "b2 a1 c1", "a3"),
+    (TicTacToe(), "a1 b2 b1", "c1"),
+    (PlainTicTacToe(), "a1 b2 b1", "c1"),
+]
+
+
+@both_kinds
+@pytest.mark.parametrize(("start", "moves", "wins"), WINS_IN_ONE)
+def test_a_win_in_one_is_played_by_both_colours(start, moves, wins, kind):
+    position = toys.after(start, moves)
+    root = one(position, Uniform(start.num_actions), 40, kind)
+    assert position.action_name(root.best_action()) in wins.split()
+    assert (root.proven, root.value) == (PROVEN_WIN, 1)
+
+
+@both_kinds
+@pytest.mark.parametrize(("start", "moves", "saves"), LOSSES_IN_ONE)
+def test_a_loss_in_one_is_averted_by_both_colours(start, moves, saves, kind):
+    position = toys.after(start, moves)
+    root = one(position, Uniform(start.num_actions), 100, kind)
+    assert position.action_name(root.best_action()) == saves
+    if kind == "puct":  # which tries every move, and so sees why the others lose
+        assert [position.action_name(int(a)) for a, p in zip(root.actions, root.policy, strict=True) if p] == [saves]
+
+
+@pytest.mark.parametrize(("start", "moves", "saves"), LOSSES_IN_ONE)
+def test_random_playouts_avert_a_loss_in_one(start, moves, saves):
+    position = toys.after(start, moves)
+    root = one(position, Rollouts(start.num_actions, np.random.default_rng(1)), 400, "puct")
+    assert position.action_name(root.best_action()) == saves
+
+
+@both_kinds
+@pytest.mark.parametrize(("start", "moves", "wins"), [WINS_IN_ONE[i] for i in (2, 4)])
+def test_random_playouts_play_a_win_in_one(start, moves, wins, kind):
+    position = toys.after(start, moves)
+    root = one(position, Rollouts(start.num_actions, np.random.default_rng(1)), 40, kind)
+    assert root.proven == PROVEN_WIN
+    assert position.action_name(root.best_action()) in wins.split()
+
+
+def test_a_proven_win_is_played_before_a_move_that_only_seems_to_win():
+    # Move 1 wins at once. Move 0, of which the evaluator is sure, lets the opponent win.
+    class Tempting(Written):
+        def __init__(self):
+            super().__init__("01", "1100")
+
+        def outcome(self):
+            return Outcome(0) if self.moves == "1" else super().outcome()
+
+        def legal_actions(self):
+            return [] if self.moves == "1" else super().legal_actions()
+
+    assert toys.move_values(Tempting()) == {0: -1, 1: 1}
+    root = one(Tempting(), Constant(2, 0.0, 0.0, 1.0), 20, "gumbel")
+    assert (root.proven, root.policy.tolist(), root.best_action()) == (PROVEN_WIN, [0, 1], 1)
+
+
+def test_a_move_that_only_seems_to_lose_keeps_its_share_of_the_policy():
+    class Biased(Uniform):
+        def __call__(self, leaves):
+            logits, wdl = super().__call__(leaves)
+            wdl[leaves.observations[:, 1, 0, 0] == 0b10] = 1, 0, 0  # after move 0 the opponent is sure to win
+            return Evaluation(logits, wdl)
+
+    root = one(Written("0101", "01" * 8), Biased(2), 2, "puct")
+    assert (root.proven, root.visits.tolist()) == (UNPROVEN, [1, 1])
+    assert root.policy.tolist() == [0.5, 0.5]
+
+
+# --- perfect play ---
+
+
+@pytest.fixture(scope="module")
+def tic_tac_toe_states():
+    return [position for position in toys.reachable(TicTacToe()).values() if position.outcome() is None]
+
+
+def mistakes(positions, roots):
+    memo = {}
+    count = 0
+    for position, root in zip(positions, roots, strict=True):
+        values = toys.move_values(position, memo)
+        assert root.proven in (UNPROVEN, max(values.values()))
+        count += values[root.best_action()] < max(values.values())
+    return count
+
+
+def test_with_exact_values_puct_plays_every_position_of_tic_tac_toe_perfectly(tic_tac_toe_states):
+    assert len(tic_tac_toe_states) == 4520
+    for start in (TicTacToe(), PlainTicTacToe()):
+        states = [position for position in toys.reachable(start).values() if position.outcome() is None]
+        roots = search(states, Exact(9), simulations=24, settings=SearchSettings(algorithm="puct"))
+        assert mistakes(states, roots) == 0
+
+
+def test_with_exact_values_gumbel_plays_every_position_of_tic_tac_toe_perfectly_by_one_visit_a_move(tic_tac_toe_states):
+    slots = SearchSlots(TicTacToe(), SearchSettings(), slots=len(tic_tac_toe_states), simulations=9)
+    for slot, position in enumerate(tic_tac_toe_states):
+        slots.begin(slot, position, simulations=len(position.legal_actions()))
+    exact = Exact(9)
+    while done := slots.run(exact):
+        for slot in done:
+            slots.idle(slot)
+    roots = [slots.root(slot) for slot in range(len(tic_tac_toe_states))]
+    assert all(root.visits.max() == 1 for root in roots)
+    assert mistakes(tic_tac_toe_states, roots) == 0
+
+
+def test_with_exact_values_gumbel_plays_tic_tac_toe_all_but_perfectly_however_many_visits(tic_tac_toe_states):
+    # Means take in the replies that were only tried, and halving may drop a move for them: a handful of mistakes.
+    roots = search(tic_tac_toe_states, Exact(9), simulations=64, settings=SearchSettings(algorithm="gumbel"))
+    assert mistakes(tic_tac_toe_states, roots) < 0.005 * len(tic_tac_toe_states)
+
+
+@both_kinds
+def test_what_is_proven_of_tic_tac_toe_is_true(tic_tac_toe_states, kind):
+    memo = {}
+    roots = search(tic_tac_toe_states, Hashed(9), simulations=100, settings=SearchSettings(algorithm=kind))
+    proven = 0
+    for position, root in zip(tic_tac_toe_states, roots, strict=True):
+        if root.proven != UNPROVEN:
+            proven += 1
+            values = toys.move_values(position, memo)
+            assert root.proven == root.value == max(values.values())
+            favoured = {int(action) for action, p in zip(root.actions, root.policy, strict=True) if p > 0}
+            assert all(values[action] == root.proven for action in favoured)
+    assert proven > 2000
+
+
+def test_with_enough_simulations_tic_tac_toe_is_proven_drawn_without_any_knowledge():
+    root = one(TicTacToe(), Uniform(9), 400_000, "puct", c_puct=50.0)  # nearly all of breadth
+    assert (root.proven, root.value, root.draw) == (PROVEN_DRAW, 0, 1)
+    assert root.simulations < 400_000
+    assert root.q.tolist() == [0] * 9
+
+
+@both_kinds
+def test_the_outcome_of_a_proven_position_is_found_from_the_last_moves(kind):
+    position = toys.after(TicTacToe(), "b2 b1")  # a mistake by the second player
+    root = one(position, Uniform(9), 2000, kind)
+    assert (root.proven, root.value) == (PROVEN_WIN, 1)
+    assert toys.move_values(position)[root.best_action()] == 1
+
+
+# --- what the evaluator is asked ---
+
+
+@both_kinds
+@pytest.mark.parametrize("start", [TicTacToe(), PlainTicTacToe()], ids=["compiled", "plain"])
+def test_the_evaluator_never_sees_a_finished_position_and_sees_each_leaf_as_it_is(start, kind):
+    class Watching(Hashed):
+        seen = 0
+
+        def __call__(self, leaves):
+            positions = leaves.positions()
+            assert len(positions) == len(leaves.observations)
+            for position, observation in zip(positions, leaves.observations, strict=True):
+                assert position.outcome() is None
+                assert np.array_equal(position.observe(), observation)
+            self.seen += len(positions)
+            return super().__call__(leaves)
+
+    evaluate = Watching(9)
+    positions = [
+        start,
+        toys.after(start, "b2 a1"),
+        toys.after(start, "a1 b2 c3 a3 c1"),
+        toys.after(start, "a1 b1 a2 b2"),
+    ]
+    roots = search(positions, evaluate, simulations=150, settings=SearchSettings(algorithm=kind))
+    assert evaluate.seen < sum(root.simulations for root in roots)  # finished ones count as simulations all the same
+
+
+def test_logits_of_illegal_actions_count_for_nothing():
+    class Shouting(Hashed):
+        def __call__(self, leaves):
+            logits, wdl = super().__call__(leaves)
+            for row, position in zip(logits, leaves.positions(), strict=True):
+                row[[a for a in range(9) if a not in position.legal_actions()]] = 1e30
+            return Evaluation(logits, wdl)
+
+    position = toys.after(TicTacToe(), "b2 a1")
+    for kind in KINDS:
+        assert grown(position, Shouting(9), 60, kind) == grown(position, Hashed(9), 60, kind)
+
+
+def test_a_search_without_simulations_says_what_the_network_says():
+    position = toys.after(TicTacToe(), "b2 a1")
+    root = search([position], Hashed(9), simulations=0)[0]
+    logits, wdl = Hashed(9)(type("L", (), {"observations": np.array([position.observe()])}))
+    legal = list(position.legal_actions())
+    prior = np.exp(logits[0, legal] - logits[0, legal].max())
+    assert root.policy == pytest.approx(prior / prior.sum(), rel=1e-5)
+    assert root.best_action() == legal[int(np.argmax(prior))]
+    assert root.value == root.network_value == pytest.approx(wdl[0, 0] - wdl[0, 2])
+    assert root.simulations == root.visits.sum() == 0
+    assert np.isnan(root.q).all()
+
+
+# --- slots ---
+
+
+def test_what_a_slot_finds_does_not_depend_on_its_neighbours_or_its_past():
+    start = ConnectFour()
+    jobs = [
+        (toys.after(start, moves), kind, simulations)
+        for moves in ("", "4", "4 4 5 5 6 6", "1 2 1 2 1", "3 3 4 5 4 6")
+        for kind in KINDS
+        for simulations in (1, 17, 60)
+    ]
+    evaluate = Hashed(7)
+    alone = [grown(position, evaluate, simulations, kind) for position, kind, simulations in jobs]
+    slots = SearchSlots(start, SearchSettings(), slots=4, simulations=60)
+    waiting, running, found = list(range(len(jobs))), {}, {}
+    while len(found) < len(jobs):
+        for slot in range(4):
+            if slot not in running and waiting:
+                running[slot] = waiting.pop(0)
+                position, kind, simulations = jobs[running[slot]]
+                slots.begin(slot, position, simulations=simulations, kind=kind)
+        for slot in slots.run(evaluate):
+            found[running[slot]] = tree_of(slots, slot, start)
+            del running[slot]
+            slots.idle(slot)
+    assert [found[i] for i in range(len(jobs))] == alone
+    assert slots.run(evaluate) == []
+
+
+def test_a_slot_with_more_room_than_it_needs_finds_the_same():
+    for kind in KINDS:
+        assert grown(ConnectFour(), Hashed(7), 30, kind) == grown(ConnectFour(), Hashed(7), 30, kind, capacity=500)
+
+
+def test_a_search_for_which_there_is_no_room_is_refused():
+    slots = SearchSlots(TicTacToe(), SearchSettings(), slots=1, simulations=10)
+    with pytest.raises(ValueError, match="expected at most 10 simulations, got 11"):
+        slots.begin(0, TicTacToe(), simulations=11)
+
+
+@both_kinds
+@pytest.mark.parametrize("start", [Wide(), Plain(Wide())], ids=["compiled", "plain"])
+def test_room_for_edges_grows_when_the_first_room_is_too_small_and_nothing_is_lost(start, kind):
+    slots = SearchSlots(start, SearchSettings(algorithm=kind), slots=3, simulations=60)
+    room = slots.trees.edges.shape[1]
+    for slot in range(3):
+        slots.begin(slot, start, simulations=60 - 25 * slot)
+    found = {}
+    while len(found) < 3:
+        for slot in slots.run(Hashed(600)):
+            found[slot] = tree_of(slots, slot, start)
+            slots.idle(slot)
+    assert room < slots.trees.edges.shape[1]
+    for slot in range(3):
+        assert found[slot] == grown(start, Hashed(600), 60 - 25 * slot, kind, capacity=1000)
+
+
+@both_kinds
+def test_sparse_actions_keep_their_numbers(kind):
+    root = one(Wide().play(3), Hashed(600), 80, kind)
+    assert root.actions.tolist() == list(range(1, 600, 3))
+    assert root.best_action() in root.actions
+    assert root.visits.sum() == root.simulations == 80
+
+
+# --- counts and policies ---
+
+SHIPPED = {"tic-tac-toe": TicTacToe(), "connect-four": ConnectFour(), "othello": Othello(size=6)}
+
+
+@both_kinds
+@pytest.mark.parametrize("start", SHIPPED.values(), ids=SHIPPED)
+@given(choices=choices, simulations=st.integers(1, 80), noisy=st.booleans())
+def test_visits_sum_to_the_simulations_and_the_policy_to_one_over_legal_moves(start, kind, choices, simulations, noisy):
+    position, _ = toys.walk(start, choices)
+    rng = np.random.default_rng(5) if noisy else None
+    settings = SearchSettings(algorithm=kind)
+    root = search([position], Hashed(start.num_actions), simulations=simulations, settings=settings, rng=rng)[0]
+    assert root.actions.tolist() == list(position.legal_actions())
+    assert root.visits.sum() == root.simulations
+    assert root.simulations == simulations or root.proven != UNPROVEN
+    assert root.prior.sum() == pytest.approx(1, abs=1e-5)
+    assert root.policy.sum() == pytest.approx(1)
+    assert (root.policy >= 0).all()
+    assert np.array_equal(np.isnan(root.q), root.visits == 0)
+    assert -1 <= root.value <= 1
+    assert 0 <= root.draw <= 1
+    assert root.best_action() in root.actions
+    if root.proven != PROVEN_LOSS:
+        assert (root.policy[root.q == -1] == 0).all()
+
+
+@given(data=st.data(), n=st.integers(1, 12), kind=st.sampled_from([PUCT, GUMBEL]))
+def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n, kind):
+    def draw(element):
+        return data.draw(st.lists(element, min_size=n, max_size=n))
+
+    proven = np.array(draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])))
+    visits = np.array(draw(st.integers(0, 500)))
+    visits[(proven != UNPROVEN) & (visits == 0)] = 1
+    q = np.where(proven != UNPROVEN, proven, np.array(draw(st.floats(-0.99, 0.99))))
+    q[visits == 0] = nan
+    prior = np.array(draw(st.floats(0, 1))) + 1e-12
+    prior = (prior / prior.sum()).astype(np.float32)
+    if (proven == PROVEN_WIN).any():
+        of_root = PROVEN_WIN
+    elif (proven == UNPROVEN).any():
+        of_root = UNPROVEN
+    else:
+        of_root = proven.max()
+    network_value = data.draw(st.floats(-1, 1))
+    policy = policy_target(kind, visits, prior, q.astype(np.float32), network_value, of_root, 50.0, 1.0)
+    assert policy.shape == (n,)
+    assert np.isfinite(policy).all()
+    assert (policy >= 0).all()
+    assert policy.sum() == pytest.approx(1)
+    if (proven != PROVEN_LOSS).any():
+        assert (policy[proven == PROVEN_LOSS] == 0).all()
+    if of_root != UNPROVEN:
+        assert (policy[proven != of_root] == 0).all()
+        assert np.allclose(policy[proven == of_root], 1 / (proven == of_root).sum())
+
+
+def test_the_puct_policy_is_the_share_of_the_visits():
+    root = one(ConnectFour(), Hashed(7), 50, "puct")
+    assert root.policy == pytest.approx(root.visits / 50)
+
+
+def test_the_gumbel_policy_is_the_improved_policy_of_the_root():
+    root = one(ConnectFour(), Hashed(7), 50, "gumbel")
+    expected = improved_policy(np.log(root.prior), root.visits, root.q.copy(), root.network_value, 50.0, 1.0)
+    assert root.policy == pytest.approx(expected, rel=1e-5)
+
+
+# --- noise ---
+
+
+@both_kinds
+def test_noise_differs_from_search_to_search_and_is_absent_without_a_generator(kind):
+    rng = np.random.default_rng(3)
+    quiet = [grown(ConnectFour(), Hashed(7), 30, kind, max_considered_actions=2) for _ in range(2)]
+    noisy = [grown(ConnectFour(), Hashed(7), 30, kind, max_considered_actions=2, rng=rng) for _ in range(6)]
+    assert quiet[0] == quiet[1]
+    assert len({repr(each) for each in noisy}) > 3
+
+
+@both_kinds
+def test_noise_is_drawn_anew_for_every_search_of_a_slot_and_leaves_with_the_generator(kind):
+    settings = SearchSettings(algorithm=kind, max_considered_actions=2)
+    slots = SearchSlots(ConnectFour(), settings, slots=1, simulations=30)
+    rng = np.random.default_rng(3)
+
+    def again(rng):
+        slots.begin(0, ConnectFour(), simulations=30, rng=rng)
+        slots.run(Hashed(7))
+        return tree_of(slots, 0, ConnectFour())
+
+    noisy = [again(rng) for _ in range(6)]
+    assert len({repr(each) for each in noisy}) > 3
+    assert again(None) == grown(ConnectFour(), Hashed(7), 30, kind, max_considered_actions=2)
+
+
+@both_kinds
+def test_the_same_seed_gives_the_same_noise(kind):
+    def search_twice(seed):
+        roots = search(
+            [ConnectFour()] * 2,
+            Hashed(7),
+            simulations=30,
+            settings=SearchSettings(algorithm=kind, max_considered_actions=2),
+            rng=np.random.default_rng(seed),
+        )
+        return [(root.visits.tolist(), root.q.tolist()) for root in roots]
+
+    assert repr(search_twice(1)) == repr(search_twice(1))
+    assert repr(search_twice(1)) != repr(search_twice(2))
+
+
+def test_dirichlet_noise_takes_its_share_of_the_priors_of_the_root_alone():
+    rng = np.random.default_rng(7)
+    shares = []
+    for _ in range(300):
+        tree_slots = SearchSlots(
+            ConnectFour(), SearchSettings(algorithm="puct", dirichlet_alpha=0.5), slots=1, simulations=3
+        )
+        tree_slots.begin(0, ConnectFour(), simulations=3, rng=rng)
+        tree_slots.run(Uniform(7))
+        edges = tree_slots.trees.edges[0]
+        shares.append((edges["prior"][:7] - 0.75 / 7) / 0.25)
+        assert edges["prior"][:7].sum() == pytest.approx(1)
+        assert edges["prior"][7:14] == pytest.approx(np.full(7, 1 / 7))
+        assert tree_slots.root(0).prior == pytest.approx(np.full(7, 1 / 7))
+    shares = np.array(shares)
+    assert (shares > -1e-6).all()
+    # Dirichlet(α) over 7: mean 1/7, variance (1/7)(6/7) / (7 α + 1)
+    assert shares.mean(axis=0) == pytest.approx(np.full(7, 1 / 7), abs=0.03)
+    assert shares.var(axis=0).mean() == pytest.approx(6 / 49 / 4.5, rel=0.1)
+
+
+# --- one search, whatever the game is written in ---
+
+
+@both_kinds
+@pytest.mark.parametrize("moves", ["", "b2", "a1 b2 c3", "a1 b1 a2 b2"])
+def test_plain_and_compiled_tic_tac_toe_grow_the_same_tree(moves, kind):
+    plain, compiled = toys.after(PlainTicTacToe(), moves), toys.after(TicTacToe(), moves)
+    assert grown(plain, Hashed(9), 200, kind) == grown(compiled, Hashed(9), 200, kind)
+
+
+@both_kinds
+@pytest.mark.parametrize("start", [ConnectFour(), Othello(size=6), Wide()], ids=["connect-four", "othello", "wide"])
+def test_a_compiled_game_seen_as_plain_python_grows_the_same_tree(start, kind):
+    evaluate = Hashed(start.num_actions)
+    assert grown(Plain(start), evaluate, 60, kind) == grown(start, evaluate, 60, kind)
+
+
+def small_searches():
+    """Return the outcome of a few small searches, as text."""
+    lines = []
+    for kind in KINDS:
+        for start, moves in ((TicTacToe(), "b2"), (ConnectFour(), "4 4 5 5 6"), (PlainTicTacToe(), "a1 b2")):
+            root = one(toys.after(start, moves), Hashed(start.num_actions), 60, kind)
+            q = [None if np.isnan(q) else round(float(q), 4) + 0.0 for q in root.q]
+            lines.append((root.visits.tolist(), q, root.proven))
+    return repr(lines)
+
+
+def test_the_search_is_the_same_with_the_compiler_off():
+    assert toys.without_compiler("test_search", "small_searches") == small_searches()

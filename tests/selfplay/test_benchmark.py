@@ -1,0 +1,91 @@
+"""bench: what it says of a worker is what the worker does."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from plyzero.run.directory import Run
+from plyzero.run.segments import list_segments
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.search.onnx_network import Network
+from selfplay import benchmark
+from tests.helpers.cli import plyzero, shown
+from tests.helpers.runs import small_run
+from trainer.export import untrained
+
+PARTS = {"network", "select", "rules", "expand", "record", "other"}
+
+
+class Slow:
+    """A network that takes a millisecond and a half for every batch."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.label = "slow"
+        self.positions = 0
+
+    def __call__(self, leaves: EvaluationBatch):
+        time.sleep(0.0015)
+        self.positions += len(leaves.observations)
+        return self._network(leaves)
+
+
+@pytest.fixture
+def run(tmp_path, request: pytest.FixtureRequest) -> Run:
+    return small_run(tmp_path / "r", getattr(request, "param", "tic-tac-toe"), "selfplay.seal_positions=50")
+
+
+def test_a_report_counts_what_was_done_and_its_shares_are_all_of_the_time(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(benchmark, "WARM_SECONDS", 0.1)
+    network, told = Slow(Network(untrained(run), run.game, label="x")), []
+    report = benchmark.measure(run, network, seconds=2, tell=told.append)
+    evaluations = (report["evaluations_per_second"] + report["ceiling_per_second"]) * report["slices"]
+    assert network.positions >= 0.5 * evaluations * benchmark.SLICE_SECONDS > 0
+    assert report["shares"].keys() == PARTS
+    assert sum(report["shares"].values()) == pytest.approx(1, abs=0.001)
+    assert all(share >= 0 for share in report["shares"].values())
+    assert 0 < report["share_of_ceiling"] < 1.5
+    low, middle, high = report["share_of_ceiling_quartiles"]
+    assert low <= middle <= high
+    assert report["simulations_per_second"] > report["positions_per_second"] > 0
+    assert report["batch"] == run.settings.selfplay.parallel_games
+    assert list(list_segments(run.segments))
+    assert len(told) == 2 + report["slices"]
+
+
+@pytest.mark.parametrize("game", ["tic-tac-toe", "examples.dots_and_boxes:DotsAndBoxes"])
+def test_bench_prints_one_object(game: str):
+    small = ("--blocks", "1", "--channels", "4", "--seconds", "1", "-o", "selfplay.parallel_games=4", "--json")
+    report = json.loads(shown("bench", game, *small))
+    assert report["version"] == 1
+    assert report["slots"] == 4
+    assert report["network"] == "random weights, 1 x 4"
+
+
+def test_bench_of_a_model_names_it_and_shows_a_table(run: Run, tmp_path):
+    path = tmp_path / "mine.onnx"
+    path.write_bytes(untrained(run))
+    text = shown("bench", "tic-tac-toe", "--net", str(path), "--seconds", "1")
+    assert "tic-tac-toe v1, mine.onnx, 64 games at once" in text
+    assert "the worker's share of the network's speed" in text
+
+
+def test_bench_of_a_model_that_is_none_is_one_sentence(tmp_path):
+    (tmp_path / "bad.onnx").write_bytes(b"bad")
+    done = plyzero("bench", "tic-tac-toe", "--net", str(tmp_path / "bad.onnx"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    missing = plyzero("bench", "tic-tac-toe", "--net", str(tmp_path / "none.onnx"))
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+def test_the_rules_are_timed_on_positions_that_are_searched(run: Run):
+    games = benchmark.GamesInPlay(run.game.start, run.settings, seeds=iter(range(1000)))
+    games.run(
+        lambda leaves: benchmark.Evaluation(*np.split(np.ones((len(leaves.observations), 12), np.float32), [9], 1))
+    )
+    before = games.search.trees.states.copy()
+    assert 0 < benchmark.seconds_of_rules(games.search) < 1e-3
+    assert np.array_equal(games.search.trees.states, before)

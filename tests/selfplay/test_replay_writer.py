@@ -1,0 +1,466 @@
+"""The worker's end of the store: no finished game is dropped, none comes twice, and no disk holds up the games."""
+
+import errno
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plyzero.run.directory import Run
+from plyzero.run.journals import journal_name, read_journal
+from plyzero.run.records import Games
+from plyzero.run.segments import list_segments, read_segment, write_segment
+from selfplay.replay_writer import ReplayWriter
+from tests.helpers.runs import small_run
+from tests.helpers.segments import some_games
+from tests.helpers.victims import visible as sealed
+
+WRITER = {"worker": "w0", "incarnation": "0123abcd"}
+
+
+def run_with(root: Path, *options: str) -> Run:
+    """A run whose store seals by nothing but what `options` say."""
+    return small_run(
+        root / "r", "connect-four", "selfplay.seal_positions=100000", "selfplay.seal_seconds=1000", *options
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return run_with(tmp_path)
+
+
+def finished(run: Run, count: int, positions: int = 5, seed: int = 0) -> list[Games]:
+    return [some_games(run.game, seed + number, (positions,)) for number in range(count)]
+
+
+def ids(games: list[Games]) -> Counter[int]:
+    return Counter(int(each.games["id"][0]) for each in games)
+
+
+def journaled(run: Run, sequence: int = 0) -> int:
+    """How many games are in a journal; 0 if there is none."""
+    try:
+        return len(read_journal(run.journals / journal_name(**WRITER, sequence=sequence), run.game))
+    except FileNotFoundError:
+        return 0
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def fails(error: int) -> OSError:
+    return OSError(error, os.strerror(error))
+
+
+class Disk:
+    """Wraps a call of the system: while `error` is set it fails, and otherwise does what it should."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+        self.error: int | None = None
+        self.failed = 0
+        self._call = getattr(os, call)
+        monkeypatch.setattr(f"plyzero.files.os.{call}", self)
+
+    def __call__(self, *arguments: int) -> int:
+        if self.error is not None:
+            self.failed += 1
+            raise fails(self.error)
+        return self._call(*arguments)
+
+
+def test_a_segment_is_sealed_when_it_has_enough_positions(tmp_path: Path):
+    run = run_with(tmp_path, "selfplay.seal_positions=10")
+    games = finished(run, 5)
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+        until(lambda: len(list(list_segments(run.segments))) == 2)
+        until(lambda: journaled(run, sequence=2) == 1)
+        assert [name.games for name in sorted(list_segments(run.segments))] == [2, 2]
+    assert [name.sequence for name in sorted(list_segments(run.segments))] == [0, 1, 2]
+    assert sealed(run) == ids(games)
+
+
+def test_a_segment_is_sealed_when_its_games_take_much_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
+    games = finished(run, 3)
+    monkeypatch.setattr("selfplay.replay_writer.SEAL_BYTES", games[0].nbytes + 1)
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+        until(lambda: list(list_segments(run.segments)))
+        assert next(list_segments(run.segments)).games == 2
+
+
+def test_a_segment_is_sealed_when_its_first_game_is_old(tmp_path: Path):
+    run = run_with(tmp_path, "selfplay.seal_seconds=0.05")
+    games = finished(run, 2)
+    with ReplayWriter(run, **WRITER) as store:
+        store.add(games[0])
+        until(lambda: sealed(run) == ids(games[:1]))
+        store.add(games[1])
+        until(lambda: sealed(run) == ids(games))
+
+
+def test_a_segment_is_sealed_at_once_where_that_is_asked_for(run: Run):
+    games = finished(run, 2)
+    with ReplayWriter(run, **WRITER) as store:
+        store.seal_soon()  # of nothing
+        until(lambda: not store._seal_asked)
+        store.add(games[0])
+        until(lambda: journaled(run) == 1)
+        assert sealed(run) == Counter()
+        store.seal_soon()
+        until(lambda: sealed(run) == ids(games[:1]))
+        store.add(games[1])
+    assert sealed(run) == ids(games)
+
+
+def test_at_the_end_every_game_is_in_one_segment_in_order_and_no_journal_is_left(tmp_path: Path):
+    run = run_with(tmp_path, "selfplay.seal_positions=37")
+    games = finished(run, 40)
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+    names = sorted(list_segments(run.segments))
+    assert [name.sequence for name in names] == [0, 1, 2, 3, 4]
+    in_order = [number for name in names for number in read_segment(run.segments / str(name), run.game).games["id"]]
+    assert in_order == list(ids(games))
+    assert list(run.journals.iterdir()) == []
+    assert (store.unsealed_full_positions, store.trouble) == (0, None)
+
+
+def test_a_worker_that_has_finished_nothing_leaves_nothing(run: Run):
+    with ReplayWriter(run, **WRITER):
+        pass
+    assert [*run.journals.iterdir(), *run.segments.iterdir()] == []
+
+
+def test_games_are_counted_when_they_are_added_and_unsealed_until_they_are_sealed(run: Run):
+    games = finished(run, 3)
+    full = sum(each.num_full for each in games)
+    assert full
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+        assert store.totals() == {"games": 3, "positions": 15, "full_positions": full}
+        assert store.unsealed_full_positions == full
+        store.seal_soon()
+        until(lambda: not store.unsealed_full_positions)
+    assert sum(name.full for name in list_segments(run.segments)) == full
+    assert store.totals()["full_positions"] == full
+
+
+def test_a_finished_game_is_in_the_journal_long_before_it_is_sealed(run: Run):
+    with ReplayWriter(run, **WRITER) as store:
+        store.add(finished(run, 1)[0])
+        until(lambda: journaled(run) == 1)
+        assert sealed(run) == Counter()
+
+
+@pytest.mark.parametrize("seconds", ["0", "0.05"])
+def test_the_journal_is_put_onto_the_disk_itself(seconds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run = run_with(tmp_path, f"store.sync_seconds={seconds}")
+    path, fdatasync, synced = run.journals / journal_name(**WRITER, sequence=0), os.fdatasync, []
+
+    def spy(descriptor: int) -> None:
+        synced.append(len(read_journal(path, run.game)))
+        fdatasync(descriptor)
+
+    monkeypatch.setattr("plyzero.files.os.fdatasync", spy)
+    with ReplayWriter(run, **WRITER) as store:
+        for number, each in enumerate(finished(run, 3), 1):
+            store.add(each)
+            until(lambda number=number: number in synced)
+
+
+def test_while_the_volume_is_full_games_wait_and_are_all_there_once_there_is_room(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 15)
+    disk, games = Disk(monkeypatch, "pwrite"), finished(run, 6)
+    with ReplayWriter(run, **WRITER) as store:
+        store.add(games[0])
+        until(lambda: journaled(run) == 1)
+        disk.error = errno.ENOSPC
+        for number, each in enumerate(games[1:]):
+            assert store.is_full == (number >= 3)
+            store.add(each)
+        until(lambda: store.trouble)
+        assert store.trouble == "cannot write to the volume: No space left on device"
+        assert store.is_full
+        until(lambda: disk.failed >= 2)
+        disk.error = None
+        until(lambda: store.trouble is None)
+        until(lambda: journaled(run) == 6)
+        assert not store.is_full
+    assert sealed(run) == ids(games)
+    assert caplog.text.count("games wait: cannot write to the volume: No space left on device") == 1
+
+
+def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = run_with(tmp_path, "selfplay.seal_positions=10")
+    games, write_at = finished(run, 7), os.pwrite
+    room = threading.Event()
+
+    def pwrite(descriptor: int, content: bytes, offset: int) -> int:
+        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(str(run.segments)) and not room.is_set():
+            raise fails(errno.ENOSPC)
+        return write_at(descriptor, content, offset)
+
+    monkeypatch.setattr("plyzero.files.os.pwrite", pwrite)
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games[:4]:
+            store.add(each)
+        until(lambda: store.trouble)
+        assert list(run.segments.iterdir()) == []
+        room.set()
+        for each in games[4:]:
+            store.add(each)
+        until(lambda: store.trouble is None)
+    assert sealed(run) == ids(games)
+    assert list(run.journals.iterdir()) == []
+
+
+def test_writes_that_take_a_few_bytes_at_a_time_write_everything(run: Run, monkeypatch: pytest.MonkeyPatch):
+    pwrite, games = os.pwrite, finished(run, 3)
+    monkeypatch.setattr("plyzero.files.os.pwrite", lambda fd, content, at: pwrite(fd, content[: 1 + at % 7], at))
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+        until(lambda: journaled(run) == 3)
+    assert sealed(run) == ids(games)
+
+
+def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    fsync, games, tried = os.fsync, finished(run, 3), []
+
+    def failing(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if path.parent == run.segments:
+            tried.append((path.name, list(list_segments(run.segments))))
+            if len(tried) < 3:
+                raise fails(errno.EIO)
+        fsync(descriptor)
+
+    def all_sealed() -> bool:
+        store.seal_soon()
+        return sealed(run) == ids(games)
+
+    monkeypatch.setattr("plyzero.files.os.fsync", failing)
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+        until(lambda: journaled(run) == 3)
+        until(all_sealed)
+    assert len({name for name, _ in tried}) == len(tried) == 3
+    assert all(published == [] for _, published in tried)
+    assert [path.name for path in run.segments.iterdir()] == [str(name) for name in list_segments(run.segments)]
+    assert sealed(run) == ids(games)
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for ever"])
+@pytest.mark.parametrize("seconds", ["0", "1"])
+def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
+    seconds: str, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = run_with(tmp_path, f"store.sync_seconds={seconds}")
+    games, fdatasync, failed = finished(run, 3), os.fdatasync, set()
+
+    def failing(descriptor: int) -> None:
+        journal = os.readlink(f"/proc/self/fd/{descriptor}")
+        if "-00000000.wal" in journal and (lasting or not failed):
+            failed.add(journal)
+            raise fails(errno.EIO)
+        fdatasync(descriptor)
+
+    monkeypatch.setattr("plyzero.files.os.fdatasync", failing)
+    with ReplayWriter(run, **WRITER) as store:
+        store.add(games[0])
+        store.add(games[1])
+        until(lambda: failed)
+        until(lambda: games[0].games["id"][0] in sealed(run))
+        store.add(games[2])
+    assert sealed(run) == ids(games)
+    assert list(run.journals.iterdir()) == []
+
+
+def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = run_with(tmp_path, "store.sync_seconds=0")
+    disk, fdatasync, games = Disk(monkeypatch, "fdatasync"), os.fdatasync, finished(run, 3)
+    counts = []
+
+    def spy(descriptor: int) -> None:
+        held = [batch.games["id"][0] for batch in read_journal(next(run.journals.glob("*.wal")), run.game)]
+        counts.append((len(held), len(set(held))))
+        fdatasync(descriptor)
+
+    monkeypatch.setattr("plyzero.files.os.fdatasync", spy)
+    disk.error = errno.EIO
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+        until(lambda: store.trouble)
+        disk.error = None
+        until(lambda: store.trouble is None)
+    assert all(number == distinct for number, distinct in counts)
+    assert sealed(run) == ids(games)
+
+
+def test_games_finished_after_a_seal_whose_success_was_reported_as_a_failure_are_not_in_the_sealed_journal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    games, fsync, failed, beside = finished(run, 4), os.fsync, [], []
+
+    def failing(descriptor: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")) == run.segments and not failed:
+            failed.append(True)
+            raise fails(errno.EIO)  # the segment is there all the same
+        fsync(descriptor)
+
+    pwrite = os.pwrite
+
+    def spy(descriptor: int, content: bytes, offset: int) -> int:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        if failed and name.endswith("-00000000.wal"):
+            beside.append(name)
+        return pwrite(descriptor, content, offset)
+
+    monkeypatch.setattr("plyzero.files.os.fsync", failing)
+    monkeypatch.setattr("plyzero.files.os.pwrite", spy)
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games[:3]:
+            store.add(each)
+        until(lambda: journaled(run) == 3)
+        store.seal_soon()
+        until(lambda: store.trouble)
+        store.add(games[3])
+        until(lambda: store.trouble is None)
+    assert sealed(run) == ids(games)
+    assert sorted(name.sequence for name in list_segments(run.segments)) == [0, 1]
+    assert beside == []  # whoever adopts it would hold it for sealed
+
+
+def test_a_volume_that_became_read_only_ends_the_store_and_everybody_is_told(run: Run, monkeypatch: pytest.MonkeyPatch):
+    disk, games = Disk(monkeypatch, "pwrite"), finished(run, 2)
+
+    def ended() -> bool:
+        try:
+            return store.is_full
+        except OSError as error:
+            return error.errno == errno.EROFS
+
+    store = ReplayWriter(run, **WRITER)
+    with pytest.raises(OSError, match="Read-only file system"), store:  # noqa: PT012
+        store.add(games[0])
+        until(lambda: journaled(run) == 1)
+        disk.error = errno.EROFS
+        store.add(games[1])
+        until(ended)
+        with pytest.raises(OSError, match="Read-only file system"):
+            store.add(games[1])
+    assert disk.failed == 1  # it has not tried again
+    assert journaled(run) == 1
+
+
+def test_an_error_of_the_worker_itself_is_not_hidden_by_one_of_the_store(run: Run, monkeypatch: pytest.MonkeyPatch):
+    disk = Disk(monkeypatch, "pwrite")
+    with pytest.raises(ZeroDivisionError), ReplayWriter(run, **WRITER) as store:  # noqa: PT012
+        store.add(finished(run, 1)[0])
+        disk.error = errno.EROFS
+        raise ZeroDivisionError
+
+
+def test_a_volume_that_cannot_be_written_is_found_at_the_start(run: Run, monkeypatch: pytest.MonkeyPatch):
+    Disk(monkeypatch, "pwrite").error = errno.ENOSPC
+    with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER):
+        pass
+
+
+def test_games_that_cannot_be_written_when_the_worker_ends_are_not_passed_over_in_silence(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    disk = Disk(monkeypatch, "pwrite")
+    with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER) as store:  # noqa: PT012
+        store.add(finished(run, 1)[0])
+        until(lambda: journaled(run) == 1)
+        disk.error = errno.ENOSPC
+    assert journaled(run) == 1
+
+
+def test_a_disk_that_stalls_holds_up_nobody_who_adds(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 20)
+    pwrite, games = os.pwrite, finished(run, 8)
+    stalled, go_on = threading.Event(), threading.Event()
+
+    def stall(descriptor: int, content: bytes, offset: int) -> int:
+        stalled.set()
+        go_on.wait()
+        return pwrite(descriptor, content, offset)
+
+    def add() -> None:
+        for each in games:
+            store.add(each)
+        assert store.is_full
+
+    with ReplayWriter(run, **WRITER) as store:
+        monkeypatch.setattr("plyzero.files.os.pwrite", stall)
+        adder = threading.Thread(target=add, daemon=True)
+        try:
+            adder.start()
+            adder.join(60)
+            assert not adder.is_alive()
+            assert stalled.wait(60)
+            assert store.is_full
+            assert sealed(run) == Counter()
+        finally:
+            go_on.set()
+        until(lambda: not store.is_full)
+    assert sealed(run) == ids(games)
+
+
+def test_two_workers_of_one_name_do_not_meet(tmp_path: Path):
+    run = run_with(tmp_path, "selfplay.seal_positions=20")
+    games = finished(run, 30)
+    with (
+        ReplayWriter(run, worker="w0", incarnation="00000001") as one,
+        ReplayWriter(run, worker="w0", incarnation="00000002") as other,
+    ):
+        for number, each in enumerate(games):
+            (other if number % 3 else one).add(each)
+    assert sealed(run) == ids(games)
+    sequences = Counter(name.incarnation for name in list_segments(run.segments))
+    assert sequences == {"00000001": 3, "00000002": 5}
+    assert list(run.journals.iterdir()) == []
+
+
+@pytest.mark.parametrize("taken", [1, 3, 5])
+def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_again(taken: int, run: Run):
+    games = finished(run, 5)
+    with ReplayWriter(run, **WRITER) as store:
+        for each in games:
+            store.add(each)
+        until(lambda: journaled(run) == 5)
+        write_segment(run.segments, Games.concatenate(games[:taken]), run.game, **WRITER, sequence=0)
+        (run.journals / journal_name(**WRITER, sequence=0)).unlink()
+        more = finished(run, 2, seed=100)
+        for each in more:
+            store.add(each)
+    assert sealed(run) == ids(games + more)
+    assert [(name.sequence, name.games) for name in sorted(list_segments(run.segments))] == [(0, taken), (1, 7 - taken)]
+    assert store.unsealed_full_positions == 0
+    assert list(run.journals.iterdir()) == []

@@ -1,0 +1,214 @@
+"""The worker: its games are played by the rules and recorded whole, and it is never without the newest model."""
+
+import itertools
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from games.connect_four import ConnectFour
+from plyzero.play.model_loader import load_model
+from plyzero.rules.game import ONGOING, Game, outcome_code
+from plyzero.run.directory import Run
+from plyzero.run.models import publish_model
+from plyzero.run.records import BY_RULE, TRUNCATED, Games
+from plyzero.run.segments import list_segments, read_segment
+from plyzero.search.evaluators import EvaluationBatch, Uniform
+from plyzero.search.tree import GUMBEL, PUCT
+from plyzero.settings import SelfplaySettings, Settings
+from selfplay.backpressure import Backpressure
+from selfplay.games_in_play import GamesInPlay, choice_of, choose, temperature
+from selfplay.replay_writer import ReplayWriter
+from selfplay.worker import game_seeds, run_worker
+from tests.helpers.runs import moves_of, replay, small_run
+from tests.helpers.toys import Relay
+from trainer.export import untrained
+
+
+def recorded(run: Run) -> Games:
+    names = sorted(list_segments(run.segments))
+    return Games.concatenate([read_segment(run.segments / str(name), run.game) for name in names])
+
+
+def play_bootstrap(run: Run, **kwargs: str) -> Games:
+    """Let one worker play until it waits for a first model."""
+    stop = threading.Event()
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop, **kwargs})
+    worker.start()
+    while sum(name.full for name in list_segments(run.segments)) < run.settings.selfplay.bootstrap_positions:
+        assert worker.is_alive()
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    return recorded(run)
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Games]:
+    run = small_run(tmp_path_factory.mktemp("run") / "r", "othello(size=6)", "selfplay.opening_plies=4")
+    return run, play_bootstrap(run, incarnation="00000001")
+
+
+def test_every_recorded_game_is_legal_and_ends_as_recorded(bootstrap):
+    run, games = bootstrap
+    for game, line in zip(games.games, replay(run.game.start, games), strict=True):
+        assert outcome_code(line[-1].outcome()) == game["winner"]
+        assert game["end"] == BY_RULE
+        assert all(position.outcome() is None for position in line[:-1])
+
+
+def test_a_record_holds_the_position_it_speaks_of(bootstrap):
+    run, games = bootstrap
+    positions = [position for line in replay(run.game.start, games) for position in line[:-1]]
+    for i, position in enumerate(positions):
+        assert np.array_equal(games.observations[i], position.observe())
+        assert games.positions["to_play"][i] == position.to_play
+        assert moves_of(games, i)["action"].tolist() == list(position.legal_actions())
+
+
+def test_visits_add_up_to_the_simulations(bootstrap):
+    _, games = bootstrap
+    for i, record in enumerate(games.positions):
+        assert moves_of(games, i)["visits"].sum() == record["simulations"]
+        assert record["simulations"] <= 16
+
+
+def test_full_searches_are_gumbel_and_fast_ones_puct(bootstrap):
+    _, games = bootstrap
+    searched = games.positions[games.positions["search"] > 0]
+    assert set(searched["search"][searched["full"] == 1]) == {GUMBEL}
+    assert set(searched["search"][searched["full"] == 0]) == {PUCT}
+    assert searched["simulations"][searched["full"] == 0].max() <= 4
+    assert 0.15 < searched["full"].mean() < 0.35
+
+
+def test_a_game_starts_with_up_to_the_given_number_of_random_moves(bootstrap):
+    _, games = bootstrap
+    assert set(games.games["opening_plies"]) == {0, 1, 2, 3, 4}
+    at = 0
+    for game in games.games:
+        searched = games.positions["search"][at : at + game["positions"]] > 0
+        assert searched.tolist() == [ply >= game["opening_plies"] for ply in range(game["positions"])]
+        at += game["positions"]
+
+
+def test_game_ids_are_unique_over_workers_starts_and_games():
+    numbers = [
+        number
+        for worker in ("a", "b")
+        for incarnation in ("00000001", "00000002")
+        for number, _ in zip(game_seeds(0, worker, incarnation), range(50), strict=False)
+    ]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_the_same_seed_and_incarnation_play_the_same_games(tmp_path: Path, bootstrap):
+    run = small_run(tmp_path / "r", "othello(size=6)", "selfplay.opening_plies=4")
+    again, first = play_bootstrap(run, incarnation="00000001"), bootstrap[1]
+    shared = min(len(again.positions), len(first.positions))
+    assert shared > 500
+    assert np.array_equal(again.positions[:shared], first.positions[:shared])
+
+
+def test_the_bootstrap_is_bounded(bootstrap):
+    run, games = bootstrap
+    assert 200 <= games.num_full < 2 * 200
+    with ReplayWriter(run, worker="w1", incarnation="00000002") as store:
+        assert Backpressure(run, store).reason(has_model=False) == "waiting for the first model"
+
+
+def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Path):
+    run = small_run(tmp_path / "r", "connect-four")
+    publish_model(run.models, untrained(run), fence=1, step=10)
+    stop = threading.Event()
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
+    worker.start()
+    while not any(name.low == 10 for name in list_segments(run.segments)):
+        worker.join(0.05)
+    publish_model(run.models, untrained(run), fence=1, step=20)
+    while not any(name.low == 20 for name in list_segments(run.segments)):
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    games = recorded(run)
+    changed, at = 0, 0
+    for game in games.games:
+        searched = games.positions[at : at + game["positions"]]
+        steps = searched["model_step"][searched["search"] > 0].tolist()
+        assert steps == sorted(steps)
+        assert set(steps) <= {10, 20}
+        changed += len(set(steps)) == 2
+        at += game["positions"]
+    assert changed > 0
+
+
+def test_what_the_network_said_is_recorded(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.seal_positions=30")
+    name = publish_model(run.models, untrained(run), fence=1, step=10)
+    stop = threading.Event()
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
+    worker.start()
+    while not list(list_segments(run.segments)):
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    games = recorded(run)
+    network = load_model(run.models, name, run.game)
+    logits, wdl = network(EvaluationBatch(games.observations.astype(np.float32), list))
+    for i, record in enumerate(games.positions):
+        if record["search"] == 0:
+            continue
+        moves = moves_of(games, i)
+        prior = np.exp(logits[i, moves["action"]])
+        assert moves["prior"] == pytest.approx(prior / prior.sum(), abs=1e-5)
+        assert record["network_value"] == pytest.approx(wdl[i, 0] - wdl[i, 2], abs=1e-5)
+
+
+def played(start: Game, count: int, **selfplay: Any) -> list[Games]:
+    """At least so many games, three at a time, with two simulations a move."""
+    settings = SelfplaySettings(slots=3, simulations=2, fast_simulations=2, **selfplay)
+    in_play, found = GamesInPlay(start, Settings(selfplay=settings), seeds=itertools.count()), []
+    while len(found) < count:
+        found += in_play.run(Uniform(start.num_actions))
+    return found
+
+
+def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
+    start = ConnectFour()
+    start.max_plies = 3
+    for games in played(start, 20, opening_plies=3):
+        record = games.games[0]
+        assert (record["positions"], record["end"], record["winner"]) == (3, TRUNCATED, ONGOING)
+
+
+def test_temperature_falls_by_halves_to_the_final_one():
+    selfplay = SelfplaySettings(temperature=1.0, final_temperature=0.2, temperature_plies=2)
+    choice = choice_of(Settings(selfplay=selfplay), 9)[0]
+    for plies, expected in ((0, 1.0), (2, 0.6), (4, 0.4)):
+        assert temperature(plies, choice) == pytest.approx(expected)
+
+
+def test_a_move_is_drawn_from_the_policy_sharpened_by_the_temperature():
+    rng = np.random.default_rng(0)
+    policy = np.array([0.6, 0.0, 0.3, 0.1])
+    for degree, expected in ((1.0, policy), (0.5, policy**2 / (policy**2).sum())):
+        drawn = np.bincount([choose(policy, degree, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
+        assert drawn == pytest.approx(expected, abs=0.015)
+        assert drawn[1] == 0
+    assert {choose(policy, 0.01, rng.random()) for _ in range(100)} == {0}
+    assert (choose(policy, 1.0, 0.0), choose(policy, 1.0, np.nextafter(1, 0))) == (0, 3)
+    assert choose(np.array([0.0, 1.0, 0.0]), 1.0, 0.0) == choose(np.array([0.0, 1.0, 0.0]), 1.0, 1.0) == 1
+
+
+@pytest.mark.parametrize("opening_plies", [0, 8])
+def test_non_binary_planes_are_refused_where_bits_are_declared(opening_plies: int):
+    class HalfPlanes(Relay):
+        observation_dtype = bool
+
+        def observe(self):
+            return np.full(self.observation_shape, 0.5)
+
+    with pytest.raises(ValueError, match="not all 0 and 1"):
+        played(HalfPlanes(9), 1, opening_plies=opening_plies)

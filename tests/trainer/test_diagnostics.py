@@ -1,0 +1,208 @@
+"""The guard: a run that learns nothing says so and why; one that learns is left alone."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from games.connect_four import ConnectFour
+from plyzero.errors import UserError
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import DRAW, ONGOING
+from plyzero.run.directory import Run
+from plyzero.run.metrics import read_lines
+from plyzero.run.records import Games
+from plyzero.run.segments import list_segments, read_segment
+from plyzero.settings import SearchSettings, TrainerSettings
+from tests.helpers.runs import learn, small_run
+from trainer.diagnostics import FEW_OPENINGS, NEWEST, STALE_SECONDS, Diagnostics, Habits, Learned, diagnose, learned
+from trainer.loop import Trainer
+from trainer.network import ResidualNetwork
+from trainer.targets import Samples, make_samples
+from trainer.window import Window
+
+HEALTHY = {
+    "habits": Habits(NEWEST, 400, 0.1, 0.0),
+    "unseen": Learned(0.5, 0.3),
+    "seen": Learned(0.6, 0.4),
+    "models": 50,
+    "stale": ("w0", 20.0),
+}
+
+
+def verdicts(run: Run) -> list[dict]:
+    return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
+
+
+def test_a_run_that_learns_is_left_alone():
+    assert diagnose("nim", **HEALTHY) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"habits": Habits(NEWEST, 400, 0.0, 0.51)}, "cut off at max_plies"),
+        ({"habits": Habits(NEWEST, FEW_OPENINGS - 1, 0.1, 0.0)}, "different openings"),
+        ({"stale": ("w7", STALE_SECONDS + 1)}, "worker w7 plays with a model"),
+        ({"unseen": Learned(0.5, -0.1)}, "by heart"),
+        ({"unseen": Learned(0.24, 0.01), "seen": Learned(0.1, 0.1)}, "observe()"),
+        ({"unseen": Learned(0.24, None), "seen": Learned(0.1, None)}, "observe()"),
+        ({"unseen": Learned(0.5, None), "habits": Habits(NEWEST, 400, 0.96, 0.0)}, "nothing to learn"),
+    ],
+)
+def test_every_trouble_is_told_with_its_likeliest_cause(wrong: dict, said: str):
+    assert said in str(diagnose("nim", **HEALTHY | wrong))
+
+
+def test_nothing_is_said_of_learning_before_there_has_been_time_to_learn():
+    assert diagnose("nim", **HEALTHY | {"unseen": Learned(0.0, 0.0), "models": 19}) is None
+    few = {"habits": Habits(NEWEST - 1, 1, 1.0, 1.0)}
+    assert diagnose("nim", **HEALTHY | few) is None
+
+
+def window_of(values: list[list[float]], policies: list[list[float]]) -> Window:
+    """Positions of Connect Four, all alike to look at, of which only the first two columns are legal."""
+    window, count = Window(ConnectFour()), len(values)
+    samples = Samples(
+        observations=np.zeros((count, 11), np.uint8),
+        wdl=np.array(values, np.float32),
+        num_legal=np.full(count, 2),
+        actions=np.tile([0, 1], count),
+        probabilities=np.array(policies, np.float32).ravel(),
+    )
+    window.add("x", samples, size=count)
+    return window
+
+
+class Says(torch.nn.Module):
+    """Says the same of every position: logits of 7 columns, and of win, draw and loss."""
+
+    def __init__(self, policy: list[float], wdl: list[float]) -> None:
+        super().__init__()
+        self.policy, self.wdl = torch.log(torch.tensor(policy)), torch.log(torch.tensor(wdl))
+
+    def forward(self, observations):
+        return self.policy.expand(len(observations), -1), self.wdl.expand(len(observations), -1)
+
+
+def test_the_target_is_all_there_is_to_learn_and_a_guess_is_nothing():
+    device = torch.device("cpu")
+    one, other = [0.9, 0.0, 0.1], [0.1, 0.0, 0.9]
+    window = window_of([one, other] * 50, [[0.9, 0.1]] * 100)
+    guess = Says([0.2] * 7, [0.5, 1e-6, 0.5])
+    assert learned(guess, window, device, seed=1) == pytest.approx((0.0, 0.0), abs=0.02)
+    knows = Says([0.9, 0.1, 0.5, 0.5, 0.5, 0.5, 0.5], [0.5, 1e-6, 0.5])
+    assert learned(knows, window, device, seed=1) == pytest.approx((1.0, 0.0), abs=0.02)
+    worse = learned(Says([0.1, 0.9, 1, 1, 1, 1, 1], [0.9, 1e-6, 0.1]), window, device, seed=1)
+    assert worse.policy < -1
+    assert worse.value < -1
+    same = window_of([one] * 100, [[0.5, 0.5]] * 100)
+    assert learned(guess, same, device, seed=1) == Learned(None, None)
+    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned(None, None)
+
+
+def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.window_positions=20000")
+    learn(run, models=1, full=2000)
+    games = Games.concatenate(
+        [read_segment(run.segments / str(name), run.game) for name in list_segments(run.segments)]
+    )
+    trained, held_out = Diagnostics(run.game).split(games)
+    assert 0.01 < len(held_out.games) / len(games.games) < 0.06
+    assert len(trained.games) + len(held_out.games) == len(games.games)
+    assert not set(trained.games["id"]) & set(held_out.games["id"])
+    assert held_out.games["positions"].sum() == len(held_out.positions) == len(held_out.observations)
+    assert held_out.positions["num_legal"].sum() == len(held_out.moves)
+    resumed = Trainer(run, device="cpu")
+    for window, part in (resumed.guard.held_out, held_out), (resumed.window, trained):
+        assert len(window) == len(make_samples(part, search=SearchSettings(), trainer=TrainerSettings()).wdl)
+
+
+def test_a_worker_that_takes_no_newer_model_is_told(tmp_path: Path):
+    now = 0.0
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    learn(run, models=1, full=200)
+    name = next(list_segments(run.segments))
+    games, guard = read_segment(run.segments / str(name), run.game), Diagnostics(run.game, clock=lambda: now)
+    network, window = ResidualNetwork((2, 3, 3), 9, blocks=1, channels=8), Window(run.game.start)
+
+    def publish(step: int) -> str | None:
+        guard.judge(network, window, step=step, device=torch.device("cpu"))
+        return guard.verdict["warning"]
+
+    publish(10)
+    for step in range(20, 100, 10):
+        now += 60
+        for worker, model in ("w0", step - 10), ("w1", 10):
+            guard.watch(dataclasses.replace(name, worker=worker, high=model), games)
+        warning = publish(step)
+        assert guard.verdict["stale_seconds"] == now - 60
+    assert "worker w1" in str(warning)
+
+
+def test_a_loss_that_is_no_number_ends_the_trainer_with_what_to_do(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.learning_rate=1e30", "trainer.max_grad_norm=1e30")
+    with pytest.raises(UserError, match=r"no number any more at step .*learning_rate=2.5e[+]29"):
+        learn(run, models=3, full=300)
+
+
+class Blind(ConnectFour, version=1):
+    """Every position looks alike."""
+
+    def observe(s, planes):
+        planes[0, 0, 0] = 1
+
+
+class Hopeless(CompiledGame, version=1):
+    """Nobody can win."""
+
+    State = np.dtype([("plies", "i1"), ("to_play", "i1")])
+    num_actions, observation_shape, max_plies = 3, (1, 1, 1), 9
+
+    def legal(s, mask):
+        mask[:] = True
+
+    def play(s, action):
+        s["plies"] += 1
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        return DRAW if s["plies"] == 9 else ONGOING
+
+    def observe(s, planes):
+        planes[0, 0, 0] = s["plies"]
+
+
+class Endless(Hopeless, version=1):
+    """Games go on after max_plies."""
+
+    def outcome(s):
+        return ONGOING
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "said"),
+    [
+        ("tests.test_guard:Blind", "observe()"),
+        ("tests.test_guard:Hopeless", "nothing to learn"),
+        ("tests.test_guard:Endless", "cut off"),
+    ],
+)
+def test_a_game_that_cannot_be_learned_is_told(tmp_path: Path, game: str, said: str):
+    run = small_run(tmp_path / "r", game, "trainer.publish_seconds=0")
+    learn(run, models=24, full=400)
+    assert said in str(verdicts(run)[-1]["warning"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "game", ["connect-four", "tests.helpers.zoo:Nim", "tests.helpers.zoo:Kalah", "tests.helpers.zoo:Clobber"]
+)
+def test_a_game_that_can_be_learned_is_never_warned_of(tmp_path: Path, game: str):
+    run = small_run(tmp_path / "r", game, "trainer.publish_seconds=0")
+    learn(run, models=24, full=400)
+    assert [line["warning"] for line in verdicts(run)] == [None] * 24
+    assert verdicts(run)[-1]["value_learned"] > 0.05

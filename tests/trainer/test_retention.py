@@ -1,0 +1,431 @@
+"""Retention: the volume stays bounded, and nothing goes that a state, the window or a process still needs."""
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from plyzero.run.directory import Run
+from plyzero.run.journals import Journal, journal_name
+from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
+from plyzero.run.metrics import Heartbeat, append_line
+from plyzero.run.models import ModelName, list_models
+from plyzero.run.segments import SegmentName, list_segments, write_segment
+from tests.helpers.clock import Clock
+from tests.helpers.runs import small_run
+from tests.helpers.segments import some_games
+from trainer.loop import Trainer
+from trainer.retention import Retention
+from trainer.state import load_state
+
+A, B = "0000000a", "0000000b"
+MB = 1 << 20
+EVERYTHING = {A: 100, B: 100}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def run_with(root: Path, *options: str) -> Run:
+    return small_run(root / "r", "tic-tac-toe", "store.min_free_mb=0", *options)
+
+
+def put(run: Run, sequence: int, incarnation: str = A, *, step: int | None = None, size: int = 10) -> str:
+    """A file in the place of a segment of 10 positions."""
+    step = sequence if step is None else step
+    name = str(SegmentName("w0", incarnation, sequence, 1, 10, 5, step, step + 3))
+    (run.segments / name).write_bytes(bytes(size))
+    return name
+
+
+def left(run: Run) -> list[tuple[str, int]]:
+    return sorted((name.incarnation, name.sequence) for name in list_segments(run.segments))
+
+
+def of(incarnation: str, *sequences: int) -> list[tuple[str, int]]:
+    return [(incarnation, sequence) for sequence in sequences]
+
+
+def test_nothing_is_removed_while_the_store_is_within_its_limits(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_positions=40", "store.keep_mb=4")
+    for sequence in range(4):
+        put(run, sequence, size=MB)
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
+    assert left(run) == of(A, 0, 1, 2, 3)
+
+
+def test_beyond_so_many_positions_the_oldest_segments_go_whoever_wrote_them(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_positions=45")
+    for sequence, step in ((0, 30), (1, 31), (2, 32)):
+        put(run, sequence, A, step=step)
+    for sequence, step in ((7, 10), (8, 11), (9, 60)):
+        put(run, sequence, B, step=step)
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
+    assert left(run) == [*of(A, 0, 1, 2), *of(B, 9)]
+
+
+def test_beyond_so_many_megabytes_the_oldest_segments_go(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_mb=3")
+    for sequence in range(5):
+        put(run, sequence, size=MB)
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
+    assert left(run) == of(A, 2, 3, 4)
+    put(run, 5, size=1)
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
+    assert left(run) == of(A, 3, 4, 5)
+
+
+def test_only_what_the_states_cover_is_removed(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_positions=1")
+    for sequence in range(4):
+        put(run, sequence, A)
+        put(run, sequence, B)
+    put(run, 0, "0000000c")
+    Retention(run, clock=clock).prune(covered={A: 2, B: 0}, window=[])
+    assert left(run) == [*of(A, 2, 3), *of(B, 0, 1, 2, 3), *of("0000000c", 0)]
+
+
+def test_what_is_in_the_window_stays_and_the_next_oldest_goes_instead(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_positions=30")
+    names = [put(run, sequence) for sequence in range(5)]
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[names[0], names[2]])
+    assert left(run) == of(A, 0, 2, 4)
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[names[0], names[2], names[4]])
+    assert left(run) == of(A, 0, 2, 4)
+
+
+def test_below_the_reserve_segments_go_until_there_is_room_again(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
+    for sequence in range(6):
+        put(run, sequence, size=MB)
+    monkeypatch.setattr("trainer.retention.free_bytes", lambda _: 200 * MB)
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
+    assert len(left(run)) == 6
+    monkeypatch.setattr("trainer.retention.free_bytes", lambda _: 198 * MB + 1)
+    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
+    assert left(run) == of(A, 2, 3, 4, 5)
+
+
+def test_far_below_the_reserve_everything_that_may_go_goes(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
+    names = [put(run, sequence, size=MB) for sequence in range(6)]
+    monkeypatch.setattr("trainer.retention.free_bytes", lambda _: 0)
+    Retention(run, clock=clock).prune(covered={A: 4}, window=[names[1]])
+    assert left(run) == of(A, 1, 4, 5)
+
+
+def model(run: Run, step: int) -> ModelName:
+    name = ModelName(1, step, "0123abcd")
+    (run.models / str(name)).write_bytes(b"model")
+    return name
+
+
+def steps(run: Run) -> list[int]:
+    return sorted(name.step for name in list_models(run.models))
+
+
+def prune(retention: Retention) -> None:
+    retention.observer.look()
+    retention.prune(covered={}, window=[])
+
+
+def test_the_newest_models_stay_and_older_ones_for_so_many_minutes(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_models=3", "store.keep_model_minutes=5")
+    for step in range(1, 7):
+        model(run, step)
+    retention = Retention(run, clock=clock)
+    prune(retention)
+    clock.now += 299
+    prune(retention)
+    assert steps(run) == [1, 2, 3, 4, 5, 6]
+    clock.now += 1
+    prune(retention)
+    assert steps(run) == [4, 5, 6]
+    model(run, 7)
+    prune(retention)
+    clock.now += 299
+    prune(retention)
+    assert steps(run) == [4, 5, 6, 7]
+    clock.now += 10**9
+    prune(retention)
+    prune(retention)
+    assert steps(run) == [5, 6, 7]
+
+
+def test_the_minutes_count_by_the_trainers_own_clock_from_its_start(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=5")
+    for step in (1, 2):
+        path = run.models / str(model(run, step))
+        os.utime(path, (0, 0))
+    first = Retention(run, clock=clock)
+    prune(first)
+    clock.now += 299
+    prune(first)
+    restarted = Retention(run, clock=clock)
+    prune(restarted)
+    clock.now += 299
+    prune(restarted)
+    assert steps(run) == [1, 2]
+    clock.now += 1
+    prune(restarted)
+    assert steps(run) == [2]
+
+
+def beating(run: Run, worker: str, name: ModelName) -> Callable[..., None]:
+    heartbeat = Heartbeat(run.workers / f"{worker}.json")
+    fields = {"role": "selfplay", "model": str(name)}
+    return lambda state="playing": heartbeat.beat({**fields, "state": state}, force=True)
+
+
+def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    models = [model(run, step) for step in range(1, 6)]
+    moving, silent, dead = (beating(run, f"w{n}.0000000{n}", models[n]) for n in range(3))
+    Journal(run.journals, run.game, worker="w1", incarnation="00000001", sequence=0)  # it hangs, but it lives
+    retention = Retention(run, clock=clock)
+    for beat in (moving, silent, dead):
+        beat()
+    prune(retention)
+    assert steps(run) == [1, 2, 3, 5]
+    clock.now += STALLED_SECONDS
+    moving()
+    prune(retention)
+    assert steps(run) == [1, 2, 5]
+
+
+def test_the_best_model_stays(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    models = [model(run, step) for step in range(1, 5)]
+    for name, won in zip(models, (3, 9, 5, 1), strict=True):
+        append_line(run.metrics / "rating.jsonl", {"model": str(name), "scores": {"random": [won, 0, 10 - won]}})
+    prune(Retention(run, clock=clock))
+    assert steps(run) == [2, 4]
+
+
+def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    for step in (1, 2):
+        model(run, step)
+    for number, label in enumerate((None, 7, "best.onnx", ["000001-000000001-0123abcd.onnx"])):
+        beat = {"role": "selfplay", "state": "playing", "model": label}
+        Heartbeat(run.workers / f"w{number}.0000000{number}.json").beat(beat)
+    prune(Retention(run, clock=clock))
+    assert steps(run) == [2]
+
+
+def test_what_killed_writers_left_is_removed_once_it_is_old_and_nothing_else(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path)
+    places = [run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics]
+    for place in places:
+        (place / ".tmp-old").write_bytes(b"x")
+        (place / "kept").write_bytes(b"x")
+    retention = Retention(run, clock=clock)
+    prune(retention)
+    clock.now += GONE_SECONDS - 1
+    for place in places:
+        (place / ".tmp-new").write_bytes(b"x")
+    prune(retention)
+    assert all((place / ".tmp-old").exists() for place in places)
+    clock.now += 1
+    prune(retention)
+    assert [path.name for place in places for path in sorted(place.iterdir())] == [".tmp-new", "kept"] * len(places)
+
+
+def test_an_unfinished_file_of_a_name_seen_before_is_new_again(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path)
+    path, retention = run.segments / ".tmp-1", Retention(run, clock=clock)
+    path.touch()
+    prune(retention)
+    path.unlink()
+    clock.now += GONE_SECONDS
+    prune(retention)
+    path.touch()
+    prune(retention)
+    assert path.exists()
+
+
+def test_heartbeats_are_removed_long_after_their_process_has_gone_or_stopped(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path)
+    name = ModelName(1, 1, "0123abcd")
+    moving, stopped, dead = (beating(run, f"w{n}.0000000{n}", name) for n in range(3))
+    retention = Retention(run, clock=clock)
+    dead()
+    stopped("stopped")
+    for seconds in (0, STALLED_SECONDS, GONE_SECONDS - 1):
+        clock.now = 1000 + seconds
+        moving()
+        prune(retention)
+        assert len(list(run.workers.iterdir())) == 3
+    clock.now = 1000 + GONE_SECONDS
+    moving()
+    prune(retention)
+    assert [path.name for path in run.workers.iterdir()] == ["w0.00000000.json"]
+
+
+def test_the_heartbeat_of_a_dead_worker_stays_until_its_journal_is_sealed(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path)
+    beating(run, "w0.00000000", ModelName(1, 1, "0123abcd"))()
+    journal = run.journals / journal_name("w0", "00000000", 3)
+    journal.touch()
+    retention = Retention(run, clock=clock)
+    prune(retention)
+    clock.now += GONE_SECONDS
+    prune(retention)
+    assert len(list(run.workers.iterdir())) == 1  # where there are no locks nothing else says whose it was
+    journal.unlink()
+    prune(retention)
+    assert list(run.workers.iterdir()) == []
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Run:
+    """A run whose store should be next to nothing and whose window is one segment."""
+    one = ("trainer.batch_size=2", "trainer.window_positions=1", "trainer.window_growth=0", "store.keep_positions=1")
+    return run_with(tmp_path, "selfplay.bootstrap_positions=1", *one)
+
+
+def seal(run: Run, *sequences: int) -> None:
+    for sequence in sequences:
+        games = some_games(run.game, sequence, (6, 6))
+        games.positions["full"][:] = 1
+        games.positions["model_step"][:] = sequence + 1
+        write_segment(run.segments, games, run.game, worker="w0", incarnation=A, sequence=sequence)
+
+
+def learn(trainer: Trainer) -> None:
+    trainer.ingest()
+    trainer.train_step()
+
+
+def test_a_trainer_removes_only_what_the_older_of_its_two_states_covers(small: Run):
+    seal(small, 0, 1)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        learn(trainer)
+        trainer.maintain()
+        assert left(small) == of(A, 0, 1)
+        trainer.save()
+        seal(small, 2, 3)
+        learn(trainer)
+        trainer.maintain()
+        assert left(small) == of(A, 0, 1, 2, 3)
+        trainer.save()
+        seal(small, 4, 5)
+        learn(trainer)
+        trainer.maintain()
+        assert (A, 0) not in left(small)
+        assert {*of(A, 2, 3, 4, 5)} <= {*left(small)}
+        trainer.save()
+        trainer.maintain()
+        assert not {*of(A, 0, 1, 2)} & {*left(small)}
+        assert {*of(A, 4, 5)} <= {*left(small)}
+
+
+def test_a_restarted_trainer_removes_nothing_that_the_state_before_the_one_it_read_needs(small: Run):
+    seal(small, 0, 1)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        learn(trainer)
+        trainer.save()
+    with closing(Trainer(small, device="cpu")) as trainer:
+        seal(small, 2, 3)
+        learn(trainer)
+        trainer.maintain()
+        assert left(small) == of(A, 0, 1, 2, 3)
+        trainer.save()
+        trainer.maintain()
+        assert (A, 0) not in left(small)
+        assert {*of(A, 2, 3)} <= {*left(small)}
+
+
+def test_whichever_of_the_two_states_is_read_the_segments_after_it_are_there(small: Run):
+    with closing(Trainer(small, device="cpu")) as trainer:
+        for sequence in range(0, 12, 2):
+            seal(small, sequence)
+            learn(trainer)
+            trainer.save()
+            seal(small, sequence + 1)
+            trainer.ingest()
+            trainer.save()  # as when a model could not be published: the same step, and the same name
+            trainer.maintain()
+            there = [number for _, number in left(small)]
+            for path in small.trainer.glob("state-*.pt"):
+                cursor = torch.load(path, weights_only=True)["cursor"]
+                assert there[-1] == sequence + 1
+                assert set(range(cursor[A], sequence + 2)) <= set(there), path.name
+    assert len(there) < 12
+
+
+def test_the_windows_of_both_states_stay_though_the_trainer_has_moved_on(small: Run):
+    with closing(Trainer(small, device="cpu")) as trainer:
+        for sequence in range(0, 8, 2):
+            seal(small, sequence)
+            learn(trainer)
+            trainer.save()
+            seal(small, sequence + 1)
+            learn(trainer)
+            trainer.maintain()
+            there = {path.name for path in small.segments.iterdir()}
+            for path in small.trainer.glob("state-*.pt"):
+                assert {*torch.load(path, weights_only=True)["window"]} <= there, path.name
+    with closing(Trainer(small, device="cpu")) as restarted:
+        assert restarted.window.names
+        seal(small, 8)
+        learn(restarted)
+        restarted.maintain()
+        assert {*load_state(small.trainer)["window"]} <= {path.name for path in small.segments.iterdir()}
+
+
+def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run):
+    seal(small, 0, 1)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        learn(trainer)
+        trainer.save()
+    for path in small.segments.iterdir():
+        path.unlink()
+    with closing(Trainer(small, device="cpu")) as trainer:
+        trainer.ingest()
+        trainer._is_first = False
+        assert trainer.missing_positions() > 0
+        assert not trainer.publish_is_due(waiting=False)
+        trainer.finish()
+        assert list_models(small.models) == []
+        seal(small, 2)
+        trainer.ingest()
+        assert trainer.missing_positions() == 0
+        trainer.train_step()
+
+
+def test_an_error_of_the_volume_while_the_house_is_kept_is_a_warning(
+    small: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with closing(Trainer(small, device="cpu")) as trainer:
+        monkeypatch.setattr("trainer.retention.free_bytes", fail)
+        trainer.maintain()
+    assert "cannot keep the volume in order: [Errno 5]" in caplog.text
+
+
+def test_a_state_that_is_removed_was_the_third_newest(small: Run):
+    with closing(Trainer(small, device="cpu")) as trainer:
+        for step in (3, 8, 20):
+            trainer.step = step
+            trainer.save()
+    assert [path.name for path in sorted(small.trainer.glob("state-*"))] == [
+        "state-000001-000000008.pt",
+        "state-000001-000000020.pt",
+    ]
+    state = load_state(small.trainer)
+    assert state is not None
+    assert np.isclose(state["step"], 20)

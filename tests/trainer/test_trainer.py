@@ -1,0 +1,253 @@
+"""The trainer: it learns, exports what it learned, and goes on after a stop as if there had been none."""
+
+import json
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from plyzero.errors import ModelRefusedError, UserError
+from plyzero.play.model_loader import load_newest
+from plyzero.run.directory import Run, open_run
+from plyzero.run.metrics import read_lines
+from plyzero.run.models import list_models
+from plyzero.run.segments import list_segments
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.search.onnx_network import Network
+from selfplay.worker import run_worker
+from tests.helpers.runs import small_run
+from trainer import export as export_module
+from trainer.export import ExportError, export, untrained
+from trainer.loop import Trainer, run_trainer
+from trainer.loss import loss
+from trainer.network import ResidualNetwork
+from trainer.state import load_state
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run whose workers have made their bootstrap positions and wait."""
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    stop = threading.Event()
+    kwargs = {"name": "w0", "stop": stop, "incarnation": "00000001"}
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs=kwargs)
+    worker.start()
+    while sum(name.full for name in list_segments(run.segments)) < run.settings.selfplay.bootstrap_positions:
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    return run
+
+
+def test_the_loss_is_zero_only_for_what_it_was_asked_and_ignores_illegal_actions():
+    legal = torch.tensor([[True, True, False]])
+    policy, wdl = torch.tensor([[0.25, 0.75, 0.0]]), torch.tensor([[1.0, 0.0, 0.0]])
+    certain = torch.tensor([[50.0, 0.0, 0.0]])
+    perfect = loss(torch.log(torch.tensor([[0.25, 0.75, 9.0]])), certain, legal, policy, wdl)
+    assert perfect.policy.item() == pytest.approx(0, abs=1e-6)
+    assert perfect.value.item() == pytest.approx(0, abs=1e-6)
+    uniform = loss(torch.zeros(1, 3), torch.zeros(1, 3), legal, policy, wdl)
+    assert uniform.policy.item() == pytest.approx(np.log(2) + 0.25 * np.log(0.25) + 0.75 * np.log(0.75), abs=1e-6)
+    assert uniform.value.item() == pytest.approx(np.log(3), abs=1e-6)
+
+
+def test_a_position_with_one_legal_action_has_a_finite_loss_and_gradient():
+    logits = torch.zeros(1, 3, requires_grad=True)
+    legal = torch.tensor([[False, True, False]])
+    total = loss(
+        logits, torch.zeros(1, 3), legal, torch.tensor([[0.0, 1.0, 0.0]]), torch.tensor([[0.0, 1.0, 0.0]])
+    ).total
+    total.backward()
+    assert torch.isfinite(total)
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize(("shape", "actions"), [((2, 3, 3), 9), ((1, 1, 1), 2), ((5, 6, 4), 97)])
+def test_the_network_is_made_from_the_shapes_alone(shape: tuple[int, int, int], actions: int):
+    logits, wdl = ResidualNetwork(shape, actions, blocks=2, channels=8)(torch.zeros(3, *shape))
+    assert (logits.shape, wdl.shape) == ((3, actions), (3, 3))
+
+
+def test_the_exported_model_says_what_torch_says(run: Run):
+    trainer = Trainer(run, device="cpu")
+    trainer.ingest()
+    for _ in range(5):
+        trainer.train_step()
+    observations = trainer.window.sample(64, np.random.default_rng(0)).observations
+    network = Network(export(trainer.network, run.game, observations, metadata={"a": "b"}), run.game, label="x")
+    assert network.metadata["a"] == "b"
+    with torch.no_grad():
+        logits, wdl = trainer.network.eval()(torch.from_numpy(observations))
+    said = network(EvaluationBatch(observations, list))
+    assert np.abs(said.logits - logits.numpy()).max() < 1e-4
+    assert np.abs(said.wdl - torch.softmax(wdl, 1).numpy()).max() < 1e-4
+
+
+def test_a_model_that_differs_from_torch_is_not_published_and_the_log_says_why(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    class Wrong(Network):
+        def __call__(self, leaves):
+            said = super().__call__(leaves)
+            said.wdl[0, 0] += 2e-4
+            return said
+
+    trainer = Trainer(run, device="cpu")
+    trainer.ingest()
+    trainer.train_step()
+    monkeypatch.setattr(export_module, "Network", Wrong)
+    with pytest.raises(ExportError, match="differ by 2"):
+        untrained(run)
+    trainer.publish()
+    assert list_models(run.models) == []
+    assert "is not published: torch and ONNX Runtime differ" in caplog.text
+
+
+def test_training_lowers_the_loss(run: Run):
+    trainer = Trainer(run, device="cpu")
+    trainer.ingest()
+
+    def mean_loss() -> float:
+        batch = trainer.window.sample(256, np.random.default_rng(1))
+        with torch.no_grad():
+            outputs = trainer.network.eval()(torch.from_numpy(batch.observations))
+        return loss(*outputs, *(torch.from_numpy(each) for each in (batch.legal, batch.policy, batch.wdl))).total.item()
+
+    before = mean_loss()
+    for _ in range(400):
+        trainer.train_step()
+    assert mean_loss() < before - 0.2
+
+
+def test_the_trainer_trains_what_the_ratio_allows_and_then_waits(run: Run):
+    trainer = Trainer(run, device="cpu")
+    trainer.ingest()
+    while not trainer.missing_positions():
+        trainer.train_step()
+    counted = min(trainer.ledger.bootstrap, 200)
+    assert 0 <= 4 * counted - trainer.ledger.trained < 32
+
+
+def test_a_segment_is_taken_in_once_and_in_its_writers_order(run: Run):
+    trainer = Trainer(run, device="cpu")
+    names = sorted(list_segments(run.segments))
+    (run.segments / str(names[0])).rename(run.root / "late")
+    trainer.ingest()
+    assert trainer.window.names == []  # the first is missing, the others wait for it
+    (run.root / "late").rename(run.segments / str(names[0]))
+    trainer.ingest()
+    trainer.ingest()
+    assert trainer.window.names == [str(name) for name in names if name.full]  # the others teach nothing
+    assert trainer.ledger.bootstrap == sum(name.full for name in names)
+
+
+def test_a_damaged_segment_is_left_out_with_a_warning_and_training_goes_on(run: Run, caplog: pytest.LogCaptureFixture):
+    names = sorted(list_segments(run.segments))
+    path = run.segments / str(names[0])
+    path.write_bytes(path.read_bytes()[:-100])
+    trainer = Trainer(run, device="cpu")
+    trainer.ingest()
+    trainer.ingest()
+    assert trainer.window.names == []  # it may not be all there yet
+    trainer.ingest()
+    assert trainer.window.names == [str(name) for name in names[1:] if name.full]
+    assert f"moved to quarantine: {names[0]} cannot be read" in caplog.text
+    assert [path.name for path in run.quarantine.iterdir()] == [str(names[0])]
+
+
+def test_a_restarted_trainer_goes_on_exactly_where_it_was(run: Run):
+    straight = Trainer(run, device="cpu")
+    straight.ingest()
+    for _ in range(6):
+        straight.train_step()
+    straight.save()
+    straight.close()
+    resumed = Trainer(run, device="cpu")
+    assert (resumed.step, resumed.ledger, resumed.intake.cursor) == (6, straight.ledger, straight.intake.cursor)
+    assert resumed.window.names == straight.window.names
+    resumed.ingest()
+    assert resumed.ledger == straight.ledger
+    for trainer in (straight, resumed):
+        for _ in range(4):
+            trainer.train_step()
+    for expected, found in zip(
+        straight.averaged.state_dict().values(), resumed.averaged.state_dict().values(), strict=True
+    ):
+        assert torch.equal(expected, found)
+
+
+def test_a_crash_rolls_ledger_and_weights_back_together(run: Run):
+    trainer = Trainer(run, device="cpu")
+    trainer.ingest()
+    trainer.train_step()
+    trainer.save()
+    for _ in range(3):
+        trainer.train_step()
+    trainer.close()  # it is killed
+    resumed = Trainer(run, device="cpu")
+    assert (resumed.step, resumed.ledger.trained) == (1, 32)
+
+
+def test_every_start_gets_a_higher_fence_and_its_models_come_after_all_others(run: Run):
+    first = Trainer(run, device="cpu")
+    first.ingest()
+    first.step = 1000
+    first.publish()
+    first.close()
+    second = Trainer(run, device="cpu")
+    second.ingest()
+    second.step = 7
+    second.publish()
+    assert second.lease.fence == first.lease.fence + 1
+    assert [name.step for name in list_models(run.models)] == [7, 1000]
+
+
+def test_the_first_model_is_published_when_the_bootstrap_is_learned_and_metrics_tell(run: Run):
+    stop = threading.Event()
+    trainer = threading.Thread(target=run_trainer, args=(run,), kwargs={"device": "cpu", "stop": stop})
+    trainer.start()
+    while not list_models(run.models):
+        trainer.join(0.05)
+        assert trainer.is_alive()
+    stop.set()
+    trainer.join()
+    network = load_newest(run.models, run.game)
+    assert network is not None
+    assert network.step == 25
+    (line,) = read_lines(run.metrics / "trainer-000001.jsonl")
+    assert (line["step"], line["trained_positions"], line["replay_ratio"]) == (25, 800, 0.0)
+    assert line["policy_loss"] > 0
+    assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
+
+
+def test_a_model_does_not_load_for_another_game(run: Run, tmp_path: Path):
+    other = small_run(tmp_path / "other", "connect-four")
+    with pytest.raises(ModelRefusedError, match=r"its game is 'tic-tac-toe v1', expected 'connect-four v1'"):
+        Network(untrained(run), other.game, label="x")
+
+
+def test_the_state_is_loaded_without_running_code_from_it(run: Run):
+    Trainer(run, device="cpu").save()
+
+    class Harmful:
+        def __reduce__(self):
+            return (exec, ("raise SystemExit('code from the volume was run')",))
+
+    torch.save({"format": 1, "x": Harmful()}, run.trainer / "state-999999-000000000.pt")
+    with pytest.raises(UserError, match="cannot be read"):
+        load_state(run.trainer)
+
+
+def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.save()
+    with pytest.raises(UserError, match=r"another network than 2 blocks of 8 channels for .* raise its version"):
+        Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
+
+
+def test_an_unknown_device_is_one_sentence(run: Run):
+    with pytest.raises(UserError, match="expected --device auto, cpu or cuda, got 'gpu'"):
+        Trainer(run, device="gpu")
