@@ -1,6 +1,9 @@
-# make demo: a bot that learns and proves it. make test: the suite in under 10 minutes. make test-slow: the long tests.
-# make test-docker: the containers, where there is a Docker engine with Compose. make bench: benchmarks/results, half an hour.
-# make bots: the networks that come along, from nothing, two hours.
+# make demo         train tic-tac-toe until the network cannot be beaten, and prove it
+# make test         the test suite, ruff, mypy and the schemas
+# make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
+# make test-docker  the containers, where there is a Docker engine with Compose
+# make bench        write benchmarks/results/speed.md, half an hour
+# make bots         train the bundled bots again, two hours
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -38,6 +41,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yaml
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'
@@ -45,7 +49,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,dev]'
 	touch $@
 
-# A separate environment: OpenSpiel is measured beside plyzero, never a part of it.
+# A separate environment: OpenSpiel is only measured beside plyzero.
 $(OPENSPIEL)/.ready:
 	$(PYTHON) -m venv $(OPENSPIEL)
 	$(OPENSPIEL)/bin/pip install --quiet open_spiel onnxruntime jax flax optax chex

@@ -505,9 +505,9 @@ def look(run: Any, path: Path) -> bool:
     there = (run.metrics if path.suffix == ".jsonl" else run.workers) / path.name
     there.write_bytes(path.read_bytes())
     try:
-        observer = LivenessMonitor(run)
-        observer.look()
-        found = snapshot(run, observer)
+        monitor = LivenessMonitor(run)
+        monitor.refresh()
+        found = snapshot(run, monitor)
         json.dumps(found)
         screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         _print_status(Console(file=screen, highlight=False), found)

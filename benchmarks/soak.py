@@ -174,7 +174,7 @@ def check(run: Run, crew: "Crew", segments: set[SegmentName]) -> dict[str, Any]:
         "games": {"in segments": len(ids), "distinct": len(set(ids)), "retired": retired, "trainer": beat["games"]},
         "segments": len(present),
         "adopted_segments_in_logs": sum(
-            path.read_text(errors="replace").count("for a process that is gone") for path in run.logs.glob("*.log")
+            path.read_text(errors="replace").count("for a dead process") for path in run.logs.glob("*.log")
         ),
         "trainer": beat,
     }

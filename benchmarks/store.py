@@ -331,7 +331,7 @@ def play_games(count: int, *, seed: int) -> list[Games]:
         logits = rng.normal(scale=2, size=(n, start.num_actions))
         return Evaluation(logits.astype(np.float32), rng.dirichlet([5, 1, 5], size=n).astype(np.float32))
 
-    games = GamesInPlay(start, Settings(selfplay=SelfplaySettings(slots=min(count, 64))), seeds=itertools.count(seed))
+    games = GamesInPlay(start, Settings(selfplay=SelfplaySettings(parallel_games=min(count, 64))), seeds=itertools.count(seed))
     played: list[Games] = []
     while len(played) < count:
         played += games.run(guess, fence=1, step=1000)

@@ -1,1 +1,1 @@
-"""The games that ship with plyzero: rules only, one file per game."""
+"""The games that plyzero installs: rules only, one file per game."""

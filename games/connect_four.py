@@ -1,4 +1,4 @@
-"""Connect Four."""
+"""Connect Four: drop discs into columns, four in a row wins."""
 
 import numpy as np
 
@@ -7,11 +7,9 @@ from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, mirror_columns
 from plyzero.rules.text_board import render_grid
 
-GOING, DRAWN = 0, 3
-
 
 class ConnectFour(CompiledGame, version=1):
-    """Four in a row on a board of 6 rows and 7 columns; discs fall. `connect-four(rows=4, columns=5)` is small."""
+    """Four in a row on a board of 6 rows and 7 columns; discs fall. `connect-four(rows=4, columns=5)` is smaller."""
 
     observation_dtype = bool
 
@@ -25,6 +23,9 @@ class ConnectFour(CompiledGame, version=1):
         self.max_plies = rows * columns
         super().__init__()
 
+    def start(s: Record) -> None:
+        s["result"] = ONGOING
+
     def legal(s: Record, mask: Record) -> None:
         rows, columns = s["board"].shape
         for column in range(columns):
@@ -37,15 +38,13 @@ class ConnectFour(CompiledGame, version=1):
         s["board"][row, action] = s["to_play"] + 1
         s["plies"] += 1
         if four_through(s["board"], row, action):
-            s["result"] = s["to_play"] + 1
+            s["result"] = s["to_play"]
         elif s["plies"] == s["board"].size:
-            s["result"] = DRAWN
+            s["result"] = DRAW
         s["to_play"] = 1 - s["to_play"]
 
     def outcome(s: Record) -> int:
-        if s["result"] == GOING:
-            return ONGOING
-        return DRAW if s["result"] == DRAWN else s["result"] - 1
+        return s["result"]
 
     def observe(s: Record, planes: Record) -> None:
         rows, columns = s["board"].shape
@@ -55,7 +54,7 @@ class ConnectFour(CompiledGame, version=1):
                     planes[(s["board"][row, column] - 1) ^ s["to_play"], row, column] = 1
 
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Return the mirror image, left to right."""
+        """Return the left-right reflection."""
         return (mirror_columns(self.observation_shape, range(self.num_actions - 1, -1, -1)),)
 
     def __str__(self) -> str:
@@ -64,7 +63,7 @@ class ConnectFour(CompiledGame, version=1):
 
 @kernel
 def four_through(board: Record, row: int, column: int) -> bool:
-    """Tell whether the disc on (row, column) is part of a line of four."""
+    """Return whether the disc on (row, column) is one of at least four in a row, in any direction."""
     disc = board[row, column]
     rows, columns = board.shape
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):

@@ -1,4 +1,4 @@
-"""Othello, also called Reversi, on a board of 8x8 or 6x6."""
+"""Othello (Reversi) on an 8x8 or 6x6 board, with sets of squares as bitboards."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
 from plyzero.rules.text_board import render_grid, square_names
 
-# A set of squares is 64 bits: bit 8 * row + column, whatever the size.
-NONE, ONE = np.uint64(0), np.uint64(1)
-STEPS = (1, 7, 8, 9, -1, -7, -8, -9)  # to the next square, in eight directions
-INNER = np.uint64(0x7E7E7E7E7E7E7E7E)  # without the outer columns: no line to a side goes on beyond a disc there
+# A bitboard is a set of squares in 64 bits: square (row, column) is bit 8 * row + column, for either board size.
+EMPTY_SET, ONE = np.uint64(0), np.uint64(1)
+STEPS = (1, 7, 8, 9, -1, -7, -8, -9)  # shifts by one square in the eight directions
+INNER = np.uint64(0x7E7E7E7E7E7E7E7E)  # no outer columns, whose discs can only be enclosed vertically
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class Othello(CompiledGame, version=1):
-    """Enclose and turn discs; most discs win. `othello(size=6)` is the small board; a player who cannot move passes."""
+    """Enclosed discs are flipped; most discs win. A player without a move passes. `othello(size=6)` is smaller."""
 
     State = np.dtype([("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")])
     observation_dtype = bool
@@ -26,7 +26,7 @@ class Othello(CompiledGame, version=1):
         self.num_actions = size * size + 1
         self.action_names = (*square_names(size, size), "pass")
         self.observation_shape = (2, size, size)
-        self.max_plies = 2 * (size * size - 4) + 1  # at worst a pass before every disc, then the second pass in a row
+        self.max_plies = 2 * (size * size - 4) + 1  # at most a pass before every disc, then one more pass
         super().__init__()
         low, high = size // 2 - 1, size // 2
         self.record["size"] = size
@@ -37,9 +37,9 @@ class Othello(CompiledGame, version=1):
     def legal(s: Record, mask: Record) -> None:
         own, other = s["discs"][s["to_play"]], s["discs"][1 - s["to_play"]]
         size = int(s["size"])
-        ends = NONE
+        ends = EMPTY_SET
         for step in STEPS:
-            ends |= shifted(line(own, other, step), step)
+            ends |= shifted(run(own, other, step), step)
         moves = ends & s["squares"] & ~(own | other)
         for row in range(size):
             for column in range(size):
@@ -53,20 +53,20 @@ class Othello(CompiledGame, version=1):
             s["passes"] += 1
         else:
             disc = bit(action // size, action % size)
-            turned = NONE
+            flipped = EMPTY_SET
             for step in STEPS:
-                enclosed = line(disc, other, step)
+                enclosed = run(disc, other, step)
                 if shifted(enclosed, step) & own:
-                    turned |= enclosed
-            s["discs"][s["to_play"]] = own | disc | turned
-            s["discs"][1 - s["to_play"]] = other & ~turned
+                    flipped |= enclosed
+            s["discs"][s["to_play"]] = own | disc | flipped
+            s["discs"][1 - s["to_play"]] = other & ~flipped
             s["passes"] = 0
         s["to_play"] = 1 - s["to_play"]
 
     def outcome(s: Record) -> int:
         if s["passes"] < 2 and (s["discs"][0] | s["discs"][1]) != s["squares"]:
             return ONGOING
-        lead = count(s["discs"][0]) - count(s["discs"][1])
+        lead = popcount(s["discs"][0]) - popcount(s["discs"][1])
         if lead == 0:
             return DRAW
         return 0 if lead > 0 else 1
@@ -79,8 +79,8 @@ class Othello(CompiledGame, version=1):
                 planes[1, row, column] = other & bit(row, column) != 0
 
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Return the turns and mirrors of the board."""
-        return turns_and_mirrors(self.observation_shape, other_actions=1)
+        """Return the rotations and reflections of the board."""
+        return turns_and_mirrors(self.observation_shape, non_board_actions=1)
 
     def __str__(self) -> str:
         own, other = CompiledGame.observe(self).astype(np.int8)
@@ -89,31 +89,31 @@ class Othello(CompiledGame, version=1):
 
 @kernel
 def bit(row: int, column: int) -> np.uint64:
-    """Return the set of one square."""
+    """Return the bitboard of one square."""
     return ONE << np.uint64(8 * row + column)
 
 
 @kernel
 def shifted(squares: np.uint64, step: int) -> np.uint64:
-    """Return the squares next to `squares` in one direction."""
+    """Return `squares` moved by one square in the direction of `step`."""
     return squares << np.uint64(step) if step > 0 else squares >> np.uint64(-step)
 
 
 @kernel
-def line(squares: np.uint64, other: np.uint64, step: int) -> np.uint64:
-    """Return the discs of `other` that lie in unbroken lines from `squares` in one direction."""
+def run(squares: np.uint64, other: np.uint64, step: int) -> np.uint64:
+    """Return the discs of `other` in unbroken runs that begin next to `squares` in the direction of `step`."""
     inside = other & (ALL if step in (8, -8) else INNER)
     found = shifted(squares, step) & inside
-    for _ in range(5):  # 6 discs at most can be enclosed
+    for _ in range(5):  # at most 6 discs can be enclosed
         found |= shifted(found, step) & inside
     return found
 
 
 @kernel
-def count(squares: np.uint64) -> int:
-    """Return how many squares there are."""
-    number = 0
+def popcount(squares: np.uint64) -> int:
+    """Return the number of squares in the set."""
+    count = 0
     while squares:
         squares &= squares - ONE
-        number += 1
-    return number
+        count += 1
+    return count

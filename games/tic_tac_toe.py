@@ -1,4 +1,4 @@
-"""Tic-tac-toe."""
+"""Tic-tac-toe: three in a row on a 3x3 board wins."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
 from plyzero.rules.text_board import render_grid, square_names
 
-LINES = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)])
+WINNING_LINES = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)])
 
 
 class TicTacToe(CompiledGame, version=1):
@@ -31,9 +31,9 @@ class TicTacToe(CompiledGame, version=1):
 
     def outcome(s: Record) -> int:
         board = s["board"]
-        for line in range(8):
-            first = board[LINES[line, 0]]
-            if first and first == board[LINES[line, 1]] and first == board[LINES[line, 2]]:
+        for i in range(8):
+            first = board[WINNING_LINES[i, 0]]
+            if first and first == board[WINNING_LINES[i, 1]] and first == board[WINNING_LINES[i, 2]]:
                 return first - 1
         return DRAW if s["plies"] == 9 else ONGOING
 
@@ -43,7 +43,7 @@ class TicTacToe(CompiledGame, version=1):
                 planes[(s["board"][square] - 1) ^ s["to_play"], square // 3, square % 3] = 1
 
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Return the turns and mirrors of the board."""
+        """Return the rotations and reflections of the board."""
         return turns_and_mirrors(self.observation_shape)
 
     def __str__(self) -> str:

@@ -24,9 +24,19 @@ if TYPE_CHECKING:
     from plyzero.play.players import Bot
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
     from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome
-    from plyzero.rules.symmetry import Symmetry
+    from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
+    from plyzero.rules.text_board import render_grid, square_names
 
 __version__ = version("plyzero")
+
+_MODULES = {
+    "plyzero.check.violations": ["GameLaws"],
+    "plyzero.play.players": ["Bot"],
+    "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
+    "plyzero.rules.game": ["DRAW", "ONGOING", "Game", "IllegalActionError", "Outcome"],
+    "plyzero.rules.symmetry": ["Symmetry", "mirror_columns", "turns_and_mirrors"],
+    "plyzero.rules.text_board": ["render_grid", "square_names"],
+}
 
 __all__ = [
     "DRAW",
@@ -40,20 +50,16 @@ __all__ = [
     "Record",
     "Symmetry",
     "kernel",
+    "mirror_columns",
+    "render_grid",
+    "square_names",
+    "turns_and_mirrors",
 ]
-
-_MODULES = {
-    "Bot": "play.players",
-    "CompiledGame": "rules.compiled_game",
-    "GameLaws": "check.violations",
-    "Record": "rules.compiled_game",
-    "Symmetry": "rules.symmetry",
-    "kernel": "rules.compiled_game",
-}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `plyzero --help` need not wait for Numba."""
-    if name not in __all__:
-        raise AttributeError(f"module 'plyzero' has no attribute {name!r}")
-    return getattr(import_module(f"plyzero.{_MODULES.get(name, 'rules.game')}"), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'plyzero' has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""The one error that a command shows as a sentence instead of a traceback."""
+"""The errors whose message is shown to the user without a traceback."""
 
 
 class UserError(Exception):
-    """Bad input. The message says what was expected, what came, where, and what to do."""
+    """Wrong input. The message says what was expected, what came, where, and what to do."""
 
 
 class ModelRefusedError(Exception):
@@ -10,9 +10,9 @@ class ModelRefusedError(Exception):
 
 
 def shown(value: object) -> str:
-    """Return how a message quotes what came: whatever it is, in a few words."""
+    """Return `value` as a message quotes it: its repr, cut to 80 characters."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of too many digits, or too deep
-        return f"a {type(value).__name__} beyond all bounds"
+    except (ValueError, RecursionError):  # an integer with too many digits, or nesting that is too deep
+        return f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= 80 else f"{text[:77]}..."

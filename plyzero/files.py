@@ -1,7 +1,7 @@
-"""All that is done to files on the volume: what a reader finds is whole, and what was written survives a crash.
+"""Every operation on files of the volume: readers only see complete files, and what was written survives a crash.
 
-Nothing else in plyzero writes, removes or locks a file that processes share. `reached` marks the moments at which a
-crash would be worst; tests make processes die there.
+No other module of plyzero writes, removes or locks a file that processes share. `fault_point` marks the moments at
+which a crash is most dangerous; tests kill processes there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-reached: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
-"""Called at every fault point with its name and the file; the names are in POINTS."""
+fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
+"""Hook that is called at every fault point with its name, one of FAULT_POINTS, and the file; tests replace it."""
 
-POINTS: Final = (
+FAULT_POINTS: Final = (
     "write: half",
     "write: before sync",
     "write: before it appears",
@@ -30,23 +30,27 @@ POINTS: Final = (
     "remove: before",
     "move: before",
 )
+"""Names of all fault points."""
 
 NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""Error numbers of a volume that does not support hard links."""
+
 NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""Error numbers of a volume that does not support locks."""
 
 TEMPORARY: Final = ".tmp-"
-"""How the names of unfinished files begin; no reader looks at them."""
+"""Prefix of the names of unfinished files; readers ignore them."""
 
 
 class UnreadableError(OSError):
-    """Not a file, or larger than anything plyzero writes; it is not read."""
+    """Raised instead of reading what is not a regular file, or is larger than any file that plyzero writes."""
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bool = True) -> None:
-    """Make `path` appear with `content`, all of it or nothing. FileExistsError if it is there already.
+    """Create the file `path` with `content` atomically. Raises FileExistsError if it exists.
 
-    replace: put it in the place of what is there instead.
-    durable: it is on the disk itself when this returns; without it, only safe from a crash of the process.
+    replace: replace an existing file instead.
+    durable: sync the file to disk before returning; otherwise it only survives a crash of the process.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
@@ -55,14 +59,14 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
         try:
             half = len(content) // 2
             write_at(descriptor, content[:half], 0)
-            reached("write: half", path)
+            fault_point("write: half", path)
             write_at(descriptor, content[half:], half)
-            reached("write: before sync", path)
+            fault_point("write: before sync", path)
             if durable:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        reached("write: before it appears", path)
+        fault_point("write: before it appears", path)
         if replace:
             _replace(temporary, path)
         else:
@@ -70,15 +74,15 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
     except BaseException as error:
         _unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None:
-            error.filename, error.filename2 = str(path), None  # the name a person knows
+            error.filename, error.filename2 = str(path), None  # the name that the user knows
         raise
-    reached("write: before the directory is synced", path)
+    fault_point("write: before the directory is synced", path)
     if durable:
         sync_directory(path.parent)
 
 
 def write_at(descriptor: int, content: bytes, offset: int) -> None:
-    """Write all of `content`, however little the system takes at a time: near a full disk it takes less than asked."""
+    """Write all of `content` at `offset`. Near a full disk the system may write less per call than it was given."""
     view = memoryview(content)
     while view:
         written = os.pwrite(descriptor, view, offset)
@@ -90,9 +94,10 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
 def read_file(path: Path, *, max_bytes: int) -> bytes:
     """Return the content of a file. Raises UnreadableError, without reading it, if it has more than `max_bytes`.
 
-    It is opened and read in one go: over NFS a file that is removed meanwhile is gone in mid-read.
+    The file is read at once rather than in parts, because over NFS a file that another machine removes cannot be read
+    any further.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not hold us up
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe must not block
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -106,40 +111,40 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
 
 
 def rename(path: Path, name: Path) -> None:
-    """Give a file of this directory another name."""
-    reached("rename: before", name)
+    """Rename a file within its directory, durably."""
+    fault_point("rename: before", name)
     _replace(path, name)
     sync_directory(name.parent)
 
 
 def sync(descriptor: int, path: Path) -> None:
-    """Put the content of the open file `path` onto the disk itself. After an error nobody knows what is there."""
-    reached("append: before sync", path)
+    """Sync the content of the open file `path` to disk. After an error, what the disk has of it is unknown."""
+    fault_point("append: before sync", path)
     os.fdatasync(descriptor)
 
 
 def remove(path: Path) -> None:
-    """Remove a file; it is no error if it is gone already."""
-    reached("remove: before", path)
+    """Remove a file; it is not an error if it does not exist."""
+    fault_point("remove: before", path)
     _unlink(path)
 
 
 def move(path: Path, directory: Path) -> None:
-    """Move a file into another directory of the volume, over one of that name."""
+    """Move a file into another directory of the volume; a file of that name is replaced."""
     directory.mkdir(exist_ok=True)
-    reached("move: before", path)
+    fault_point("move: before", path)
     os.replace(path, directory / path.name)
     sync_directory(directory)
     sync_directory(path.parent)
 
 
 def open_to_append(path: Path) -> BinaryIO:
-    """Open a file that has one writer and only grows."""
+    """Open a file that has a single writer and only grows."""
     return path.open("ab")
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a power failure."""
+    """Sync a directory, so that the names in it survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -148,11 +153,11 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(path: Path, *, needed: bool = True) -> int | None:
-    """Return a descriptor that holds the lock on an existing file; None if another process holds it, or it is gone.
+    """Return a descriptor that holds the lock on an existing file; None if it is held already or the file is gone.
 
-    The lock ends with the process, however it ends, or when the descriptor is closed; that the file exists says
-    nothing. Where the volume has no locks OSError with an errno of NO_LOCKS is raised, or, if a lock is not `needed`,
-    the descriptor holds none.
+    The lock is released when the descriptor is closed or the process ends, in whatever way; the existence of the file
+    means nothing. If the volume does not support locks, this raises OSError with an errno of NO_LOCKS, or, if the lock
+    is not `needed`, returns a descriptor without one.
     """
     try:
         descriptor = os.open(path, os.O_RDWR)
@@ -174,7 +179,7 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
 
 
 def free_bytes(directory: Path) -> int:
-    """Return how much room the volume has for files of this user."""
+    """Return the free space of the volume for this user, in bytes."""
     found = os.statvfs(directory)
     return found.f_bavail * found.f_frsize
 
@@ -188,20 +193,20 @@ def _replace(temporary: Path, path: Path) -> None:
     try:
         os.replace(temporary, path)
     except OSError:
-        if temporary.exists() or not path.exists():  # NFS may report a failure of what it has done
+        if temporary.exists() or not path.exists():  # NFS may report an error although it did the work
             raise
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:
-    """Rename, but fail when the name is taken."""
+    """Rename, but raise FileExistsError if the name is taken."""
     try:
         os.link(temporary, path)
     except OSError as error:
         if path.exists():
-            if not path.samefile(temporary):  # NFS may report a failure of what it has done
+            if not path.samefile(temporary):  # NFS may report an error although it did the work
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
         elif error.errno in NO_LINKS:
-            os.replace(temporary, path)  # a second writer of this name could come between; `doctor` tells
+            os.replace(temporary, path)  # not safe against a second writer of this name; `plyzero doctor` says so
             return
         else:
             raise

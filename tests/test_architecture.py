@@ -1,137 +1,306 @@
-"""The rules of the house: imports flow one way, and heavy ones only where they are needed."""
+"""Layers, sizes and names: imports go down, heavy packages stay where they belong, every folder lists its modules."""
 
 import ast
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("plyzero", "games", "selfplay", "trainer")
-COMMANDS = ROOT / "plyzero" / "commands"
-MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+TEMPLATE = ROOT / "plyzero" / "check" / "template"
+MAX_LINES = 400
+MAX_LEVELS = 11
+
+LAYERS = (
+    {"plyzero"},  # errors, files, settings
+    {"plyzero.rules"},
+    {"plyzero.run", "plyzero.search"},
+    {"plyzero.play"},
+    {"plyzero.check", "plyzero.ops"},
+    {"plyzero.commands"},
+)
+"""Folders of plyzero. Each imports from the layers before its own and never from another folder of its own layer."""
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Yield (module, at import time) for every import in a file; those for type checkers alone do not count."""
-    tree = ast.parse(path.read_text())
-    for_types = {
-        id(node)
-        for test in ast.walk(tree)
-        if isinstance(test, ast.If) and isinstance(test.test, ast.Name) and test.test.id == "TYPE_CHECKING"
-        for node in ast.walk(test)
-    }
-    later = {
-        id(node) for function in ast.walk(tree) if isinstance(function, ast.FunctionDef) for node in ast.walk(function)
-    }
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
-        names = []
+@dataclass(frozen=True)
+class Import:
+    """One import statement's module: `"plyzero.rules.game"`, also where a name or a submodule is taken out of it."""
+
+    module: str
+    at_import: bool  # outside of functions
+    for_types: bool  # below `if TYPE_CHECKING:`
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {
+    module_name(path): path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if TEMPLATE not in path.parents
+}
+"""Our modules by name, without the template, which is a project of its own."""
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imports_of(path: Path) -> tuple[Import, ...]:
+    def below(kinds: type | tuple[type, ...], test: str = "") -> set[int]:
+        parents = [node for node in ast.walk(tree_of(path)) if isinstance(node, kinds)]
+        return {
+            id(node)
+            for parent in parents
+            if not test or ast.unparse(getattr(parent, "test", parent)) == test
+            for node in ast.walk(parent)
+        }
+
+    in_functions = below((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    for_types = below(ast.If, "TYPE_CHECKING")
+    found = []
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        for name in names:
-            yield name, id(node) not in later
+            assert node.level == 0, f"{path}: a relative import"
+            base = node.module or ""
+            public = base == "plyzero"  # `from plyzero import Bot` stands for a module of some folder
+            names = [f"{base}.{each.name}" for each in node.names if not each.name.startswith("__")]
+            modules = [name if name in MODULES or public else base for name in names]
+        else:
+            continue
+        found += [Import(each, id(node) not in in_functions, id(node) in for_types) for each in modules]
+    return tuple(found)
 
 
-def imported_packages(path: Path, *, at_import: bool = False) -> set[str]:
-    return {name.partition(".")[0] for name, early in imports(path) if early or not at_import}
+def ours(module: str) -> bool:
+    return module.partition(".")[0] in PACKAGES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_imports_flow_one_way(path: Path):
-    package = path.relative_to(ROOT).parts[0]
-    siblings = set(PACKAGES) - {package}
-    if package != "plyzero":
-        siblings -= {"plyzero"}
-    at_import = path.parent == COMMANDS  # they may import upward, inside command bodies
-    assert not imported_packages(path, at_import=at_import) & siblings
+def folder_of(module: str) -> str:
+    """`"plyzero.rules"` of `"plyzero.rules.game"`, `"plyzero"` of `"plyzero.errors"`, `"trainer"` of `"trainer.loop"`."""
+    path = MODULES.get(module)
+    return module if path is None or path.name == "__init__.py" else module.rpartition(".")[0]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_heavy_packages_stay_where_they_belong(path: Path):
-    found = imported_packages(path)
-    assert "pickle" not in found
-    if path.parent.name != "trainer":
-        assert "torch" not in found
-        assert "onnx" not in imported_packages(path, at_import=True)
-    if path.parent != COMMANDS and path.name != "cli.py":
-        assert not found & {"typer", "rich"}
+def layer_of(folder: str) -> int:
+    """The layer of a folder; the roles lie above everything that they may import."""
+    return next((number for number, folders in enumerate(LAYERS) if folder in folders), len(LAYERS) - 1)
 
 
-def test_games_know_only_the_game_interface():
-    allowed = {
-        "plyzero.rules.game",
-        "plyzero.rules.compiled_game",
-        "plyzero.rules.symmetry",
-        "plyzero.rules.text_board",
-        "numpy",
+def may_import(folder: str, found: Import) -> bool:
+    """Tell whether a module of `folder` may import what it imports."""
+    other = folder_of(found.module)
+    if other == folder or not ours(found.module):
+        return True
+    if found.module == "plyzero.errors":
+        return True
+    if folder == "games":
+        return other == "plyzero.rules"
+    if folder == "plyzero.rules":
+        return False
+    if folder == "plyzero.commands" and other in ("selfplay", "trainer"):
+        return not found.at_import  # a command starts the roles, and imports them inside its body
+    if other in ("games", "selfplay", "trainer"):
+        return False
+    return layer_of(other) < layer_of(folder)
+
+
+def test_imports_go_down_and_roles_never_import_each_other():
+    wrong = [
+        f"{name} imports {found.module}"
+        for name, path in MODULES.items()
+        if name not in ("plyzero", "plyzero.__main__")  # the public names and the command, which stand above all
+        for found in imports_of(path)
+        if not may_import(folder_of(name), found)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "module", "allowed"),
+    [
+        ("plyzero.rules", "plyzero.errors", True),
+        ("plyzero.rules", "plyzero.settings", False),
+        ("plyzero.run", "plyzero.rules.game", True),
+        ("plyzero.run", "plyzero.search.tree", False),
+        ("plyzero.search", "plyzero.run.records", False),
+        ("plyzero.ops", "plyzero.check.laws", False),
+        ("plyzero.play", "plyzero.ops.status", False),
+        ("games", "plyzero.rules.compiled_game", True),
+        ("games", "plyzero.files", False),
+        ("selfplay", "plyzero.play.model_loader", True),
+        ("selfplay", "trainer.ledger", False),
+        ("trainer", "selfplay.worker", False),
+        ("plyzero.commands", "trainer.loop", False),
+    ],
+)
+def test_the_rule_of_imports_allows_and_forbids_what_it_should(folder: str, module: str, allowed: bool):
+    assert may_import(folder, Import(module, at_import=True, for_types=False)) == allowed
+
+
+def imported_by(module: str) -> set[str]:
+    """Our modules that a module loads when it is imported."""
+    return {
+        each.module
+        for each in imports_of(MODULES[module])
+        if each.at_import and not each.for_types and each.module in MODULES and each.module != module
     }
-    for path in (ROOT / "games").glob("*.py"):
-        assert {name for name, _ in imports(path)} <= allowed
+
+
+def test_imports_have_no_circle_and_few_levels():
+    levels: dict[str, int] = {}
+
+    def level_of(module: str, chain: tuple[str, ...]) -> int:
+        assert module not in chain, f"a circle: {' -> '.join([*chain, module])}"
+        if module not in levels:
+            levels[module] = 1 + max((level_of(each, (*chain, module)) for each in imported_by(module)), default=0)
+        return levels[module]
+
+    highest = max(MODULES, key=lambda module: level_of(module, ()))
+    assert levels[highest] <= MAX_LEVELS, f"{highest} stands on level {levels[highest]}"
+
+
+def test_heavy_packages_stay_where_they_belong():
+    for name, path in MODULES.items():
+        packages = {each.module.partition(".")[0] for each in imports_of(path)}
+        loaded = {each.module.partition(".")[0] for each in imports_of(path) if each.at_import and not each.for_types}
+        folder = folder_of(name)
+        assert not packages & {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}, name
+        assert folder == "trainer" or not packages & {"torch"}, name
+        assert folder == "trainer" or not loaded & {"onnx"}, name
+        assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name
+
+
+PLAIN_GAME = """
+from plyzero import Game, Outcome
+
+
+class Countdown(Game):
+    num_actions, observation_shape, max_plies, left = 1, (1, 1, 1), 3, 3
+
+    @property
+    def to_play(self):
+        return (3 - self.left) % 2
+
+    def legal_actions(self):
+        return [0] if self.left else []
+
+    def play(self, action):
+        after = Countdown()
+        after.left = self.left - 1
+        return after
+
+    def outcome(self):
+        return None if self.left else Outcome(0)
+
+    def observe(self):
+        return [[[self.left]]]
+"""
+
+
+def test_a_run_of_a_plain_python_game_is_made_and_opened_without_numba_and_without_the_search(tmp_path: Path):
+    (tmp_path / "countdown.py").write_text(PLAIN_GAME)
+    code = """
+import sys
+from pathlib import Path
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import create_run, open_run
+
+create_run(Path("r"), load_game("countdown:Countdown"))
+assert open_run(Path("r")).game.start.max_plies == 3
+print(*(name for name in sys.modules if name.partition(".")[0] == "numba" or name.startswith("plyzero.search")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 
 def changes_files(node: ast.AST) -> bool:
-    """Whether this is something with which files can be written, removed, renamed or locked."""
+    """Tell whether this node writes, removes, renames or locks files."""
     methods = {"write_bytes", "write_text", "rename", "unlink", "touch", "link_to", "hardlink_to", "symlink_to"}
     if isinstance(node, ast.Attribute):
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
         if owner == "files":
             return False
         if owner in ("os", "shutil", "fcntl", "tempfile"):
-            return node.attr in {
-                *methods,
-                *["open", "write", "pwrite", "replace", "remove", "link", "truncate", "ftruncate", "fsync"],
-            }
+            calls = {"open", "write", "pwrite", "replace", "remove", "link", "truncate", "ftruncate", "fsync"}
+            return node.attr in methods | calls
         return node.attr in methods
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
         name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-        modes = [
-            each.value
-            for each in (*node.args, *(word.value for word in node.keywords))
-            if isinstance(each, ast.Constant)
-        ]
+        arguments = (*node.args, *(word.value for word in node.keywords))
+        modes = [each.value for each in arguments if isinstance(each, ast.Constant)]
         return name == "open" and any(isinstance(mode, str) and set("wax+") & set(mode) for mode in modes)
     return False
 
 
-def test_only_one_module_writes_files_that_others_read():
-    elsewhere = {
-        path.relative_to(ROOT).as_posix(): [
-            node.lineno for node in ast.walk(ast.parse(path.read_text())) if changes_files(node)
-        ]
-        for path in MODULES
-    }
-    assert [path for path, lines in elsewhere.items() if lines] == ["plyzero/ops/doctor.py", "plyzero/files.py"]
+def test_files_are_written_by_one_module_and_by_the_doctor_that_probes_a_volume():
+    writers = {name for name, path in MODULES.items() if any(map(changes_files, ast.walk(tree_of(path))))}
+    assert writers == {"plyzero.files", "plyzero.ops.doctor"}
 
 
-def test_a_module_is_one_idea_of_at_most_400_lines():
-    for path in MODULES:
-        assert len(path.read_text().splitlines()) <= 400, path
-        assert ast.get_docstring(ast.parse(path.read_text())) or path.stat().st_size == 0
+def test_a_module_has_a_docstring_and_at_most_400_lines():
+    for name, path in MODULES.items():
+        assert ast.get_docstring(tree_of(path)), name
+        assert len(path.read_text().splitlines()) <= MAX_LINES, name
+
+
+FOLDERS = [path.parent for path in MODULES.values() if path.name == "__init__.py"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=module_name)
+def test_a_folder_lists_its_modules_one_line_each(folder: Path):
+    text = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
+    lines = [line.partition("  ") for line in text.splitlines() if "  " in line]
+    listed = [name for names, _, _ in lines for name in names.split(", ")]
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
+    folders = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert sorted(listed) == sorted(files | folders)
+    assert all(about.strip() for _, _, about in lines)
+
+
+def test_no_two_modules_share_a_name_except_a_command_and_what_it_calls():
+    names = Counter(path.name for name, path in MODULES.items() if folder_of(name) != "plyzero.commands")
+    assert [name for name, count in names.items() if count > 1 and name != "__init__.py"] == []
+    assert [name for name, path in MODULES.items() if path.name == "game.py"] == ["plyzero.rules.game"]
 
 
 def test_the_packages_that_are_installed_are_those_that_are_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    there = {
-        ".".join(path.relative_to(ROOT).parts[:-1])
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("__init__.py")
-    }
-    assert sorted(project["tool"]["setuptools"]["packages"]) == sorted(there)
+    assert sorted(project["tool"]["setuptools"]["packages"]) == sorted(map(module_name, FOLDERS))
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"} == set(PACKAGES)
+
+
+def test_tests_lie_in_the_folder_of_what_they_test_and_nothing_is_imported_from_them():
+    folders = {path.name for path in FOLDERS} | {"benchmarks"}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        *folder, name = path.relative_to(ROOT / "tests").parts
+        if folder != ["helpers"]:
+            assert name.startswith("test_") or name in ("__init__.py", "conftest.py"), path
+            assert len(folder) <= 1, path
+            assert {*folder} <= folders, path
+    for place in ("tests", "benchmarks", "examples", "docs"):
+        for path in (ROOT / place).rglob("*.py"):
+            for found in imports_of(path):
+                assert ".test_" not in f".{found.module}", f"{path} imports from {found.module}"
 
 
 @pytest.mark.parametrize(
     ("command", "absent"),
     [
         (["--help"], {"torch", "numba", "zarr", "onnxruntime", "onnx"}),
-        (["train", "--help"], {"torch", "numba", "zarr", "onnxruntime", "onnx"}),
         (["play", "tic-tac-toe"], {"torch", "onnx", "zarr"}),
     ],
 )

@@ -1,8 +1,8 @@
 """Nothing is lost: processes are killed where it hurts most, and everything that was acknowledged is there, once."""
 
 import json
-import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,30 +10,33 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plyzero.files import POINTS
+from plyzero.files import FAULT_POINTS
 from plyzero.ops.verify import find_faults
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.journals import adopt_journals
-from plyzero.run.lease import Lease
 from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
+from tests.helpers import victims
 from tests.helpers.runs import small_run
 from tests.helpers.victims import visible
 from trainer.export import untrained
 from trainer.replay_reader import ReplayReader
 from trainer.state import load_state
 
+pytestmark = pytest.mark.xdist_group("victims")  # they share the server that the processes are forked from
 ROOT = Path(__file__).parent.parent
 IN_STORE = [
     (point, part)
-    for point in POINTS
+    for point in FAULT_POINTS
     for part in ("journal/", "replay/")
     if not (point.startswith(("rename", "append", "remove")) and part == "replay/") and not point.startswith("move")
 ]
@@ -51,13 +54,18 @@ IN_TRAINER = [
 ]
 
 
-def victim(role: str, *arguments: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.helpers.victims", role, *map(str, arguments)]
-    started.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL))
+started: list[ForkServerProcess] = []
+
+
+def victim(role: str, *arguments: object) -> ForkServerProcess:
+    started.append(victims.start(role, *arguments))
     return started[-1]
 
 
-started: list[subprocess.Popen[bytes]] = []
+def ended(process: ForkServerProcess) -> int | None:
+    """Wait for the end of a process; return its exit code, the negative number of a signal."""
+    process.join(300)
+    return process.exitcode
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +94,7 @@ def test_a_worker_killed_at_any_fault_point_loses_no_acknowledged_game(tmp_path:
     log = tmp_path / "acknowledged"
     for number, time_ in enumerate((1, 5)):
         process = victim("store", run.root, log, f"{number:08x}", "--die-at", point, part, time_)
-        assert process.wait(300) == -signal.SIGKILL, "the point was never reached"
+        assert ended(process) == -signal.SIGKILL, "the point was never reached"
     adopt_journals(run)
     found = visible(run)
     assert acknowledged(log) <= found.keys()
@@ -95,12 +103,6 @@ def test_a_worker_killed_at_any_fault_point_loses_no_acknowledged_game(tmp_path:
     intake = ReplayReader(run)
     assert sorted(int(i) for _, games in intake.new() for i in games.games["id"]) == sorted(found)
     assert faults(run) == []
-
-
-def test_a_worker_that_is_not_killed_seals_everything(tmp_path: Path):
-    run = small_run(tmp_path / "r")
-    assert victim("store", run.root, tmp_path / "log", "00000001").wait(300) == 0
-    assert visible(run) == Counter(range(1000, 1040)) == Counter(acknowledged(tmp_path / "log"))
 
 
 def outlasted(command: list[str], root: Path, limit: str) -> dict[str, Any]:
@@ -133,19 +135,22 @@ def test_beyond_a_limit_on_files_every_game_waits_for_a_larger_one(tmp_path: Pat
     assert (found["unfinished"], found["lost"], found["doubled"]) == ([], 0, 0)
 
 
-def filled_run(root: Path) -> Run:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run with games enough for many models, one after every step, and one segment that cannot be read."""
-    run = small_run(root, "tic-tac-toe", "trainer.publish_seconds=0")
+    root = tmp_path_factory.mktemp("filled")
+    run = small_run(root / "r", "tic-tac-toe", "trainer.publish_seconds=0")
     publish_model(run.models, untrained(run), fence=0, step=0)
     for incarnation in ("00000001", "00000002"):
-        assert victim("store", run.root, root / "log", incarnation).wait(300) == 0
+        assert ended(victim("store", run.root, root / "log", incarnation)) == 0
+    assert visible(run) == Counter([*range(1000, 1040), *range(2000, 2040)]) == Counter(acknowledged(root / "log"))
     names = sorted(list_segments(run.segments))
     damaged = run.segments / str(names[-1])
     damaged.write_bytes(damaged.read_bytes()[:-100])
     return run
 
 
-def waits(run: Run, trainer: subprocess.Popen[bytes]) -> bool:
+def waits(run: Run, trainer: ForkServerProcess) -> bool:
     """Whether this trainer has trained all it may."""
     beat = read_heartbeat(run.workers / "trainer.json")
     return beat is not None and beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
@@ -153,17 +158,19 @@ def waits(run: Run, trainer: subprocess.Popen[bytes]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("point", "part"), IN_TRAINER)
-def test_a_trainer_killed_at_any_fault_point_goes_on_and_counts_every_game_once(tmp_path: Path, point: str, part: str):
-    run = filled_run(tmp_path / "r")
-    assert victim("trainer", run.root, "--die-at", point, part, 1).wait(300) == -signal.SIGKILL
+def test_a_trainer_killed_at_any_fault_point_goes_on_and_counts_every_game_once(
+    tmp_path: Path, filled: Run, point: str, part: str
+):
+    run = replace(filled, root=Path(shutil.copytree(filled.root, tmp_path / "r")))
+    assert ended(victim("trainer", run.root, "--die-at", point, part, 1)) == -signal.SIGKILL
     process = victim("trainer", run.root)
     deadline = time.monotonic() + 300
     while not (list(run.quarantine.glob("*")) and waits(run, process)):
-        assert process.poll() is None
+        assert process.is_alive()
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(300) == 0
+    process.terminate()
+    assert ended(process) == 0
     state = load_state(run.trainer)
     assert state is not None
     assert state["games"] == visible(run).total()
@@ -171,58 +178,96 @@ def test_a_trainer_killed_at_any_fault_point_goes_on_and_counts_every_game_once(
     assert [fault for fault in faults(run) if "quarantine" not in fault] == []
 
 
-@pytest.mark.slow
-def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_random(tmp_path: Path):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.publish_seconds=1", "selfplay.seal_seconds=1")
-    rng = random.Random(0)
-    roles = [("worker", run.root, tmp_path / f"log{i}", "same_name") for i in range(3)]
-    workers = [victim(*role) for role in roles]
-    trainer = victim("trainer", run.root)
-    kills = {"worker": 0, "trainer": 0}
-    began, next_trainer = time.monotonic(), 20.0
-    while time.monotonic() - began < 180 or sum(kills.values()) < 40:
-        time.sleep(rng.uniform(1, 4))
-        i = rng.randrange(3)
-        workers[i].kill()
-        workers[i].wait()
-        kills["worker"] += 1
-        workers[i] = victim(*roles[i])
+def at_progress(run: Run, kills: str) -> Iterator[int | None]:
+    """Yield who is to be killed, a worker's number or None for the trainer, each after two more models."""
+    for each in kills:
+        models, deadline = list_models(run.models)[:1], time.monotonic() + 300
+        while len([name for name in list_models(run.models) if [name] > models]) < 2:
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.05)
+        yield None if each == "t" else int(each)
+
+
+def at_random(seconds: float, chance: random.Random) -> Iterator[int | None]:
+    """Yield who is to be killed: every few seconds a worker, two times a minute the trainer, 40 of them at least."""
+    began, next_trainer, kills = time.monotonic(), 20.0, 0
+    while time.monotonic() - began < seconds or kills < 40:
+        time.sleep(chance.uniform(1, 4))
+        yield chance.randrange(3)
+        kills += 1
         if time.monotonic() - began > next_trainer:
+            yield None
+            next_trainer += chance.uniform(20, 40)
+
+
+def check_that_nothing_is_lost(run: Run, logs: list[Path], kills: Iterator[int | None]) -> None:
+    """Let workers of one name and a trainer work, kill those that `kills` says, and count what is left of their games."""
+    roles = [("worker", run.root, log, "same_name") for log in logs]
+    workers, trainer = [victim(*role) for role in roles], victim("trainer", run.root)
+    for each in kills:
+        if each is None:
             trainer.kill()
-            trainer.wait()
-            kills["trainer"] += 1
+            trainer.join()
             trainer = victim("trainer", run.root)
-            next_trainer += rng.uniform(20, 40)
+        else:
+            workers[each].kill()
+            workers[each].join()
+            workers[each] = victim(*roles[each])
     for process in workers:
-        process.send_signal(signal.SIGTERM)
-    assert {process.wait(300) for process in workers} <= {0, -signal.SIGTERM}  # one may have been killed by it, newborn
+        process.terminate()
+    assert {ended(process) for process in workers} <= {0, -signal.SIGTERM}  # one may have been killed by it, newborn
     adopt_journals(run)
     found = visible(run)
-    last = max((name.sequence for name in list_segments(run.segments)), default=0)
     trainer.kill()
-    trainer.wait()
+    trainer.join()
     taken_in = Counter(int(i) for _, games in ReplayReader(run).new() for i in games.games["id"])
     trainer = victim("trainer", run.root)
     deadline = time.monotonic() + 300
-    while sum(found.values()) != games_of_newest_state(run):
-        assert trainer.poll() is None
+    while sum(found.values()) != games_of_newest_state(run) or not waits(run, trainer):
+        assert trainer.is_alive()
         assert time.monotonic() < deadline, f"{games_of_newest_state(run)} of {sum(found.values())} taken in"
-        time.sleep(0.5)
-        if rng.random() < 0.1:
-            trainer.send_signal(signal.SIGTERM)
-            trainer.wait()
-            trainer = victim("trainer", run.root)
-    trainer.send_signal(signal.SIGTERM)
-    assert trainer.wait(300) in {0, -signal.SIGTERM}
-    acknowledged_ids = set().union(*(acknowledged(tmp_path / f"log{i}") for i in range(3)))
-    print(f"{kills} kills, {len(acknowledged_ids)} games acknowledged, {len(found)} recorded, last sequence {last}")
-    assert sum(kills.values()) >= 40
-    assert kills["trainer"] >= 4
-    assert acknowledged_ids - found.keys() == set(), "lost"
+        time.sleep(0.2)
+    trainer.terminate()
+    assert ended(trainer) == 0
+    check_the_ratio(run)
+    known = set().union(*map(acknowledged, logs))
+    assert known
+    assert known - found.keys() == set(), "lost"
     assert set(found.values()) == {1}, "doubled"
     assert taken_in == found
     assert list(run.quarantine.glob("*")) == []
     assert faults(run) == []
+
+
+def check_the_ratio(run: Run) -> None:
+    """Check that a trainer which waits has trained what `SURVIVAL` allows, less than a batch of 32 apart."""
+    beat = read_heartbeat(run.workers / "trainer.json") or {}
+    full = sum(name.full for name in list_segments(run.segments) if not name.bootstrap)
+    allowed = 4 * min(200, beat["bootstrap_positions"]) + 2 * full
+    assert (beat["generated_positions"], beat["skipped_positions"]) == (full, 0)
+    assert 0 <= allowed - beat["trained_positions"] < 32
+    assert beat["replay_ratio"] == pytest.approx(2, abs=0.1)
+
+
+SURVIVAL = (
+    "trainer.publish_seconds=1",
+    "selfplay.seal_seconds=1",
+    "trainer.replay_ratio=2",
+    "trainer.window_positions=1000000",  # so large that no credit is given up
+)
+
+
+@pytest.mark.slow
+def test_every_acknowledged_game_is_taken_in_once_though_everybody_is_killed(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", *SURVIVAL)
+    check_that_nothing_is_lost(run, [tmp_path / "log0", tmp_path / "log1"], at_progress(run, "0t1t0"))
+
+
+@pytest.mark.soak
+def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_random(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", *SURVIVAL)
+    logs = [tmp_path / f"log{number}" for number in range(3)]
+    check_that_nothing_is_lost(run, logs, at_random(180, random.Random(0)))
 
 
 def games_of_newest_state(run: Run) -> int:
@@ -230,8 +275,8 @@ def games_of_newest_state(run: Run) -> int:
     return int(state["games"]) if state else 0
 
 
-@pytest.mark.slow
-def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_killed(tmp_path: Path):
+def check_that_models_go_forward(tmp_path: Path, kills: int) -> None:
+    """Kill a publisher again and again, and check that whoever watches its directory sees whole and newer models."""
     run = small_run(tmp_path / "r")
     template = tmp_path / "template.onnx"
     template.write_bytes(untrained(run))
@@ -250,7 +295,7 @@ def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_kill
     reader = threading.Thread(target=read)
     reader.start()
     rng = random.Random(0)
-    for _ in range(15):
+    for _ in range(kills):
         newest = list_models(run.models)
         process = victim("publisher", run.root, template, newest[0].step + 1 if newest else 1)
         before = len(seen)
@@ -259,27 +304,19 @@ def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_kill
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.2))
         process.kill()
-        process.wait()
+        process.join()
     stop.set()
     reader.join()
     assert errors == []
-    assert len(seen) >= 75
+    assert len(seen) >= 5 * kills
     assert all(name == inside for name, inside in seen)
     assert [step for step, _ in seen] == sorted({step for step, _ in seen})
 
 
-def test_a_lease_whose_holder_is_killed_is_free(tmp_path: Path):
-    code = f"""
-import time
-from pathlib import Path
-from plyzero.run.lease import Lease
-lease = Lease(Path({str(tmp_path)!r}), {{"pid": 1, "host": "h"}})
-print("held", flush=True)
-time.sleep(600)
-"""
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == b"held\n"
-    os.kill(holder.pid, signal.SIGKILL)
-    holder.wait()
-    assert Lease(tmp_path, {}).fence == 2
+def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_killed(tmp_path: Path):
+    check_that_models_go_forward(tmp_path, kills=5)
+
+
+@pytest.mark.soak
+def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_killed_often(tmp_path: Path):
+    check_that_models_go_forward(tmp_path, kills=60)

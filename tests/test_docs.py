@@ -24,7 +24,12 @@ from tests.helpers import toys
 from trainer.export import untrained
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "plyzero" / "check" / "template" / "README.md"]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "plyzero" / "check" / "template" / "README.md",
+]
 
 
 def is_slow_by_name(path: Path) -> dict[str, bool]:
@@ -65,6 +70,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for block in blocks(ROOT / "docs" / "writing-a-game.md", "python"):
         (folder / block.partition("\n")[0].removeprefix("# ")).write_text(block)
     return folder
+
+
+def test_the_game_of_the_readme_keeps_the_laws(tmp_path: Path):
+    (game,) = blocks(ROOT / "README.md", "python")
+    assert game.startswith("# nim.py\n")
+    (tmp_path / "nim.py").write_text(game)
+    assert "nim:Nim v1: 14 laws hold" in run("-m", "plyzero", "check", "nim:Nim", "--games", "20", cwd=tmp_path)
 
 
 def test_the_first_game_has_20_lines(written: Path):

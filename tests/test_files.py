@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plyzero import files
-from plyzero.files import POINTS, UnreadableError, lock, read_file, write_at, write_file
+from plyzero.files import FAULT_POINTS, UnreadableError, lock, read_file, write_at, write_file
 from plyzero.run.journals import Journal
 from tests.helpers.segments import CONNECT_FOUR, some_games
 
@@ -327,7 +327,7 @@ def test_a_file_is_moved_into_a_directory_that_is_made_and_over_one_of_its_name(
 
 def test_every_fault_point_is_reached_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     met: list[str] = []
-    monkeypatch.setattr(files, "reached", lambda point, path: met.append(point))
+    monkeypatch.setattr(files, "fault_point", lambda point, path: met.append(point))
     write_file(tmp_path / "a", b"content")
     appear = ["write: half", "write: before sync", "write: before it appears", "write: before the directory is synced"]
     assert met == appear
@@ -342,7 +342,7 @@ def test_every_fault_point_is_reached_and_no_other(tmp_path: Path, monkeypatch: 
     files.move(tmp_path / "a", tmp_path / "there")
     later = ["append: half", "append: before sync", "remove: before", "move: before"]
     assert met == later
-    assert [*appear, "rename: before", *later] == list(POINTS)
+    assert [*appear, "rename: before", *later] == list(FAULT_POINTS)
 
 
 def test_the_fault_points_named_in_the_code_are_those_that_are_listed():
@@ -351,6 +351,6 @@ def test_the_fault_points_named_in_the_code_are_those_that_are_listed():
         for package in ("plyzero", "selfplay", "trainer")
         for path in (ROOT / package).rglob("*.py")
         for call in ast.walk(ast.parse(path.read_text()))
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("reached", "files.reached")
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("fault_point", "files.fault_point")
     ]
-    assert sorted(named) == sorted(POINTS)
+    assert sorted(named) == sorted(FAULT_POINTS)

@@ -189,7 +189,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path, name: str):
         archive.writestr(name, b"one")
         if name == "unknown":
             archive.writestr(name, b"two")
-    with pytest.raises(SegmentError, match="two members of one name"):
+    with pytest.raises(SegmentError, match="two members have the same name"):
         read_segment(path, CONNECT_FOUR)
 
 
@@ -583,10 +583,10 @@ RULES: list[Any] = [
     ("move/action", with_moves(double)),
     ("move/action", with_moves(beyond)),
     ("move/action", with_moves(far_beyond)),
-    ("a move was played that is not among", with_moves(play_another)),
+    ("a move was played that is not one of", with_moves(play_another)),
     *[("move/prior", with_value("moves", "prior", value, at=1)) for value in (1.01, -0.01, math.nan)],
     *[("move/q", with_value("moves", "q", value, at=1)) for value in (1.01, -1.01, math.inf)],
-    ("games count 9 positions", with_value("games", "positions", 4)),
+    ("the games have 9 positions", with_value("games", "positions", 4)),
 ]
 
 
@@ -600,7 +600,7 @@ def test_a_segment_with_records_that_no_worker_makes_is_refused_by_field(tmp_pat
 @pytest.mark.parametrize(("message", "change"), RULES)
 def test_a_journal_with_records_that_no_worker_makes_is_refused_by_field(tmp_path: Path, message: str, change: Any):
     path = journal(tmp_path, CONNECT_FOUR, [some_games(CONNECT_FOUR), change(some_games(CONNECT_FOUR))])
-    with pytest.raises(ValueError, match=r"buffer is smaller|holds games for|" + message):
+    with pytest.raises(ValueError, match=r"buffer is smaller|has games of|" + message):
         read_journal(path, CONNECT_FOUR)
 
 
@@ -662,7 +662,7 @@ def test_a_journal_of_another_schema_or_game_is_refused_with_the_reason(tmp_path
     header, *bodies = frames(path)
     changed = json.dumps({**json.loads(header), **edit}).encode()
     path.write_bytes(b"".join(map(frame, [changed, *bodies])))
-    with pytest.raises(ValueError, match=r"is of .* not of"):
+    with pytest.raises(ValueError, match=r"has the header .* expected"):
         read_journal(path, CONNECT_FOUR)
 
 
@@ -753,7 +753,7 @@ def test_an_empty_file_is_no_journal_and_one_with_a_header_alone_has_no_games(tm
     assert read_journal(path, CONNECT_FOUR) == []
     for content in (b"", path.read_bytes()[:-1], b"\0" * 5000):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="is of None"):
+        with pytest.raises(ValueError, match="has the header None"):
             read_journal(path, CONNECT_FOUR)
 
 
@@ -1164,9 +1164,9 @@ def test_a_heartbeat_that_is_none_is_passed_over(tmp_path: Path, run: Run, conte
     path = put(run.workers, "trainer.json", content)
     with at_most(megabytes=32):
         assert read_heartbeat(path) is None
-        observer = LivenessMonitor(run)
-        observer.look()
-        assert [each["name"] for each in snapshot(run, observer)["processes"]] == ["w9.00000009"]
+        monitor = LivenessMonitor(run)
+        monitor.refresh()
+        assert [each["name"] for each in snapshot(run, monitor)["processes"]] == ["w9.00000009"]
 
 
 def test_a_directory_in_the_place_of_a_heartbeat_is_passed_over(run: Run):

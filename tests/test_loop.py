@@ -139,7 +139,7 @@ def test_a_plain_python_game_trains_through_the_same_path(tmp_path: Path):
     wait_until(lambda: models.exists() and len(list_models(models)) >= 3, alive=train)
     train.send_signal(signal.SIGINT)
     assert train.wait(300) == 0
-    assert any(name.low > 0 for name in list_segments(tmp_path / "r" / "replay"))
+    assert any(name.first_step > 0 for name in list_segments(tmp_path / "r" / "replay"))
 
 
 @pytest.mark.parametrize("seed", [0, 1])

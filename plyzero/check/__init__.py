@@ -1,8 +1,8 @@
 """Is a game right?
 
-laws         the laws that every line of play must obey
-sample_laws  the laws that only many positions together can break
-violations   Hypothesis searches for the shortest line that breaks a law; GameLaws for pytest
-survey       what random games look like, and what that suggests
-new_project  `plyzero new`: a folder for a game of one's own, from template/
+laws         the laws that hold at every position of a game
+sample_laws  the laws that take many positions to test
+violations   the search for a broken law and the fewest moves that show it, with Hypothesis; GameLaws for pytest
+survey       statistics of random games, and what they suggest
+new_project  `plyzero new`: a project for a new game, from template/
 """

@@ -1,4 +1,4 @@
-"""Many positions of a game together, and the laws that only such a sample can break."""
+"""The laws of a game that take many positions to test, and the sample of positions on which they are checked."""
 
 from __future__ import annotations
 
@@ -8,45 +8,48 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from plyzero.check.laws import Law, LawBrokenError, differences, law, observed
+from plyzero.check.laws import Law, LawBrokenError, differences, observation_bytes, register
 from plyzero.rules.game import Game
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame, random_game
 
-NEAR: Final = 500
-"""Positions next to the start, by breadth, in a sample."""
+NEAR_POSITIONS: Final = 500
+"""How many positions next to the initial position a sample has, in breadth-first order."""
 
-FEW_GAMES: Final = 20
-"""Decided games from which on it is no accident that the player who moved last never won."""
+MIN_DECIDED_GAMES: Final = 20
+"""Smallest number of decided games in which it is no coincidence that the last mover never won."""
 
 
 def sample(start: Game, *, games: int, seed: int = 0) -> Sample:
-    """Return NEAR positions next to `start` and those of so many random games; each game ends within max_plies."""
+    """Return the NEAR_POSITIONS next to `start` and the positions of `games` random games.
+
+    Every game must end within max_plies.
+    """
     played = [random_game(start, np.random.default_rng([seed, number])) for number in range(games)]
     far = [
-        Sampled(tuple(game.moves[:ply]), position)
+        SamplePosition(tuple(game.moves[:ply]), position)
         for game in played
         for ply, position in enumerate(game.positions)
         if position.outcome() is None
     ]
-    return Sample([*near(start), *far], played)
+    return Sample([*positions_near(start), *far], played)
 
 
-def near(start: Game) -> list[Sampled]:
-    """Return the unfinished positions next to `start`, by breadth; one that is reached twice is there twice."""
-    found = [Sampled((), start)]
+def positions_near(start: Game) -> list[SamplePosition]:
+    """Return the unfinished positions next to `start` in breadth-first order; transpositions are listed repeatedly."""
+    found = [SamplePosition((), start)]
     for moves, position in found:
         for action in position.legal_actions():
             after = position.play_unchecked(action)
             if after.outcome() is None:
-                found.append(Sampled((*moves, action), after))
-        if len(found) >= NEAR:
+                found.append(SamplePosition((*moves, action), after))
+        if len(found) >= NEAR_POSITIONS:
             break
     return found
 
 
-class Sampled(NamedTuple):
-    """A position and the line that leads to it."""
+class SamplePosition(NamedTuple):
+    """A position and the actions that lead to it from the initial position."""
 
     moves: tuple[int, ...]
     position: Game
@@ -54,57 +57,62 @@ class Sampled(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """Unfinished positions, those of short lines first, and whole random games."""
+    """Positions of a game, for the laws that compare positions.
 
-    positions: Sequence[Sampled]
+    positions: unfinished positions, those next to the initial position first.
+    games:     whole random games.
+    """
+
+    positions: Sequence[SamplePosition]
     games: Sequence[PlayedGame]
 
 
 SAMPLE_LAWS: list[Law] = []
+"""The laws that are checked on a Sample."""
 
 
-@law(SAMPLE_LAWS)
+@register(SAMPLE_LAWS)
 def equal_observations_equal_futures(sample: Sample) -> None:
-    """The network can tell apart what differs: where observations are the same, so is what follows."""
-    text = "look the same to the network, but differ: observe() leaves something out, or outcome() is wrong"
-    for one, other in alike(sample.positions, observed):
-        expect_same_of(sample, one, other, future_as_seen(one.position), future_as_seen(other.position), text)
+    """Positions with equal observations have the same future, so the network can tell different positions apart."""
+    text = "have equal observations, but differ: observe() omits something, or outcome() is wrong"
+    for one, other in equal_pairs(sample.positions, observation_bytes):
+        expect_equal_futures(sample, one, other, observed_future, text)
 
 
-@law(SAMPLE_LAWS)
+@register(SAMPLE_LAWS)
 def equal_keys_equal_futures(sample: Sample) -> None:
-    """Positions with the same key() have the same player to move and the same future."""
-    for one, other in alike(sample.positions, lambda position: position.key()):
-        expect_same_of(
-            sample, one, other, future(one.position), future(other.position), "have the same key(), but differ"
-        )
+    """Positions with equal key() have the same player to move and the same future."""
+    for one, other in equal_pairs(sample.positions, lambda position: position.key()):
+        expect_equal_futures(sample, one, other, future, "have the same key(), but differ")
 
 
-@law(SAMPLE_LAWS)
+@register(SAMPLE_LAWS)
 def last_mover_wins_some(sample: Sample) -> None:
-    """Of the games that somebody wins, some are won by the player who moved last."""
+    """Of the games with a winner, some are won by the player who moved last."""
     decided = [game for game in sample.games if winner(game.positions[-1]) is not None]
     lost = [game for game in decided if winner(game.positions[-1]) != game.positions[-2].to_play]
-    if len(decided) >= FEW_GAMES and len(lost) == len(decided):
+    if len(decided) >= MIN_DECIDED_GAMES and len(lost) == len(decided):
         raise LawBrokenError(
-            f"in all of {len(decided)} random games that somebody won, the player who made the last move lost: does "
-            "outcome() name the right winner, and play() hand board and turn to the right player? If by the rules the "
-            "last mover never wins, skip this law",
+            f"in all {len(decided)} random games with a winner, the player who made the last move lost: does outcome() "
+            "name the right winner, and does play() pass board and turn to the right player? If the last mover never "
+            "wins by the rules, skip this law",
             moves=min(lost, key=lambda game: len(game.moves)).moves,
         )
 
 
-def alike(positions: Iterable[Sampled], look: Callable[[Game], Hashable]) -> Iterable[tuple[Sampled, Sampled]]:
-    """Yield pairs of positions that `look` the same: the first such, with each later one."""
-    first: dict[Hashable, Sampled] = {}
+def equal_pairs(
+    positions: Iterable[SamplePosition], feature: Callable[[Game], Hashable]
+) -> Iterable[tuple[SamplePosition, SamplePosition]]:
+    """Yield the pairs of positions with an equal `feature`: the first such position with each later one."""
+    first: dict[Hashable, SamplePosition] = {}
     for each in positions:
-        before = first.setdefault(look(each.position), each)
+        before = first.setdefault(feature(each.position), each)
         if before is not each:
             yield before, each
 
 
 def future(position: Game) -> dict[str, Any]:
-    """Return what the next ply can bring."""
+    """Return what the next ply can lead to, by the names to show in a message."""
     after = {action: position.play_unchecked(action) for action in position.legal_actions()}
     return {
         "to_play": position.to_play,
@@ -114,33 +122,37 @@ def future(position: Game) -> dict[str, Any]:
     }
 
 
-def future_as_seen(position: Game) -> dict[str, Any]:
-    """Return what the next ply can bring, as the player to move sees it."""
+def observed_future(position: Game) -> dict[str, Any]:
+    """Return what the next ply can lead to, from the point of view of the player to move, by the names to show."""
     after = {action: position.play_unchecked(action) for action in position.legal_actions()}
     mover, outcomes = position.to_play, [each.outcome() for each in after.values()]
-    going_on = [each for each, outcome in zip(after.values(), outcomes, strict=True) if outcome is None]
+    unfinished = [each for each, outcome in zip(after.values(), outcomes, strict=True) if outcome is None]
     return {
         "legal_actions()": tuple(after),
         "outcomes of the moves (+1 = for the player to move)": [
             outcome and outcome.value(mover) for outcome in outcomes
         ],
-        "who moves next": [each.to_play == mover for each in going_on],
-        "observe() after the moves": [observed(each) for each in going_on],
+        "who moves next": [each.to_play == mover for each in unfinished],
+        "observe() after the moves": [observation_bytes(each) for each in unfinished],
     }
 
 
-def expect_same_of(
-    sample: Sample, one: Sampled, other: Sampled, of_one: dict[str, Any], of_other: dict[str, Any], message: str
+def expect_equal_futures(
+    sample: Sample,
+    one: SamplePosition,
+    other: SamplePosition,
+    future_of: Callable[[Game], dict[str, Any]],
+    message: str,
 ) -> None:
-    """Raise LawBrokenError, with both lines, where two positions are not the same."""
-    if found := differences(of_one, of_other):
+    """Raise LawBrokenError with `message` and the moves to both positions if their futures differ."""
+    if found := differences(future_of(one.position), future_of(other.position)):
         start = sample.positions[0].position
-        lines = [" ".join(action_names(start, each.moves)) or "no move" for each in (one, other)]
-        message = f"the positions after\n  {lines[0]}\nand after\n  {lines[1]}\n{message}\n{found}"
+        names = [" ".join(action_names(start, each.moves)) or "no move" for each in (one, other)]
+        message = f"the positions after\n  {names[0]}\nand after\n  {names[1]}\n{message}\n{found}"
         raise LawBrokenError(message, other.moves)
 
 
 def winner(position: Game) -> int | None:
-    """Return who won, None for a draw or a game that goes on."""
+    """Return the player who has won; None for a drawn or unfinished game."""
     outcome = position.outcome()
     return outcome.winner if outcome else None

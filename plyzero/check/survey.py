@@ -1,4 +1,4 @@
-"""What random games of a game look like, what its rules cost, and what that suggests for training."""
+"""Statistics of random games: their length and results, the cost of the rules, and what that suggests."""
 
 from __future__ import annotations
 
@@ -11,109 +11,114 @@ from typing import Any, Final
 
 import numpy as np
 
-from plyzero.check.laws import kept_by_the_start
-from plyzero.check.sample_laws import FEW_GAMES, winner
+from plyzero.check.laws import symmetries_of_start
+from plyzero.check.sample_laws import MIN_DECIDED_GAMES, winner
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame, random_game
 
-SAME_VIEW: Final = 0.34
-FEW_NUMBERS: Final = 8
-"""Of share_that_changes: a smaller share is suspicious, of observations that show at least so many numbers."""
+MIN_CHANGED_SHARE: Final = 0.34
+"""Smallest value of `changed_share` that is usual for an observation from the point of view of the player to move."""
+
+MIN_NONZERO: Final = 8
+"""Smallest number of nonzero values in an observation that `changed_share` takes into account."""
 
 SLOW_RULES: Final = 20.0
-"""Microseconds of rules per simulation, from which on compiled rules are worth a thought."""
+"""Microseconds of rules per simulation above which compiled rules are advised."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Figures of random games.
+    """Statistics of random games.
 
-    games:       how many were played.
-    branching:   legal actions of a position: mean and most.
-    plies:       shortest, mean and longest game, and the max_plies that the game declares.
-    shares:      of games that the first player won, that were drawn, that the second player won.
-    microseconds: per call of a rule, by its name, in this process.
-    again:       share of moves after which the same player moves again.
-    symmetries:  declared, and those that could be tried by playing because the initial position keeps them.
-    suspicions:  sentences: what no law forbids but hardly anybody means.
-    advice:      sentences: what a person may want to change.
+    games:        number of games.
+    branching:    legal actions per position: mean and maximum.
+    plies:        length of a game: minimum, mean, maximum, and the max_plies that the game declares.
+    results:      shares of the games that the first player won, that were drawn, and that the second player won.
+    microseconds: mean time of a call, by the name of the rule, measured in this process.
+    same_mover:   share of the moves after which the same player moves again.
+    symmetries:   how many are declared, and how many of them playing can test: those that keep the initial position.
+    warnings:     sentences about what no law forbids but what is unusual.
+    advice:       sentences about possible improvements.
     """
 
     games: int
     branching: tuple[float, int]
     plies: tuple[int, float, int, int]
-    shares: tuple[float, float, float]
+    results: tuple[float, float, float]
     microseconds: dict[str, float]
-    again: float
+    same_mover: float
     symmetries: tuple[int, int]
-    suspicions: tuple[str, ...]
+    warnings: tuple[str, ...]
     advice: tuple[str, ...]
 
 
 def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
-    """Play `games` random games and return what they look like."""
+    """Play `games` random games from `start` and return their statistics."""
     played = [random_game(start, np.random.default_rng([seed, number])) for number in range(games)]
     unfinished = [position for game in played for position in game.positions if position.outcome() is None]
     legal = [len(position.legal_actions()) for position in unfinished]
     plies = [len(game.moves) for game in played]
-    won = Counter(winner(game.positions[-1]) for game in played)
-    microseconds = costs(played)
-    turns = [
+    winners = Counter(winner(game.positions[-1]) for game in played)
+    microseconds = microseconds_per_call(played)
+    same_mover = [
         one.to_play == other.to_play
         for game in played
         for one, other in itertools.pairwise(game.positions)
         if other.outcome() is None
     ]
-    symmetries = (len(start.symmetries()), len(kept_by_the_start(start)))
+    symmetries = (len(start.symmetries()), len(symmetries_of_start(start)))
     return Survey(
         games=games,
         branching=(float(np.mean(legal)), max(legal)),
         plies=(min(plies), float(np.mean(plies)), max(plies), start.max_plies),
-        shares=(won[0] / games, won[None] / games, won[1] / games),
+        results=(winners[0] / games, winners[None] / games, winners[1] / games),
         microseconds=microseconds,
-        again=float(np.mean(turns)) if turns else 0.0,
+        same_mover=float(np.mean(same_mover)) if same_mover else 0.0,
         symmetries=symmetries,
-        suspicions=tuple(suspicions(played, won)),
+        warnings=tuple(warnings(played, winners)),
         advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
     )
 
 
-def suspicions(played: Sequence[PlayedGame], won: Counter[int | None]) -> Iterator[str]:
-    """Yield what no law forbids, but hardly anybody means; `won` counts the winners of the games `played`."""
+def warnings(played: Sequence[PlayedGame], winners: Counter[int | None]) -> Iterator[str]:
+    """Yield a sentence for each unusual property of the games `played`; `winners` counts their winners."""
     movers = {position.to_play for game in played for position in game.positions[:-1]}
     if len(movers) == 1:
         yield f"player {1 - movers.pop()} never moved in {len(played)} random games: is to_play right?"
-    if len(won) == 1 and len(played) >= FEW_GAMES:
-        (winner_of_all,) = won
-        what = "drawn" if winner_of_all is None else f"won by player {winner_of_all}"
-        yield f"all of {len(played)} random games were {what}: is outcome() right?"
-    if (changed := share_that_changes(played)) is not None and changed < SAME_VIEW:
+    if len(winners) == 1 and len(played) >= MIN_DECIDED_GAMES:
+        (only_winner,) = winners
+        result = "drawn" if only_winner is None else f"won by player {only_winner}"
+        yield f"all {len(played)} random games were {result}: is outcome() right?"
+    if (share := changed_share(played)) is not None and share < MIN_CHANGED_SHARE:
         yield (
-            "observe() hardly changes when the turn passes: is it seen by the player to move, own pieces first? Right "
-            "only where both players own the same pieces"
+            "observe() hardly changes when the turn passes: is it from the point of view of the player to move, with "
+            "own pieces first? If both players own the same pieces, ignore this"
         )
 
 
-def share_that_changes(played: Sequence[PlayedGame]) -> float | None:
-    """Return how much of an observation changes with a move that passes the turn: of what it shows, a high share.
+def changed_share(played: Sequence[PlayedGame]) -> float | None:
+    """Return how much of an observation changes when the turn passes, relative to its nonzero values.
 
-    That is the 90th percentile over positions that show at least FEW_NUMBERS, None if there are none. Where planes are
-    those of own and other pieces, most of them move; where they are player 0's and player 1's, only the move is seen.
+    This is the 90th percentile over the observations with at least MIN_NONZERO nonzero values, None if there are none.
+    Planes of own and opponent's pieces swap, so most values change; planes of player 0's and player 1's pieces change
+    only by the move.
     """
     shares = []
     for game in played:
         for one, other in itertools.pairwise(game.positions[:-1]):
             if one.to_play != other.to_play:
                 before, after = (np.asarray(position.observe(), np.float32) for position in (one, other))
-                if (shown := np.count_nonzero(before)) >= FEW_NUMBERS:
-                    shares.append(np.count_nonzero(before != after) / shown)
+                if (nonzero := np.count_nonzero(before)) >= MIN_NONZERO:
+                    shares.append(np.count_nonzero(before != after) / nonzero)
     return float(np.percentile(shares, 90)) if shares else None
 
 
-def costs(played: Sequence[PlayedGame]) -> dict[str, float]:
-    """Return microseconds per call of each rule from Python, over the positions of `played`."""
-    steps = [(at, move) for game in played for at, move in zip(game.positions, game.moves, strict=False)][:2000]
+def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
+    """Return the mean time of a call from Python, in microseconds, by the name of the rule."""
+    steps = [
+        (position, move) for game in played for position, move in zip(game.positions, game.moves, strict=False)
+    ][:2000]
     found = {}
     rules: dict[str, Callable[[Game, int], Any]] = {
         "play": lambda position, move: position.play_unchecked(move),
@@ -130,19 +135,24 @@ def costs(played: Sequence[PlayedGame]) -> dict[str, float]:
 
 
 def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries: tuple[int, int]) -> list[str]:
-    """Return what a person may want to change, one sentence each."""
+    """Return a sentence for each possible improvement of a game.
+
+    positions:  unfinished positions of random games.
+    rules_cost: microseconds of rules per simulation.
+    symmetries: as in Survey.
+    """
     found = []
     binary = all(np.isin(position.observe(), (0, 1)).all() for position in positions[:500])
     if binary and np.dtype(start.observation_dtype) != np.bool_:
-        found.append("observations hold only 0 and 1: with observation_dtype = bool they take 32 times less room")
+        found.append("observations have only 0 and 1: observation_dtype = bool stores them in 1/32 of the space")
     if type(start).__str__ is Game.__str__:
-        found.append("write __str__ so that people see the board")
+        found.append("define __str__ to show the board to people")
     if not symmetries[0]:
         found.append("no symmetries are declared: with them the network learns from each game several times")
     elif symmetries[1] < symmetries[0]:
         found.append(
             f"{symmetries[0] - symmetries[1]} of {symmetries[0]} symmetries change the initial position, so playing "
-            "could not try them: make sure that they move actions and planes alike"
+            "could not test them: make sure that they move actions and planes in the same way"
         )
     if rules_cost > SLOW_RULES and not isinstance(start, CompiledGame):
         found.append(

@@ -1,15 +1,15 @@
-"""The command line, by panel of the help.
+"""The command line.
 
-cli       the commands and their panels, exit codes
+cli       the commands by panel of the help, and the exit codes
 common    arguments that several commands share
 train     train, init, selfplay, trainer
 play      play, analyze, match
-terminal  the game in a terminal
-games     new, check, games
-inspect   status, health, replay
+terminal  the interface of `play` in the terminal
+games     new, check
+inspect   games, status, health, replay
 doctor    doctor
 bench     bench
 
-A command imports what it needs inside its body, so that `--help` is fast; these are the only imports of `selfplay` and
-`trainer` in the whole of plyzero.
+A command imports what it needs inside its body, so that `--help` is fast. Only these modules of plyzero import
+`selfplay` and `trainer`.
 """

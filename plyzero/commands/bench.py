@@ -1,4 +1,4 @@
-"""bench: how fast a worker plays on this machine."""
+"""bench: self-play throughput on this machine."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from plyzero.commands.common import GameArgument, Json, Options, find_game
 def bench(
     game: GameArgument,
     net: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A model; without it, one of random weights.")
+        Path | None, typer.Option(metavar="FILE", help="An ONNX model; by default a network with random weights.")
     ] = None,
-    blocks: Annotated[int, typer.Option(min=1, help="Of the network of random weights.")] = 4,
-    channels: Annotated[int, typer.Option(min=1, help="Of the network of random weights.")] = 64,
-    seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 20,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask the network for every position anew.")] = False,
+    blocks: Annotated[int, typer.Option(min=1, help="Residual blocks of the random network.")] = 4,
+    channels: Annotated[int, typer.Option(min=1, help="Channels of the random network.")] = 64,
+    seconds: Annotated[float, typer.Option(min=1, help="Duration of the measurement, in seconds.")] = 20,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Evaluate every position with the network, without the cache.")] = False,
     options: Options = None,
     as_json: Json = False,
 ) -> None:
-    """Compare a worker's speed with that of its network alone.
+    """Measure the speed of self-play, compared with the network alone.
 
-    Games are played, recorded and stored as a worker does it, in turns of half a second with the same network that
-    evaluates the same batch again and again.
+    Self-play as in a worker, recording included, alternates every half second with the same network evaluating one
+    fixed batch.
     """
     import tempfile
 
@@ -38,18 +38,18 @@ def bench(
     from selfplay.benchmark import measure
 
     found = find_game(game)
-    given = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
+    settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
     if no_cache:
-        given.append("selfplay.cache_mb=0")
+        settings.append("selfplay.cache_mb=0")
     with tempfile.TemporaryDirectory() as directory, Console(stderr=True).status("starting") as progress:
-        run = create_run(Path(directory) / "run", found, options=given)
+        run = create_run(Path(directory) / "run", found, options=settings)
         threads = run.settings.selfplay.threads
         if net is None:
             label = f"random weights, {blocks} x {channels}"
             network = Network(_random_weights(run.root), found, label=label, threads=threads)
         else:
             network = load_network(net, found, threads=threads)
-        report = measure(run, network, seconds=seconds, tell=progress.update)
+        report = measure(run, network, seconds=seconds, on_progress=progress.update)
     if as_json:
         print(json.dumps(report))
     else:
@@ -57,7 +57,10 @@ def bench(
 
 
 def _random_weights(run: Path) -> bytes:
-    """Return a model of random weights for `run`, made in another process: a worker does not hold torch in memory."""
+    """Return an ONNX model with random weights for `run`.
+
+    Another process creates it: a worker, whose memory is measured here, does not load torch.
+    """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -72,14 +75,14 @@ def _untrained(run: Path) -> bytes:
     try:
         from trainer.export import untrained
     except ImportError as error:
-        raise UserError("a network of random weights needs the package torch; give a model with --net") from error
+        raise UserError("a network with random weights needs the package torch; pass a model with --net") from error
     return untrained(open_run(run))
 
 
 def _print(report: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(
-        f"{report['game']}, {report['network']}, {report['slots']} games at once, batches of {report['batch']}"
+        f"{report['game']}, {report['network']}, {report['parallel_games']} parallel games, batches of {report['batch']}"
     )
     low, _, high = report["share_of_ceiling_quartiles"]
     table = Table(box=None, show_header=False)
@@ -88,16 +91,16 @@ def _print(report: dict[str, Any]) -> None:
     rows = {
         "network alone, evaluations/s": f"{report['ceiling_per_second']:,.0f}",
         "worker, evaluations/s": f"{report['evaluations_per_second']:,.0f}",
-        "the worker's share of the network's speed": f"{report['share_of_ceiling']:.1%} ({low:.1%} to {high:.1%})",
-        "the same by CPU time": f"{report['share_of_ceiling_cpu']:.1%}",
-        "evaluations found in the cache": f"{report['cache_hit_rate']:.1%}",
+        "worker relative to the network alone": f"{report['share_of_ceiling']:.1%} ({low:.1%} to {high:.1%})",
+        "the same in CPU time": f"{report['share_of_ceiling_cpu']:.1%}",
+        "cache hit rate": f"{report['cache_hit_rate']:.1%}",
         "simulations/s": f"{report['simulations_per_second']:,.0f}",
-        "as a share of the network's speed": f"{report['simulations_of_ceiling']:.1%}",
+        "simulations relative to the network alone": f"{report['simulations_of_ceiling']:.1%}",
         "positions/s": f"{report['positions_per_second']:,.1f}",
-        "first move after": f"{report['first_move_seconds']:.1f} s",
+        "time to the first move": f"{report['first_move_seconds']:.1f} s",
         "memory": f"{report['memory_mb']} MB",
     }
     for name, value in rows.items():
         table.add_row(name, value)
     console.print(table)
-    console.print("of its time: " + ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items()))
+    console.print("time spent in: " + ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items()))

@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and how one ends."""
+"""The command line: the commands by panel, and the exit codes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ VOLUME_ERRORS = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
     *(errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
 }
-"""What a person can mend: shown as a sentence."""
+"""File-system errors that the user can fix. They are shown as one sentence, without a traceback."""
 
 app = typer.Typer(
-    help="Learn a two-player game from its rules alone, and play it.",
+    help="AlphaZero for two-player games: train from the rules alone, and play.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-replay_app = typer.Typer(help="Look into the replay store.", no_args_is_help=True)
+replay_app = typer.Typer(help="Inspect the replay store.", no_args_is_help=True)
 replay_app.command("ls")(inspect.replay_ls)
 replay_app.command("verify")(inspect.replay_verify)
 replay_app.command("export")(inspect.replay_export)
@@ -32,8 +32,8 @@ replay_app.command("export")(inspect.replay_export)
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {"train": train.train, "init": train.init, "selfplay": train.selfplay, "trainer": train.trainer},
     "Play": {"play": play.play, "analyze": play.analyze, "match": play.match},
-    "Make": {"new": games.new, "check": games.check},
-    "Look": {
+    "Your own game": {"new": games.new, "check": games.check},
+    "Inspect": {
         "games": inspect.list_games,
         "status": inspect.status,
         "health": inspect.health,
@@ -45,11 +45,11 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
 for panel, commands in PANELS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
-app.add_typer(replay_app, name="replay", rich_help_panel="Look")
+app.add_typer(replay_app, name="replay", rich_help_panel="Inspect")
 
 
 def main() -> None:
-    """Run a command. Exit codes: 0 = done, 1 = it failed on the way, 2 = bad input."""
+    """Run the command line. Exit codes: 0 = success, 1 = failure, 2 = invalid input, 130 = interrupted."""
     try:
         app()
     except UserError as error:

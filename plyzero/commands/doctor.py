@@ -1,4 +1,4 @@
-"""doctor: whether this machine and a volume are fit, and what plyzero does about what they lack."""
+"""doctor: whether plyzero can run on this machine and on a volume."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 def doctor(
     run: Annotated[
         Path | None,
-        typer.Option("--run", metavar="DIR", help="Examine the volume too on which this directory is, or would be."),
+        typer.Option("--run", metavar="DIR", help="Also check the volume on which this run directory is or would be."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell whether this machine and a volume are fit, and what plyzero does about what they lack; exit 1 if unfit."""
+    """Check whether plyzero can run on this machine and on a volume; exit 1 if not."""
     from plyzero.ops.doctor import examine
 
     findings = list(examine(run))
-    unfit = [finding.name for finding in findings if finding.verdict == "failure"]
+    failures = [finding.name for finding in findings if finding.verdict == "failure"]
     if as_json:
-        print(json.dumps({"version": 1, "findings": [asdict(each) for each in findings], "fit": not unfit}))
+        print(json.dumps({"version": 1, "findings": [asdict(each) for each in findings], "fit": not failures}))
     else:
-        table = Table("", "what", "found", box=None)
+        table = Table("", "check", "result", box=None)
         for each in findings:
             table.add_row(Text(each.verdict, STYLES[each.verdict]), each.name, Text(each.says))
         Console(highlight=False).print(table)
-    if unfit:
-        raise FailedError(f"unfit for plyzero until this is mended: {', '.join(unfit)}")
+    if failures:
+        raise FailedError(f"plyzero cannot run here until these are fixed: {', '.join(failures)}")
     if not as_json:
         warnings = sum(finding.verdict == "warning" for finding in findings)
-        where = "This machine is" if run is None else "This machine and this volume are"
-        mind = {0: ".", 1: "; mind the warning."}.get(warnings, f"; mind the {warnings} warnings.")
-        print(f"\n{where} fit for plyzero{mind}")
+        where = "this machine" if run is None else "this machine and this volume"
+        count = {0: "no warnings", 1: "1 warning"}.get(warnings, f"{warnings} warnings")
+        print(f"\nplyzero can run on {where}: {count}.")

@@ -1,4 +1,4 @@
-"""new, check: start a game of one's own, and test its rules."""
+"""new, check: create a game of your own, and test its rules."""
 
 from __future__ import annotations
 
@@ -18,71 +18,72 @@ if TYPE_CHECKING:
 
 def check(
     game: GameArgument,
-    games: Annotated[int, typer.Option(min=1, help="Random games to try each law on; the same ones each time.")] = 100,
+    games: Annotated[int, typer.Option(min=1, help="Number of random games per law; the same games at each call.")] = 100,
     against: Annotated[
-        str | None, typer.Option(metavar="GAME", help="Another form of the same game, to agree with move for move.")
+        str | None, typer.Option(metavar="GAME", help="Another implementation, which must agree move for move.")
     ] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option(metavar="LAW", help="Leave out a law that does not hold by the rules; may be repeated."),
+        typer.Option(metavar="LAW", help="Skip a law that does not hold by the rules; may be repeated."),
     ] = None,
 ) -> None:
-    """Test the rules of GAME against the laws that search and training rely on, and say what the game looks like."""
+    """Test the rules of GAME against the laws that search and training rely on, and print statistics of the game."""
     from plyzero.check.laws import agreement_with
     from plyzero.check.survey import survey
     from plyzero.check.violations import find_violation, laws_of
-    from plyzero.run.presets import enlarged
+    from plyzero.run.presets import unmet_requirements
 
     spec = find_game(game)
     other = find_game(against) if against else None
-    more = [agreement_with(lambda: other.start)] if other else []
-    laws = [law.name for law in (*laws_of(spec.start), *more)]
+    extra_laws = [agreement_with(lambda: other.start)] if other else []
+    laws = [law.name for law in (*laws_of(spec.start), *extra_laws)]
     for name in skip or ():
         if name not in laws:
-            raise UserError(f"no law is called {name!r}; the laws are {', '.join(laws)}")
+            raise UserError(f"unknown law {name!r}; the laws are {', '.join(laws)}")
     console = Console(highlight=False, soft_wrap=True)
-    with console.status(f"trying {len(laws)} laws") as status:
+    with console.status(f"checking {len(laws)} laws") as status:
         played = itertools.count(1)
         broken = find_violation(
             lambda: find_game(game).start,
             games=games,
             skip=skip or (),
-            more=more,
-            doing=lambda: status.update(f"trying {len(laws)} laws, random game {next(played)}"),
+            extra_laws=extra_laws,
+            on_progress=lambda: status.update(f"checking {len(laws)} laws, random game {next(played)}"),
         )
     if broken:
         console.print(str(broken), markup=False)
-        raise FailedError(f"{spec.name} breaks a law; above are the shortest moves found that show it")
+        raise FailedError(f"{spec.name} breaks a law; the shortest moves found that show it are above")
     skipped = f", skipped: {', '.join(skip)}" if skip else ""
     console.print(f"{spec.identity}: {len(laws) - len(skip or ())} laws hold on {games} random games{skipped}\n")
     with console.status("measuring"):
         found = survey(spec.start, games=games)
-    settings = ", ".join(f"{section}.{key} = {value}" for section, key, value in enlarged("quick", spec.start))
+    required = unmet_requirements("quick", spec.start)
+    settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     console.print(_report(found, settings), markup=False)
     console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2", markup=False)
 
 
 def _report(found: Survey, settings: str) -> str:
-    shortest, mean, longest, allowed = found.plies
-    first, drawn, second = found.shares
+    shortest, mean, longest, max_plies = found.plies
+    first, drawn, second = found.results
     costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
-    turns = f"the same player moves again after {found.again:.0%} of the moves" if found.again else "always pass"
+    turns = f"the same player moves again after {found.same_mover:.0%} of the moves" if found.same_mover else "alternate"
     lines = [
-        *(f"LOOK TWICE     {sentence}" for sentence in found.suspicions),
+        *(f"warning        unusual: {sentence}" for sentence in found.warnings),
         f"legal moves    {found.branching[0]:.1f} on average, at most {found.branching[1]}",
-        f"game length    {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {allowed}",
+        f"game length    {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}",
         f"random games   first player wins {first:.0%}, drawn {drawn:.0%}, second player wins {second:.0%}",
         f"turns          {turns}",
-        f"symmetries     {found.symmetries[0]} declared, {found.symmetries[1]} of them tried by playing",
+        f"symmetries     {found.symmetries[0]} declared, {found.symmetries[1]} of them tested by playing",
         f"µs per call    {costs}",
-        f"settings       {(settings and f'larger for this game: {settings}') or 'the defaults'}",
+        f"settings       {f'larger for this game: {settings}' if settings else 'the defaults'}",
         *(f"advice         {sentence}" for sentence in found.advice),
     ]
     return "\n".join(lines)
 
 
-def new(name: Annotated[str, typer.Argument(metavar="NAME", help="Of the game: my-game.")]) -> None:
-    """Start a game of your own: a folder with rules, tests and a README."""
+def new(name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the game, such as my-game.")]) -> None:
+    """Create a project for a game of your own: a folder with rules, tests and a README."""
     from plyzero.check.new_project import make_project
 
     root = make_project(Path(), name)

@@ -1,11 +1,11 @@
-"""games, status, replay: look at what there is; nothing is changed."""
+"""games, status, health, replay: read-only commands about games and runs."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,38 +14,41 @@ from rich.text import Text
 
 from plyzero.commands.common import FailedError, Json, RunOption
 
+if TYPE_CHECKING:
+    from plyzero.run.segments import SegmentName
+
 
 def list_games() -> None:
-    """List the games that can be trained, and the bots that come along."""
+    """List the installed games and the bundled bots."""
     from plyzero.play.bundled_bots import list_cards
     from plyzero.rules.catalog import installed_games
 
-    table = Table("game", "what it is", box=None)
-    for name, what in installed_games().items():
-        table.add_row(name, what)
+    table = Table("game", "description", box=None)
+    for name, description in installed_games().items():
+        table.add_row(name, description)
     Console().print(table)
-    bots = Table("bot", "levels", "the strongest, 0 Elo = pure MCTS with 200 rollouts", box=None)
+    bots = Table("bundled bot", "levels", "strongest level, 0 Elo = pure MCTS with 200 rollouts", box=None)
     for card in list_cards():
         bots.add_row(card.game, f"1 to {len(card.levels)}", str(max(card.levels, key=lambda level: level.elo)))
     print()
     Console().print(bots)
-    print("\nYour own game is my_module:MyGame, found from the directory you are in.")
+    print("\nA game of your own is my_module:MyGame, found from the current directory.")
 
 
 def status(
     run: RunOption,
     as_json: Json = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat every two seconds.")] = False,
 ) -> None:
-    """Show what every process of a run is doing and who waits for whom."""
+    """Show the state of every process of a run, and which processes wait for others."""
     from plyzero.ops.status import snapshot
     from plyzero.run.directory import open_run
     from plyzero.run.liveness import watch_run
 
     opened, console = open_run(run), Console(highlight=False, markup=False)
-    observer = watch_run(opened)  # one look cannot tell who lives
+    monitor = watch_run(opened)  # a single reading of the heartbeats cannot tell which processes are alive
     while True:
-        found = snapshot(opened, observer)
+        found = snapshot(opened, monitor)
         if as_json:
             print(json.dumps(found), flush=True)
         else:
@@ -55,14 +58,14 @@ def status(
         if not watch:
             return
         time.sleep(2)
-        observer.look()
+        monitor.refresh()
 
 
 def health(
     run: RunOption,
-    within: Annotated[float, typer.Option(min=1, help="Seconds in which its heartbeat must move.")] = 15.0,
+    within: Annotated[float, typer.Option(min=1, help="Seconds within which its heartbeat must change.")] = 15.0,
 ) -> None:
-    """Tell, for a container's health check, whether the process of this host makes progress; exit 1 if not."""
+    """Check whether the process on this host makes progress; exit 1 if not. For a container's health check."""
     from plyzero.ops.health import find_stalled_process
 
     if trouble := find_stalled_process(run / "workers", within=within):
@@ -72,34 +75,41 @@ def health(
 
 def replay_ls(run: RunOption, as_json: Json = False) -> None:
     """List the segments of a run."""
-    from dataclasses import asdict
-
     from plyzero.run.directory import open_run
     from plyzero.run.segments import list_segments
 
-    names = sorted(list_segments(open_run(run).segments), key=lambda name: (name.low, name.worker, name.sequence))
+    names = sorted(list_segments(open_run(run).segments), key=lambda name: (name.first_step, name.worker, name.sequence))
     totals = {key: sum(getattr(name, key) for name in names) for key in ("games", "positions", "full")}
     if as_json:
-        print(json.dumps({"version": 1, "segments": [asdict(name) for name in names], "totals": totals}))
+        print(json.dumps({"version": 1, "segments": [_segment_fields(name) for name in names], "totals": totals}))
         return
     table = Table("writer", "segment", "games", "positions", "full search", "model steps", box=None)
     for name in names:
-        steps = "no model" if name.bootstrap else f"{name.low} to {name.high}"
+        steps = "no model" if name.bootstrap else f"{name.first_step} to {name.last_step}"
         writer, counts = f"{name.worker}.{name.incarnation}", (name.sequence, name.games, name.positions, name.full)
         table.add_row(writer, *map(str, counts), steps)
     table.add_row("total", str(len(names)), *map(str, totals.values()), "", style="bold")
     Console().print(table)
 
 
+def _segment_fields(name: SegmentName) -> dict[str, Any]:
+    """Return the JSON object of a segment, whose model steps are called `low` and `high`."""
+    from dataclasses import asdict
+
+    fields = asdict(name)
+    low, high = fields.pop("first_step"), fields.pop("last_step")
+    return {**fields, "low": low, "high": high}
+
+
 def replay_verify(run: RunOption, as_json: Json = False) -> None:
-    """Read and check every segment, journal and model of a run; exit 1 if anything is wrong."""
+    """Read and check every segment, journal and model of a run; exit 1 if any is damaged."""
     from plyzero.ops.verify import find_faults
     from plyzero.run.directory import open_run
 
     sound, faults = 0, []
     with Console(stderr=True).status("reading") as progress:
         for name, fault in find_faults(open_run(run)):
-            progress.update(f"{sound} files are sound; {name}")
+            progress.update(f"{sound} files ok; reading {name}")
             if fault is None:
                 sound += 1
             else:
@@ -109,7 +119,7 @@ def replay_verify(run: RunOption, as_json: Json = False) -> None:
     else:
         for fault in faults:
             print(fault)
-        print(f"{sound} files are sound, {len(faults)} faults")
+        print(f"{sound} files ok, {len(faults)} faults")
     if faults:
         raise FailedError(f"{len(faults)} faults in {run}")
 
@@ -117,28 +127,28 @@ def replay_verify(run: RunOption, as_json: Json = False) -> None:
 def replay_export(run: RunOption) -> None:
     """Print every recorded game as a JSON line."""
     from plyzero.run.directory import open_run
-    from plyzero.run.games_json import as_objects
+    from plyzero.run.games_json import games_to_json
     from plyzero.run.segments import SegmentError, list_segments, read_segment
 
     opened = open_run(run)
-    for name in sorted(list_segments(opened.segments), key=lambda each: (each.low, each.worker, each.sequence)):
+    for name in sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence)):
         try:
             games = read_segment(opened.segments / str(name), opened.game)
-        except FileNotFoundError:  # the trainer has just removed it
+        except FileNotFoundError:  # removed by the trainer since the listing
             continue
         except SegmentError as error:
-            raise FailedError(f"{error}; all games before it are exported") from error
-        for game in as_objects(games, opened.game.start):
+            raise FailedError(f"{error}; the games before it have been exported") from error
+        for game in games_to_json(games, opened.game.start):
             print(json.dumps(game))
 
 
 def printable(text: str) -> Text:
-    """Return what a terminal can show of a text that another process wrote."""
+    """Return a text from another process, shortened and without unprintable characters, for a terminal."""
     return Text("".join(letter if letter.isprintable() else "?" for letter in text[:400]))
 
 
 def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield a row for the trainer, one for every worker that lives, and one for all that do so no more."""
+    """Yield the rows of the table: the trainer, every live worker, and the number of workers in each other state."""
     from plyzero.run.metrics import number
     from plyzero.run.models import ModelName
 
@@ -165,13 +175,13 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
 
 
 def _learned(trainer: dict[str, Any]) -> str:
-    """Return what the network knows of games that were held out, if that is known."""
+    """Return how much the network has learned, measured on held-out games, as a sentence."""
     from plyzero.run.metrics import number
 
     if not all(isinstance(trainer.get(key), float) for key in ("policy_learned", "value_learned")):
-        return "learned: not known yet"
+        return "learned: not measured yet"
     policy, value = number(trainer, "policy_learned"), number(trainer, "value_learned")
-    return f"learned, of games held out: {policy:.0%} of the policies, {value:.0%} of the values; a guess knows 0%"
+    return f"learned, on held-out games: {policy:.0%} of the policy, {value:.0%} of the value; a guess has 0%"
 
 
 def _print_status(console: Console, found: dict[str, Any]) -> None:
@@ -187,8 +197,8 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         if isinstance(trainer.get("warning"), str):
             console.print(printable(trainer["warning"]), style="bold")
     if replay["quarantined"]:
-        console.print(f"{replay['quarantined']} files could not be read and were put into quarantine/")
-    table = Table("process", "", "doing", "done", box=None)
+        console.print(f"{replay['quarantined']} files could not be read and were moved to quarantine/")
+    table = Table("process", "", "state", "progress", box=None)
     for row in _rows(found["processes"]):
         table.add_row(*(printable(cell) for cell in row))
     console.print(table)

@@ -1,4 +1,4 @@
-"""A game against the bot in a terminal."""
+"""The terminal interface: play against a bot by typing moves and commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plyzero.files import write_file
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.session import SIDES, Session
 
-with suppress(ImportError):  # input() then has arrow keys and a history; not on every system
+with suppress(ImportError):  # gives input() arrow keys and a history; not available on every system
     import readline  # noqa: F401
 
 if TYPE_CHECKING:
@@ -26,31 +26,32 @@ if TYPE_CHECKING:
     from plyzero.rules.game import Game
     from plyzero.search.slots import SearchResult, SearchSlots
 
-HELP = """A move is its name, as `legal` lists them. Besides:
-  legal      all legal moves
-  hint       what the bot would play in your place, and why
-  undo       take back your last move and the bot's answer
-  thoughts   show, or stop showing, what the bot sees: visits, win rate, prior, line
-  resign     give the game up
-  new        a new game with sides swapped
-  save FILE  write the game down
-  load FILE  go on with a game that was saved
-  quit       leave (so do Ctrl-C and Ctrl-D)"""
+HELP = """Type the name of a move, as listed by `legal`, or a command:
+  legal      list the legal moves
+  hint       show the move that the bot would play in your place
+  undo       take back your last move and the bot's reply
+  thoughts   show or hide the search results of the bot
+  resign     resign the game
+  new        start a new game with sides swapped
+  save FILE  save the game to a file
+  load FILE  continue a saved game
+  quit       quit (also Ctrl-C and Ctrl-D)"""
 
 WITH_FILE = ("save", "load")
+"""The commands that take a file."""
 
-SHOWN_MOVES = 5
-"""Of the bot's thoughts, the best."""
+MAX_SHOWN_MOVES = 5
+"""Largest number of moves in the table of search results."""
 
 
 class Terminal:
-    """Asks the person, shows the board, and lets the bot think."""
+    """A game between a person who types and a bot: reads commands, shows the board, runs the bot's searches."""
 
     def __init__(self, session: Session, bot: Bot) -> None:
         self.session, self.bot = session, bot
-        self.thoughts: tuple[Game, SearchResult] | None = None
-        self.changed = True
-        self.shows_thoughts = False
+        self.last_search: tuple[Game, SearchResult] | None = None  # of the bot, before its last move
+        self.is_outdated = True  # the board on the screen
+        self.shows_searches = False
         self.console = Console(highlight=False)
         self.commands: dict[str, Callable[[str], None]] = {
             "": lambda _: self.say(HELP),
@@ -58,7 +59,7 @@ class Terminal:
             "legal": lambda _: self.say(f"Legal: {self.session.position.legal_names() or 'nothing, the game is over'}"),
             "hint": self.hint,
             "undo": self.undo,
-            "thoughts": self.toggle_thoughts,
+            "thoughts": self.toggle_searches,
             "resign": self.resign,
             "new": self.rematch,
             "save": self.save,
@@ -66,46 +67,46 @@ class Terminal:
         }
 
     def run(self) -> None:
-        """Play until the person leaves."""
+        """Play until the person quits."""
         self.begin()
         warming = threading.Thread(target=self.warm_up, name="warm-up")
         warming.start()
         try:
             while True:
-                if self.changed:
-                    self.draw()
-                if self.session.outcome is None and not self.session.persons_turn:
+                if self.is_outdated:
+                    self.show_board()
+                if self.session.outcome is None and not self.session.is_persons_turn:
                     self.answer()
                 elif not self.ask():
                     return
         except (EOFError, KeyboardInterrupt):
             self.say("")
         finally:
-            warming.join()  # a thread that outlives the interpreter aborts it
+            warming.join()  # a thread that is still running when the interpreter ends aborts the process
 
     def warm_up(self) -> None:
-        """Let the bot move once beside the game, so that all is compiled while the person thinks."""
-        with suppress(Exception):  # the bot's real move will say what is wrong
+        """Search once in the background, so that everything is compiled before the bot's first move."""
+        with suppress(Exception):  # the bot's first move raises the error again
             self.bot.choose(self.session.game.start)
 
-    def draw(self) -> None:
-        """Show the board, and what a person may miss in it."""
-        session, self.changed = self.session, False
+    def show_board(self) -> None:
+        """Print the board, the result of a finished game, and a note if the same player moves again."""
+        session, self.is_outdated = self.session, False
         self.say(f"\n{session.position}")
         if session.outcome:
             how = " by resignation" if session.resigned else ""
             verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
             self.say(f"{verdict}{how}.")
         elif session.moves and session.positions[-2].to_play == session.position.to_play:
-            self.say("You move again." if session.persons_turn else "The bot moves again.")
+            self.say("You move again." if session.is_persons_turn else "The bot moves again.")
 
     def begin(self) -> None:
-        """Say who plays whom."""
+        """Print the game, the players and how to get help."""
         self.say(f"{self.session.game.name}: you move {SIDES[self.session.person]}; the bot is {self.bot.name}.")
-        self.say("Type a move, or help for what else there is.")
+        self.say("Type a move, or help for the list of commands.")
 
     def ask(self) -> bool:
-        """Carry out what the person types; False to leave."""
+        """Read a move or a command and carry it out. Return False if the person quits."""
         over = self.session.outcome is not None
         choices = "new, undo, save FILE, load FILE or quit"
         text = input(f"{choices}: " if over else "Your move: ").strip()
@@ -122,7 +123,8 @@ class Terminal:
         if command and bool(rest) == (word.lower() in WITH_FILE):
             command(rest.strip())
         elif command:
-            self.say(f"Expected {word} alone." if rest else f"Expected {word} FILE, such as {word} game.json.")
+            expected = f"{word} without an argument" if rest else f"{word} FILE, such as {word} game.json"
+            self.say(f"Expected {expected}.")
         elif over:
             self.say(f"The game is over: expected {choices}, got {text!r}.")
         else:
@@ -130,127 +132,127 @@ class Terminal:
         return True
 
     def play(self, action: int) -> None:
-        """Play for whoever is to move."""
+        """Play `action` for the player to move."""
         self.session.play(action)
-        self.changed = True
+        self.is_outdated = True
 
     def answer(self) -> None:
-        """Let the bot move."""
+        """Search and play the bot's move."""
         position = self.session.position
-        root = self.think(position)
-        self.thoughts = (position, root)
-        action = self.bot.pick(root)
-        self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, root)}.")
+        result = self.search(position)
+        self.last_search = (position, result)
+        action = self.bot.select_action(result)
+        self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, result)}.")
         self.play(action)
-        if self.shows_thoughts:
-            self.show(position, root)
+        if self.shows_searches:
+            self.show_search(position, result)
 
-    def think(self, position: Game) -> SearchResult:
-        """Search, and show how far the search is."""
-        with self.console.status("the bot starts to think") as status:
+    def search(self, position: Game) -> SearchResult:
+        """Return the bot's search result for `position`; show the progress of the search meanwhile."""
+        with self.console.status("searching") as status:
             due = time.monotonic()
 
-            def watch(slots: SearchSlots) -> None:
+            def on_batch(slots: SearchSlots) -> None:
                 nonlocal due
                 done = slots.simulations()
                 if done and time.monotonic() >= due:
-                    favourite = position.action_name(slots.root(0).best_action())
-                    text = f"the bot thinks: {done} of {self.bot.simulations} simulations, likes {favourite}"
-                    status.update(text[: self.console.width - 4])  # what is broken into two lines is not wiped away
+                    best = position.action_name(slots.result(0).best_action())
+                    text = f"searching: {done} of {self.bot.simulations} simulations, best move so far {best}"
+                    status.update(text[: self.console.width - 4])  # rich does not erase a status that wraps
                     due = time.monotonic() + 0.1
 
-            return self.bot.think([position], watch=watch)[0]
+            return self.bot.search([position], on_batch=on_batch)[0]
 
-    def show(self, position: Game, root: SearchResult) -> None:
-        """Print a table of the best moves."""
-        table = Table("move", "visits", "win rate", "prior", "expected line", box=None)
-        for info in move_infos(position, root)[:SHOWN_MOVES]:
+    def show_search(self, position: Game, result: SearchResult) -> None:
+        """Print a table of the best moves of a search."""
+        table = Table("move", "visits", "win rate", "prior", "principal variation", box=None)
+        for info in move_infos(position, result)[:MAX_SHOWN_MOVES]:
             winrate = "" if info["winrate"] is None else f"{info['winrate']:.0%}"
             table.add_row(info["move"], str(info["visits"]), winrate, f"{info['prior']:.0%}", " ".join(info["pv"][:8]))
         self.console.print(table)
 
     def hint(self, _: str) -> None:
-        """Show what the bot would do."""
+        """Print the move that the bot would play, and the search results."""
         position = self.session.position
         if self.session.outcome:
-            self.say("The game is over; there is nothing to play.")
+            self.say("The game is over; there is no move to play.")
             return
-        root = self.think(position)
-        move, expectation = position.action_name(root.best_action()), _expectation(position, root)
+        result = self.search(position)
+        move, expectation = position.action_name(result.best_action()), _expectation(position, result)
         self.say(f"In your place the bot would play {move}; it expects {expectation}.")
-        self.show(position, root)
+        self.show_search(position, result)
 
     def undo(self, _: str) -> None:
-        """Go back to the person's last turn, or from a resignation into the game."""
+        """Take back a resignation, or the person's last move and all later moves."""
         if self.session.resigned:
             self.session.resigned = False
-            self.changed = True
+            self.is_outdated = True
         elif self.session.undo():
-            self.changed = True
+            self.is_outdated = True
         else:
             self.say("You have not moved yet; there is nothing to take back.")
 
-    def toggle_thoughts(self, _: str) -> None:
-        """Show the bot's thoughts from now on, or no more."""
-        self.shows_thoughts = not self.shows_thoughts
-        if not self.shows_thoughts:
-            self.say("The bot keeps its thoughts to itself again.")
-        elif self.thoughts:
-            self.say("Before its last move the bot saw (and it will show this from now on):")
-            self.show(*self.thoughts)
+    def toggle_searches(self, _: str) -> None:
+        """Start or stop showing the search results of the bot after each of its moves."""
+        self.shows_searches = not self.shows_searches
+        if not self.shows_searches:
+            self.say("The bot's search results are no longer shown.")
+        elif self.last_search:
+            self.say("Search results before the bot's last move, shown with every move from now on:")
+            self.show_search(*self.last_search)
         else:
-            self.say("From now on the bot shows what it sees.")
+            self.say("The bot's search results are shown from now on.")
 
     def resign(self, _: str) -> None:
-        """Give up."""
+        """Resign the game."""
         if self.session.outcome:
             self.say("The game is over already.")
         else:
-            self.session.resigned = self.changed = True
+            self.session.resigned = self.is_outdated = True
 
     def rematch(self, _: str) -> None:
-        """Start again with the sides swapped."""
+        """Start a new game with the sides swapped."""
         self.start(self.session.rematch())
 
     def save(self, file: str) -> None:
-        """Write the game down."""
+        """Write the record of the game to a new file."""
         content = json.dumps(self.session.record(self.bot.name), indent=1).encode()
         try:
             if not Path(file).parent.is_dir():
-                raise FileNotFoundError(errno.ENOENT, "there is no such folder")
+                raise FileNotFoundError(errno.ENOENT, "there is no such directory")
             write_file(Path(file), content + b"\n")
             self.say(f"Saved to {file}.")
         except FileExistsError:
-            self.say(f"{file} exists already and stays as it is; give another name.")
+            self.say(f"{file} exists already and was not changed; choose another name.")
         except OSError as error:
             self.say(f"Cannot write {file}: {error.strerror}.")
 
     def load(self, file: str) -> None:
-        """Go on with a game that was saved."""
+        """Continue the game recorded in a file."""
         try:
             self.start(Session.from_record(self.session.game, json.loads(Path(file).read_text())))
         except OSError as error:
-            self.say(f"Cannot read {file}: {error.strerror}. The game goes on.")
+            self.say(f"Cannot read {file}: {error.strerror}. The current game goes on.")
         except (json.JSONDecodeError, UnicodeDecodeError):
-            self.say(f"Cannot load {file}: it is not a game that was saved. The game goes on.")
+            self.say(f"Cannot load {file}: it is not a saved game. The current game goes on.")
         except ValueError as error:
-            self.say(f"Cannot load {file}: {error}. The game goes on.")
+            self.say(f"Cannot load {file}: {error}. The current game goes on.")
 
     def start(self, session: Session) -> None:
-        """Turn to another game."""
-        self.session, self.thoughts, self.changed = session, None, True
+        """Replace the current game by `session`."""
+        self.session, self.last_search, self.is_outdated = session, None, True
         self.say(f"You move {SIDES[session.person]}.")
 
     def say(self, text: str) -> None:
-        """Print plain text, in lines that break between words where a person reads them."""
+        """Print `text` without markup. On a terminal, long lines are wrapped between words."""
         self.console.print(text, markup=False, soft_wrap=not self.console.is_terminal)
 
 
-def _expectation(position: Game, root: SearchResult) -> str:
-    """Say what the search expects of its move, with the same win rate as in the table."""
-    found, best = root_info(position, root), move_infos(position, root)[0]
-    if found["proven"]:
-        return {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[found["proven"]]
-    winrate = found["winrate"] if best["winrate"] is None else best["winrate"]
-    drawn = f" (draws, {found['drawrate']:.0%}, count half)" if found["drawrate"] >= 0.005 else ""
-    return f"a win rate of {winrate:.0%}{drawn}"
+def _expectation(position: Game, result: SearchResult) -> str:
+    """Return the expected result of the best move in words, with the same win rate as in the table."""
+    root, best = root_info(position, result), move_infos(position, result)[0]
+    if root["proven"]:
+        return {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[root["proven"]]
+    winrate = root["winrate"] if best["winrate"] is None else best["winrate"]
+    draws = f" (draws, {root['drawrate']:.0%}, count half)" if root["drawrate"] >= 0.005 else ""
+    return f"a win rate of {winrate:.0%}{draws}"

@@ -1,4 +1,4 @@
-"""Whether the process of a container makes progress: its heartbeat moves only when its loop goes round."""
+"""Whether the process of a container makes progress: the counter in its heartbeat only changes while its loop runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from plyzero.run.metrics import read_heartbeats
 
 
 def find_stalled_process(workers: Path, *, within: float, host: str | None = None) -> str | None:
-    """Return what is wrong with the processes of this host, or None; `workers` is the directory of heartbeats.
+    """Return a sentence if no process of this host makes progress, None if one does.
 
-    within: seconds in which the count of a heartbeat must be seen to move.
+    workers: the directory of heartbeats.
+    within:  seconds in which the counter of a heartbeat must change.
     """
     host = host or socket.gethostname()
     first = _counts(workers, host)
@@ -27,6 +28,7 @@ def find_stalled_process(workers: Path, *, within: float, host: str | None = Non
 
 
 def _counts(workers: Path, host: str) -> set[tuple[str, int, int]]:
+    """Return name, process number and counter of every heartbeat of `host` whose process has not stopped."""
     beats = read_heartbeats(workers).items()
     return {
         (name, beat["pid"], beat["beats"])

@@ -1,4 +1,4 @@
-"""Whether everything on a run's volume is as it should be: each file is read, checked, and counted against the rest."""
+"""Verification of a run: every file is read and validated, and the files are compared with each other."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from plyzero.run.segments import SegmentError, list_segments, read_segment
 
 
 def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
-    """Yield (file, what is wrong with it, or None) for every segment, journal and model, then what is wrong between
-    them: one sequence number twice, one game twice, files in quarantine.
+    """Yield (file, fault or None) for every segment, journal and model; then faults that concern several files.
 
-    Segments that went through retention are not missed; a journal that has a segment of its number counts once.
+    Those are a sequence number or a game that occurs twice, and files in quarantine. Segments that retention has
+    removed are not missed; a journal counts once if the segment of its number exists too.
     """
     ids: Counter[int] = Counter()
     numbers: Counter[tuple[str, int]] = Counter()
     for name in sorted(list_segments(run.segments)):
         try:
             games = read_segment(run.segments / str(name), run.game)
-        except FileNotFoundError:  # retired while we read
+        except FileNotFoundError:  # retention removed it in the meantime
             continue
         except SegmentError as error:
             yield str(name), str(error)
@@ -38,9 +38,9 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
             continue
         try:
             batches = read_journal(path, run.game)
-        except FileNotFoundError:  # sealed while we read
+        except FileNotFoundError:  # it was sealed in the meantime
             continue
-        except Exception as error:  # damage has many words
+        except Exception as error:  # damage causes errors of many types
             yield path.name, f"{path.name} cannot be read: {error!r}"
         else:
             if (match["incarnation"], int(match["sequence"])) not in numbers:
@@ -58,7 +58,7 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
     for (incarnation, sequence), count in numbers.items():
         if count > 1:
             yield incarnation, f"{count} segments are number {sequence} of incarnation {incarnation}"
-    if doubled := [identity for identity, count in ids.items() if count > 1]:
-        yield "games", f"{len(doubled)} games are there more than once, {doubled[0]:016x} for example"
+    if repeated := [identity for identity, count in ids.items() if count > 1]:
+        yield "games", f"{len(repeated)} games occur more than once, {repeated[0]:016x} for example"
     for path in sorted(run.quarantine.glob("*")):
         yield path.name, f"{path.name} is in quarantine, because it could not be read"

@@ -1,10 +1,10 @@
 """How is a bot used?
 
 players          players, and how to find one by name
-model_loader     networks from files and runs, hot reload
+model_loader     networks from files and runs; hot reload of newer models
 bundled_bots     the pretrained bots in bots/
-match            games between two players, scores with intervals
+match            matches between two players, with confidence intervals
 session          one game between a person and a bot
-analysis         what a search found, with KataGo's field names
-analysis_engine  positions in, analyses out, as JSON lines
+analysis         search results with the field names of KataGo's analysis engine
+analysis_engine  positions in, search results out, as JSON lines
 """

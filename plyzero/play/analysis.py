@@ -1,8 +1,8 @@
-"""What a search found, for people and programs: the field names are KataGo's."""
+"""Search results for people and programs, with the field names of KataGo's analysis engine."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,45 +11,48 @@ from plyzero.rules.notation import action_names
 from plyzero.search.slots import SearchResult
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN
 
-PROVEN = {PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
+PROVEN_NAMES: Final = {PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
+"""The names of the proven values, for the player to move."""
 
 
-def move_infos(position: Game, root: SearchResult) -> list[dict[str, Any]]:
-    """Return an object per legal move, the move to play first.
+def move_infos(position: Game, result: SearchResult) -> list[dict[str, Any]]:
+    """Return an object for each legal action of `position`, from the best to the worst.
 
-    move:    the action's name.
-    visits:  simulations that went through it.
-    winrate: in [0, 1] for the player to move, a draw is half; null where the search never looked.
-    prior:   the network's probability.
-    order:   0 for the move to play, and so on.
-    pv:      the line that the search expects, the move itself first.
+    move:    the name of the action.
+    visits:  number of simulations through the action.
+    winrate: expected score in [0, 1] for the player to move, a draw counts 1/2; null if the action was never visited.
+    prior:   the network's probability of the action.
+    order:   the rank; 0 is the action to play.
+    pv:      the principal variation, as action names; the first is the action itself.
     """
-    best = root.best_action()
-    order = np.lexsort((-root.prior, -root.visits, root.actions != best))
+    best = result.best_action()
+    order = np.lexsort((-result.prior, -result.visits, result.actions != best))
     return [
         {
-            "move": position.action_name(int(root.actions[i])),
-            "visits": int(root.visits[i]),
-            "winrate": None if np.isnan(root.q[i]) else round((1 + float(root.q[i])) / 2, 4),
-            "prior": round(float(root.prior[i]), 4),
+            "move": position.action_name(int(result.actions[i])),
+            "visits": int(result.visits[i]),
+            "winrate": None if np.isnan(result.q[i]) else round((1 + float(result.q[i])) / 2, 4),
+            "prior": round(float(result.prior[i]), 4),
             "order": rank,
-            "pv": action_names(position, root.lines[i]),
+            "pv": action_names(position, result.principal_variations[i]),
         }
         for rank, i in enumerate(order.tolist())
     ]
 
 
-def root_info(position: Game, root: SearchResult) -> dict[str, Any]:
-    """Return what the search says of the position itself.
+def root_info(position: Game, result: SearchResult) -> dict[str, Any]:
+    """Return an object about `position` itself.
 
-    currentPlayer: 0 or 1, who is to move; winrate and drawrate are for that player.
-    visits:        simulations made.
-    proven:        "win", "draw", "loss", or null where the search has not proven the value.
+    currentPlayer: the player to move, 0 or 1. The winrate and drawrate are for this player.
+    visits:        number of simulations.
+    winrate:       expected score in [0, 1], a draw counts 1/2.
+    drawrate:      probability of a draw.
+    proven:        "win", "draw" or "loss", null if the search has not proven the value.
     """
     return {
         "currentPlayer": position.to_play,
-        "visits": root.simulations,
-        "winrate": round((1 + root.value) / 2, 4),
-        "drawrate": round(root.draw, 4),
-        "proven": PROVEN.get(root.proven),
+        "visits": result.simulations,
+        "winrate": round((1 + result.value) / 2, 4),
+        "drawrate": round(result.draw, 4),
+        "proven": PROVEN_NAMES.get(result.proven),
     }

@@ -1,4 +1,4 @@
-"""Answer positions as JSON lines: what `plyzero analyze` does with its input and output."""
+"""The analysis engine: reads positions and writes search results, both as JSON lines (`plyzero analyze`)."""
 
 from __future__ import annotations
 
@@ -15,40 +15,44 @@ from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 
 BATCH: Final = 1024
-"""Positions that are searched together at most."""
+"""Largest number of positions that are searched together."""
 
 
-def answer_lines(game: GameSpec, bot: Bot, source: Iterable[str], sink: TextIO) -> None:
-    """Answer every line of `source` with one line in `sink`, in order.
+def answer_queries(game: GameSpec, bot: Bot, source: Iterable[str], sink: TextIO) -> None:
+    """Answer every query in `source` with one JSON line in `sink`, in the same order.
 
-    What has arrived is searched together, so a program may ask one position at a time or thousands at once. A line
-    that cannot be answered gets {"id", "error"} and stands in nobody's way.
+    All queries that have arrived are searched together, so a program may send one at a time or thousands at once. An
+    invalid query gets {"id", "error"} as its answer and does not affect the others.
     """
-    for lines in arrived(source):
-        asked = [read_query(game, line) for line in lines]
-        positions = [position for _, position in asked if isinstance(position, Game)]
-        roots = iter(bot.think(positions) if positions else [])
-        for id_, position in asked:
+    for lines in batches(source):
+        queries = [parse_query(game, line) for line in lines]
+        positions = [position for _, position in queries if isinstance(position, Game)]
+        results = iter(bot.search(positions) if positions else [])
+        for id_, position in queries:
             if isinstance(position, str):
                 answer: dict[str, Any] = {"id": id_, "error": position}
             else:
-                root = next(roots)
-                answer = {"id": id_, "moveInfos": move_infos(position, root), "rootInfo": root_info(position, root)}
+                result = next(results)
+                answer = {
+                    "id": id_,
+                    "moveInfos": move_infos(position, result),
+                    "rootInfo": root_info(position, result),
+                }
             sink.write(json.dumps(answer) + "\n")
         sink.flush()
 
 
-def read_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
-    """Return the id of a query, None if it has none, with its position, or with what is wrong with it."""
+def parse_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
+    """Return the id of a query, None if it has none, and its position or, if it is invalid, an error message."""
     try:
-        query = json.loads(line, parse_constant=_refuse)
+        query = json.loads(line, parse_constant=_refuse_constant)
     except ValueError as error:
         return None, f"expected a JSON object: {error}"
     if not isinstance(query, dict):
         return None, f"expected a JSON object, got {line.strip()[:80]}"
     id_ = query.get("id")
     if unknown := query.keys() - {"id", "moves"}:
-        return id_, f"expected id and moves, got also {', '.join(sorted(unknown))}"
+        return id_, f"expected the fields id and moves, got also {', '.join(sorted(unknown))}"
     moves = query.get("moves")
     if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
         return id_, f'expected moves as a list of names, such as "moves": ["{game.start.legal_names().split()[0]}"]'
@@ -61,12 +65,12 @@ def read_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
     return id_, position
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")  # Python's parser accepts NaN and Infinity
 
 
-def arrived(source: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the lines of `source`, without blank ones, in lists of what is there, BATCH at most."""
+def batches(source: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the lines of `source` that are not blank, in lists of those that have arrived, at most BATCH in a list."""
     lines: queue.Queue[str | None] = queue.Queue(maxsize=4 * BATCH)
 
     def read() -> None:
@@ -78,11 +82,11 @@ def arrived(source: Iterable[str]) -> Iterator[list[str]]:
     threading.Thread(target=read, daemon=True).start()
     ended = False
     while not ended:
-        found = [lines.get()]
-        while found[-1] is not None and len(found) < BATCH:
+        batch = [lines.get()]
+        while batch[-1] is not None and len(batch) < BATCH:
             try:
-                found.append(lines.get(timeout=0.01))
+                batch.append(lines.get(timeout=0.01))
             except queue.Empty:
                 break
-        ended = found[-1] is None
-        yield [line for line in found if line is not None]
+        ended = batch[-1] is None
+        yield [line for line in batch if line is not None]

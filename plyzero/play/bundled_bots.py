@@ -1,4 +1,7 @@
-"""The bots that come along: a network and a card for each, in plyzero/bots, made by `benchmarks/strength/bots.py`."""
+"""The bundled, pretrained bots: a network and a model card for each, in bots/.
+
+`benchmarks/strength/bots.py` creates both.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,18 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
 
 DIRECTORY: Final = Path(__file__).parent / "bots"
+"""The directory with an ONNX file and a TOML file for each bot."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """How hard a bot tries, and how strong that was measured to be.
+    """A playing strength of a bot.
 
-    simulations: a move, 0 = the raw network.
-    temperature: its moves are drawn from policy^(1/temperature); 0 = its best.
-    elo:         against pure MCTS with 200 rollouts a move; low and high are the 95 % interval.
+    number:      1 is the weakest level.
+    simulations: number per move; 0 = the raw network.
+    temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
+    elo:         measured Elo difference to pure MCTS with 200 rollouts per move.
+    low, high:   95 % confidence interval of `elo`.
     """
 
     number: int
@@ -35,11 +41,13 @@ class Level:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a bot.
+    """The model card of a bot.
 
-    game:     it plays, by its identity. network: its ONNX file. levels: from the weakest on.
-    default:  number of the level that answers within a second.
-    training: command, hardware, minutes, settings, and scores with their intervals.
+    game:     identity of the game that the bot plays.
+    network:  path of its ONNX file.
+    levels:   its levels, the weakest first.
+    default:  number of the default level, which moves within a second.
+    training: command, hardware, minutes and settings of the training, and test scores with their intervals.
     """
 
     game: str
@@ -49,7 +57,7 @@ class Card:
     training: dict[str, Any]
 
     def level(self, number: int | None = None) -> Level:
-        """Return the level of that number, or the default one. Raises UserError."""
+        """Return the level with that number, by default the default level. Raises UserError if there is none."""
         wanted = self.default if number is None else number
         for level in self.levels:
             if level.number == wanted:
@@ -58,19 +66,32 @@ class Card:
 
 
 def find_card(game: GameSpec) -> Card | None:
-    """Return the card of the bot that comes along for `game`, None if there is none for these rules."""
+    """Return the model card of the bundled bot for `game`, None if there is no bot for this version of the rules."""
     return next((card for card in list_cards() if card.game == game.identity), None)
 
 
 def list_cards() -> list[Card]:
-    """Return all of them, by name of the game."""
-    return [_read(path) for path in sorted(DIRECTORY.glob("*.toml"))]
+    """Return the model cards of all bundled bots, ordered by the game."""
+    return [_read_card(path) for path in sorted(DIRECTORY.glob("*.toml"))]
 
 
-def _read(path: Path) -> Card:
+def _read_card(path: Path) -> Card:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     levels = (
-        Level(number, each["simulations"], each["temperature"], each["elo"], each["low"], each["high"])
-        for number, each in enumerate(table["levels"], start=1)
+        Level(
+            number=number,
+            simulations=level["simulations"],
+            temperature=level["temperature"],
+            elo=level["elo"],
+            low=level["low"],
+            high=level["high"],
+        )
+        for number, level in enumerate(table["levels"], start=1)
     )
-    return Card(table["game"], path.with_suffix(".onnx"), tuple(levels), table["default_level"], table["training"])
+    return Card(
+        game=table["game"],
+        network=path.with_suffix(".onnx"),
+        levels=tuple(levels),
+        default=table["default_level"],
+        training=table["training"],
+    )

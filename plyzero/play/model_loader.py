@@ -1,4 +1,4 @@
-"""Networks from files and runs: load a model, the newest or the best one, and hot-reload newer ones."""
+"""Model loading: networks from ONNX files and from runs, and hot reload of newer models."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ from plyzero.run.directory import open_run
 from plyzero.run.models import ModelName, best_model, list_models, read_model
 from plyzero.search.onnx_network import Network
 
-TRIES: Final = 3
-"""How often a model that is refused is looked at again: over NFS a file may not be all there at first."""
+MAX_ATTEMPTS: Final = 3
+"""How many times ModelWatch tries to load a model that is refused: over NFS a file may be incomplete at first."""
 
 log = logging.getLogger(__name__)
 
 
 def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newest", threads: int = 1) -> Network:
-    """Return the network in the ONNX file `path`, or the chosen model of the run directory `path`."""
+    """Return the network in the ONNX file `path`, or a model of the run directory `path`.
+
+    game:    the game that the network must be for; None = any game.
+    model:   of a run: "newest", "best" by the measured scores, or a step as text.
+    threads: number of threads for inference.
+    Raises UserError if there is no such model or it cannot be used.
+    """
     if not path.is_dir():
         try:
             return Network(path.read_bytes(), game, label=path.name, threads=threads)
@@ -41,20 +47,20 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     step = None if model == "newest" else int(model)
     network = load_newest(run.models, run.game, step=step, threads=threads)
     if network is None:
-        raise UserError(f"{path} has no model yet; train it first, or meet pure MCTS, which needs none")
+        raise UserError(f"{path} has no model yet; train it first, or play against pure MCTS, which needs no model")
     return network
 
 
 def load_model(directory: Path, name: ModelName, game: GameSpec, *, threads: int = 1) -> Network:
-    """Return a network ready to evaluate. Raises ModelRefusedError if the file is damaged or does not fit the game."""
+    """Return the model `name` as a network. Raises ModelRefusedError if it is damaged or not for `game`."""
     content = read_model(directory, name)
     return Network(content, game, label=str(name), fence=name.fence, step=name.step, threads=threads)
 
 
 def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, threads: int = 1) -> Network | None:
-    """Return the newest model that loads, or the newest of `step`; None if nothing has been published yet.
+    """Return the newest model that can be loaded, of training step `step` if given; None if there are no models yet.
 
-    Raises UserError where there are models but none is of `step`, or none loads.
+    Raises UserError if there are models but none of `step`, or none that can be loaded.
     """
     names = list_models(directory)
     wanted = [name for name in names if step is None or name.step == step]
@@ -74,9 +80,9 @@ def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, thr
 
 
 class ModelWatch:
-    """Keeps a worker on the newest model: file events wake it, and a poll every few seconds is the truth.
+    """Hot reload: finds newer models in a directory, at once through file events and otherwise by polling.
 
-    Over NFS and FUSE no event arrives; the poll finds the model all the same.
+    Polling is what makes it reliable: over NFS and FUSE no file events arrive.
     """
 
     def __init__(self, directory: Path, game: GameSpec, *, poll_seconds: float, threads: int) -> None:
@@ -85,15 +91,15 @@ class ModelWatch:
         self._woken = threading.Event()
         self._next_poll = 0.0
         self._current: ModelName | None = None
-        self._refused: dict[ModelName, int] = {}  # how often
+        self._refused: dict[ModelName, int] = {}  # failed attempts
         self._observer = Observer()
 
     def __enter__(self) -> Self:
-        handler = _Wake(self._woken)
+        handler = _SetOnChange(self._woken)
         try:
             self._observer.schedule(handler, str(self._directory), recursive=False)
             self._observer.start()
-        except OSError as error:  # the system's limit on watches, say
+        except OSError as error:  # such as the limit on inotify watches
             log.warning("no file events (%s): polling every %g s", error, self._poll_seconds)
         return self
 
@@ -105,9 +111,10 @@ class ModelWatch:
             self._observer.join()
 
     def newer(self) -> Network | None:
-        """Return a network newer than the last one returned, or None. Cheap enough to ask before every batch.
+        """Return a network newer than the last one returned, None if there is none.
 
-        A model that is damaged or does not fit is refused, with one warning, and never stands in the way of the next.
+        It is cheap enough to be called before every batch. A model that is damaged or not for the game is skipped, with
+        one warning.
         """
         now = time.monotonic()
         if not self._woken.is_set() and now < self._next_poll:
@@ -117,12 +124,12 @@ class ModelWatch:
         for name in list_models(self._directory):
             if self._current is not None and name <= self._current:
                 return None
-            if self._refused.get(name, 0) >= TRIES:
+            if self._refused.get(name, 0) >= MAX_ATTEMPTS:
                 continue
             try:
                 network = load_model(self._directory, name, self._game, threads=self._threads)
             except FileNotFoundError:
-                continue  # retired while we looked
+                continue  # removed by the trainer since the listing
             except ModelRefusedError as error:
                 if name not in self._refused:
                     log.warning("keeping the old model: %s", error)
@@ -133,11 +140,11 @@ class ModelWatch:
         return None
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a file event or for `seconds`."""
+        """Sleep until a file event arrives, but at most `seconds`."""
         self._woken.wait(seconds)
 
 
-class _Wake(FileSystemEventHandler):
+class _SetOnChange(FileSystemEventHandler):
     def __init__(self, woken: threading.Event) -> None:
         self._woken = woken
 

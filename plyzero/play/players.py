@@ -1,4 +1,4 @@
-"""Players: anything that chooses moves, and how to find one by name."""
+"""Players of a game: bots that search, random players, and how to find one by name."""
 
 from __future__ import annotations
 
@@ -18,28 +18,60 @@ from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.settings import SearchSettings
 
-PURE_MCTS = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
-"""Of the opponent `mcts:N`: uniform priors, one random playout per leaf, proven values backed up."""
+PURE_MCTS: Final = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
+"""Search settings of pure MCTS, the player `mcts:N`: uniform priors and one random rollout per leaf."""
 
-SIMULATIONS: Final = 64
-"""Of a bot, where nobody says how many."""
+DEFAULT_SIMULATIONS: Final = 64
+"""Simulations per move of a bot with a network, unless another number is given."""
+
+
+def find_player(
+    name: str, game: GameSpec, rng: np.random.Generator, *, simulations: int = DEFAULT_SIMULATIONS
+) -> Player:
+    """Return the player that `name` describes.
+
+    random         plays uniformly random moves
+    mcts:N         pure MCTS with N rollouts per move
+    bot, bot:LEVEL the bundled bot
+    DIRECTORY      the newest model of a run; with @best or @STEP another one
+    FILE           the network in an ONNX file
+
+    simulations: number per move of a run or a file. Raises UserError for any other name.
+    """
+    kind, _, number = name.partition(":")
+    if name == "random":
+        return RandomPlayer(rng)
+    if kind == "mcts":
+        if not number.isdecimal() or int(number) == 0:
+            raise UserError(f"expected mcts:N with N rollouts per move, such as mcts:1000, got {name!r}")
+        return Bot.pure_mcts(game, rng, simulations=int(number))
+    if kind == "bot":
+        if number and not number.isdecimal():
+            raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {name!r}")
+        return Bot.at_level(game, int(number) if number else None)
+    path, _, model = name.partition("@")
+    if not Path(path).exists():
+        raise UserError(
+            f"{path!r} does not exist; expected a player: random, mcts:1000, bot, a run directory or an ONNX file"
+        )
+    return Bot.from_network(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
 
 
 class Player(Protocol):
-    """Chooses moves."""
+    """Anything that chooses moves."""
 
     @property
     def name(self) -> str:
-        """What to call it in a table."""
+        """The name to show in results."""
         ...
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
-        """Return a legal action for each of `positions`, at least one, none finished."""
+        """Return a legal action for each of `positions`; there is at least one position, and none is finished."""
         ...
 
 
 class RandomPlayer:
-    """Any legal action, all alike probable."""
+    """A player that chooses uniformly among the legal actions."""
 
     name = "random"
 
@@ -51,9 +83,10 @@ class RandomPlayer:
 
 
 class Bot:
-    """Searches without noise and plays the best; with 0 simulations it plays what its network likes most.
+    """A player that searches without noise and plays the best move; with 0 simulations, the raw network.
 
-    game: what it plays. simulations: a move, unless the caller says otherwise.
+    game:        the game it plays.
+    simulations: number per move.
     """
 
     def __init__(
@@ -66,31 +99,46 @@ class Bot:
         settings: SearchSettings,
         temperature: float = 0.0,
     ) -> None:
-        """Make a bot out of its parts. temperature: moves are drawn from policy^(1/temperature); 0 = the best one."""
+        """Make a bot that evaluates leaves with `evaluate`.
+
+        temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
+        """
         self.name, self.game, self.simulations = name, game, simulations
         self._evaluate, self._settings, self._temperature = evaluate, settings, temperature
         self._rng = np.random.default_rng()
 
     @classmethod
     def load(
-        cls, path: Path | str, *, game: str | None = None, model: str = "newest", simulations: int = SIMULATIONS
+        cls,
+        path: Path | str,
+        *,
+        game: str | None = None,
+        model: str = "newest",
+        simulations: int = DEFAULT_SIMULATIONS,
     ) -> Self:
         """Return the bot of a run directory or of an ONNX file.
 
-        game:  what it must play, such as "connect-four"; by default the one it was trained for.
-        model: of a run: "newest", "best" (by the scores that `train` measured) or the step in its name.
-        Raises UserError where there is no such model or it does not fit.
+        game:  the game it must play, such as "connect-four"; by default the game it was trained for.
+        model: of a run: "newest", "best" by the scores that `train` measured, or a training step as text.
+        Raises UserError if there is no such model or it cannot be used.
         """
-        network = load_network(Path(path), (game and load_game(game)) or None, model=model)
-        return cls.of(network, simulations=simulations)
+        network = load_network(Path(path), load_game(game) if game else None, model=model)
+        return cls.from_network(network, simulations=simulations)
 
     @classmethod
-    def of(
-        cls, network: Network, *, simulations: int = SIMULATIONS, temperature: float = 0.0, name: str | None = None
+    def from_network(
+        cls,
+        network: Network,
+        *,
+        simulations: int = DEFAULT_SIMULATIONS,
+        temperature: float = 0.0,
+        name: str | None = None,
     ) -> Self:
-        """Return the bot of a network, which searches as it was trained to."""
+        """Return a bot that plays with `network` and with the search settings it was trained with."""
         return cls(
-            *(name or f"{network.label} with {simulations} simulations", network.game, network),
+            name or f"{network.label} with {simulations} simulations",
+            network.game,
+            network,
             simulations=simulations,
             settings=network.search_settings,
             temperature=temperature,
@@ -98,59 +146,52 @@ class Bot:
 
     @classmethod
     def at_level(cls, game: GameSpec, number: int | None = None) -> Self:
-        """Return the bot that comes along for `game`, at that level or at its default. UserError if there is none."""
+        """Return the bundled bot for `game` at a level, by default its default level.
+
+        Raises UserError if there is no bundled bot for the game, or no such level.
+        """
         card = find_card(game)
         if card is None:
-            raise UserError(f"no bot comes along for {game.identity}; train one, or meet pure MCTS, which needs none")
-        level, network = card.level(number), load_network(card.network, game)
-        name = f"plyzero's own, {level}"
-        return cls.of(network, simulations=level.simulations, temperature=level.temperature, name=name)
+            raise UserError(
+                f"there is no bundled bot for {game.identity}; train one, or play against pure MCTS, which needs no "
+                "model"
+            )
+        level = card.level(number)
+        return cls.from_network(
+            load_network(card.network, game),
+            simulations=level.simulations,
+            temperature=level.temperature,
+            name=f"bundled bot, {level}",
+        )
 
     @classmethod
     def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:
-        """Return the opponent that needs no network: each simulation ends with one game of random moves."""
+        """Return a bot without a network: the value of a leaf is the result of one random rollout."""
         rollouts = Rollouts(game.start.num_actions, rng)
         return cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=PURE_MCTS)
 
     def choose(self, position: Game) -> int:
-        """Return the action to play in `position`, which is not finished."""
-        return self.pick(self.think([position])[0])
+        """Return the action to play in `position`, which must not be finished."""
+        return self.select_action(self.search([position])[0])
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
-        return [self.pick(root) for root in self.think(positions)]
+        """Return the action to play in each of `positions`, none of which may be finished."""
+        return [self.select_action(result) for result in self.search(positions)]
 
-    def pick(self, root: SearchResult) -> int:
-        """Return the action to play after a search that found `root`."""
+    def select_action(self, result: SearchResult) -> int:
+        """Return the action to play after a search: the best one, or sampled if the bot has a temperature."""
         if not self._temperature:
-            return root.best_action()
-        weights = root.policy ** (1 / self._temperature)
-        return int(self._rng.choice(root.actions, p=weights / weights.sum()))
+            return result.best_action()
+        weights = result.policy ** (1 / self._temperature)
+        return int(self._rng.choice(result.actions, p=weights / weights.sum()))
 
-    def think(
-        self, positions: Sequence[Game], *, watch: Callable[[SearchSlots], None] | None = None
+    def search(
+        self, positions: Sequence[Game], *, on_batch: Callable[[SearchSlots], None] = lambda slots: None
     ) -> list[SearchResult]:
-        """Return what a search finds in each of `positions`, none of them finished; see plyzero.search.slots."""
-        return search(positions, self._evaluate, simulations=self.simulations, settings=self._settings, watch=watch)
+        """Return the search result for each of `positions`, none of which may be finished.
 
-
-def find_player(name: str, game: GameSpec, rng: np.random.Generator, *, simulations: int = SIMULATIONS) -> Player:
-    """Return the player that `name` describes.
-
-    `random`; `mcts:N`, pure MCTS with N rollouts a move; `bot` or `bot:LEVEL`, the one that comes along; a run
-    directory, for its newest model, with `@best` or `@STEP` for another one; an ONNX file. UserError for anything else.
-    """
-    kind, _, number = name.partition(":")
-    if name == "random":
-        return RandomPlayer(rng)
-    if kind == "mcts":
-        if not number.isdecimal() or int(number) == 0:
-            raise UserError(f"expected mcts:N with N rollouts a move, such as mcts:1000, got {name!r}")
-        return Bot.pure_mcts(game, rng, simulations=int(number))
-    if kind == "bot":
-        if number and not number.isdecimal():
-            raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {name!r}")
-        return Bot.at_level(game, int(number) if number else None)
-    path, _, model = name.partition("@")
-    if not Path(path).exists():
-        raise UserError(f"{path!r} is not there; a player is random, mcts:1000, bot, a run directory or an ONNX file")
-    return Bot.of(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
+        on_batch: called before every batch of evaluations, to show progress.
+        """
+        return search(
+            positions, self._evaluate, simulations=self.simulations, settings=self._settings, on_batch=on_batch
+        )

@@ -1,10 +1,10 @@
 """What is a game?
 
-game           Game, the class that a person subclasses; outcomes and their codes
-compiled_game  CompiledGame: the same rules as functions that Numba compiles
-symmetry       permutations of observation and actions under which the rules stay the same
-text_board     a board of squares as text
-catalog        find a game by name: `othello(size=6)`, `my_module:MyGame`
-notation       actions and their names
+game           Game, the class that a user subclasses; outcomes and their codes
+compiled_game  CompiledGame: rules as functions that Numba compiles
+symmetry       symmetries of a game, as permutations of the observation and of the actions
+text_board     boards rendered as text
+catalog        games found by name: `othello(size=6)`, `my_module:MyGame`
+notation       sequences of moves as action names
 random_game    games of random moves
 """

@@ -1,4 +1,4 @@
-"""Find a game by name: one that is installed, or `my_module:MyGame` in the directory a person stands in."""
+"""The catalog of games: finds a game by name, installed or as `my_module:MyGame` in the current directory."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from plyzero.errors import UserError, shown
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 
-GROUP = "plyzero.games"
-"""The entry-point group in which packages offer games; the shipped ones use it too."""
+ENTRY_POINT_GROUP = "plyzero.games"
+"""The entry-point group under which packages, plyzero's own included, install games."""
 
 
 @dataclass(frozen=True)
 class GameSpec:
-    """A game, found and ready.
+    """A game that was found by name.
 
-    name:     canonical, parameters that differ from their defaults included: `othello(size=6)`.
-    identity: name and version of the rules; what records and models carry.
-    start:    the initial position.
+    name:  the canonical name, with the parameters that differ from their defaults: `othello(size=6)`.
+    start: the initial position.
     """
 
     name: str
@@ -39,14 +38,14 @@ class GameSpec:
 
     @property
     def identity(self) -> str:
-        """Name and version: `othello(size=6) v1`."""
+        """Name and version of the rules, such as `othello(size=6) v1`. Recorded games and models carry it."""
         return f"{self.name} v{self.start.version}"
 
 
 def load_game(text: str) -> GameSpec:
-    """Return the game that `text` names: `connect-four`, `othello(size=6)` or `my_module:MyGame`.
+    """Return the game named by `text`: `connect-four`, `othello(size=6)` or `my_module:MyGame`.
 
-    Raises UserError with the nearest names, or with what is wrong with the class.
+    Raises UserError with the closest names if there is no such game, and with the reason if its class is unusable.
     """
     match = re.fullmatch(r"\s*([\w-]+|[\w.]*\w:\w+)\s*(?:\((.*)\))?\s*", text)
     if not match:
@@ -60,25 +59,25 @@ def load_game(text: str) -> GameSpec:
             raise UserError(f"{target} has no parameter {key!r}; it has: {', '.join(known) or 'none'}")
     try:
         start = cls(**parameters)
-    except ValueError as error:  # the game's own refusal of a parameter
-        raise UserError(f"cannot make {text}: {error}") from error
+    except ValueError as error:  # the game's own message about a parameter
+        raise UserError(f"cannot create {text}: {error}") from error
     except Exception as error:
-        raise UserError(f"cannot make {text}: {_in_words(error)}") from error
+        raise UserError(f"cannot create {text}: {_with_location(error)}") from error
     try:
-        _check(target, start)
+        _check_declarations(target, start)
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"cannot make {text}: {_in_words(error)}") from error
+        raise UserError(f"cannot create {text}: {_with_location(error)}") from error
     changed = {key: value for key, value in parameters.items() if value != known[key].default}
     suffix = f"({', '.join(f'{key}={value!r}' for key, value in sorted(changed.items()))})" if changed else ""
     return GameSpec(target + suffix, start)
 
 
 def installed_games() -> dict[str, str]:
-    """Return name -> one-line description of every installed game."""
+    """Return a one-line description of every installed game, by name and in the order of the names."""
     found = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
         found[entry.name] = (inspect.getdoc(entry.load()) or "").partition("\n")[0]
     return found
 
@@ -87,7 +86,7 @@ def _import_class(target: str) -> type[Game]:
     if ":" in target:
         module_name, _, class_name = target.partition(":")
         if "" not in sys.path:
-            sys.path.insert(0, "")  # a person's own module is found first from where they stand
+            sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
         try:
             module = importlib.import_module(module_name)
         except Exception as error:
@@ -95,16 +94,17 @@ def _import_class(target: str) -> type[Game]:
                 raise UserError(
                     f"cannot find module {module_name!r} from this directory; {target} is MODULE:CLASS"
                 ) from error
-            raise UserError(f"cannot import {module_name}: {_in_words(error)}") from error
+            raise UserError(f"cannot import {module_name}: {_with_location(error)}") from error
         if not hasattr(module, class_name):
             raise UserError(f"module {module_name!r} has no class {class_name!r}")
         cls: Any = getattr(module, class_name)
     else:
-        entries = {entry.name: entry for entry in entry_points(group=GROUP)}
+        entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
         if target not in entries:
-            near = difflib.get_close_matches(target, entries, n=3, cutoff=0.4) or sorted(entries)
+            closest = difflib.get_close_matches(target, entries, n=3, cutoff=0.4) or sorted(entries)
             raise UserError(
-                f"no game is called {target!r}; nearest: {', '.join(near)}. Your own game is my_module:MyGame"
+                f"unknown game {target!r}; the closest names are: {', '.join(closest)}. "
+                "A game of your own is my_module:MyGame"
             )
         cls = entries[target].load()
     if not (inspect.isclass(cls) and issubclass(cls, Game)):
@@ -114,19 +114,19 @@ def _import_class(target: str) -> type[Game]:
     return cls
 
 
-def _check(target: str, start: Game) -> None:
-    """Raise UserError for what would otherwise surface as a riddle inside a worker or the trainer."""
+def _check_declarations(target: str, start: Game) -> None:
+    """Raise UserError for mistakes in a class that would otherwise fail later, in a worker or in the trainer."""
     for name in ("num_actions", "observation_shape", "max_plies", "to_play"):
         if not hasattr(start, name):
-            raise UserError(f"{target} does not say its {name}")
+            raise UserError(f"{target} does not define {name}")
     shape = start.observation_shape
     if len(shape) != 3:
         raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shape}")
-    if not hasattr(start, "State"):  # a compiled game writes into planes of the right shape
-        seen = start.observe()
-        if seen is None:
+    if not hasattr(start, "State"):  # the planes of a compiled game always have the declared shape
+        observation = start.observe()
+        if observation is None:
             raise UserError(f"{target}.observe() returns None; is a return missing?")
-        observed = np.shape(seen)
+        observed = np.shape(observation)
         if observed != tuple(shape):
             raise UserError(f"{target}.observe() returns shape {observed}, but observation_shape is {tuple(shape)}")
     symmetries = start.symmetries()
@@ -136,13 +136,13 @@ def _check(target: str, start: Game) -> None:
         found, expected = (np.size(planes), np.size(actions)), (math.prod(shape), start.num_actions)
         if found != expected:
             raise UserError(
-                f"{target}.symmetries() permutes {found[0]} numbers of the observation and {found[1]} actions; "
-                f"there are {expected[0]} and {expected[1]}. Without the method there are no symmetries, which is safe"
+                f"{target}.symmetries() permutes {found[0]} numbers of the observation and {found[1]} actions, but the "
+                f"game has {expected[0]} and {expected[1]}. To do without symmetries, remove the method"
             )
 
 
-def _in_words(error: Exception) -> str:
-    """Return what went wrong in a person's own code, and where."""
+def _with_location(error: Exception) -> str:
+    """Return the type and message of an error in a user's code, with the file and line that raised it."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     where = "" if isinstance(error, SyntaxError) else f" ({Path(at.filename).name}, line {at.lineno})"
     return f"{type(error).__name__}: {error}{where}"

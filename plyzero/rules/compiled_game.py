@@ -5,14 +5,14 @@ class Nim(CompiledGame, version=1):
     State = np.dtype([("stones", "i1"), ("to_play", "i1")])
     num_actions, observation_shape, max_plies = 3, (1, 1, 1), 21
 
-    def start(s): s["stones"] = 21                    # optional; a state starts as zeros
-    def legal(s, mask): mask[: s["stones"]] = True    # mask starts as all False
+    def start(s): s["stones"] = 21                    # optional; every field of a new state is zero
+    def legal(s, mask): mask[: s["stones"]] = True    # mask is all False when the rule is called
     def play(s, action): ...                          # s is already a copy
     def outcome(s): ...                               # ONGOING, DRAW, or the winner: 0 or 1
-    def observe(s, planes): ...                       # planes starts as zeros, float32
+    def observe(s, planes): ...                       # planes is float32 and all zeros when the rule is called
 ```
 
-The class is then a `Game` like any other. With NUMBA_DISABLE_JIT=1 the very same functions run as plain Python.
+The class is a `Game` like any other. With NUMBA_DISABLE_JIT=1 the same functions run as plain Python.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from plyzero.errors import UserError
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 
 Record = Any
-"""A state inside a rule: fields by name, `s["board"][row, column]`."""
+"""The type of a state inside a rule; its fields are read and written by name: `s["board"][row, column]`."""
 
 kernel: Any = numba.njit
-"""Marks a helper function that compiled rules call."""
+"""A decorator for helper functions that compiled rules call."""
 
+# The search calls the rules of every game through these signatures, so its own code is compiled only once.
 STATE: Final = types.uint8[::1]
 MASK: Final = types.boolean[::1]
 PLANES: Final = types.float32[:, :, ::1]
@@ -45,16 +46,15 @@ PLAY: Final = types.void(STATE, types.int64)
 OUTCOME: Final = types.int64(STATE)
 LEGAL: Final = types.void(STATE, MASK)
 OBSERVE: Final = types.void(STATE, PLANES)
-"""Signatures of the rules as the search calls them: fixed, so that its kernel is compiled once for every game."""
 
 
 class Rules(NamedTuple):
-    """A game's rules as functions over the bytes of a state.
+    """The rules of a game as functions over a state, `[S]` uint8.
 
-    play:    (state `[S]` uint8, action) -> None, in place.
+    play:    (state, action) -> None; changes the state.
     outcome: (state) -> ONGOING, DRAW or the winner.
-    legal:   (state, mask `[A]` bool) -> None, into a mask of False.
-    observe: (state, planes `[C, H, W]` float32) -> None, into zeros.
+    legal:   (state, mask) -> None; sets the legal actions in `mask`, `[A]` bool, which must be all False.
+    observe: (state, planes) -> None; writes into `planes`, `[C, H, W]` float32, which must be all zeros.
     """
 
     play: Callable[..., None]
@@ -63,35 +63,39 @@ class Rules(NamedTuple):
     observe: Callable[..., None]
 
 
-RULES: Final = ("start", "play", "outcome", "legal", "observe")
+RuleFunctions = dict[str, Callable[..., Any]]
+"""The type of the rules as a class defines them: plain functions over a record, by name."""
 
-_SECOND: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",)}
-_OUTSIDE: Final = re.compile("Untyped global name|reflected list")
+RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe")
+"""The methods of a compiled game that are rules. Only `start` is optional."""
 
-Written = dict[str, Callable[..., Any]]
-"""Rules as their author wrote them: plain functions, by name."""
+_ARGUMENTS: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",)}  # after the state
+_REFERENCE_ERRORS: Final = re.compile("Untyped global name|reflected list")  # in Numba's messages
 
 
 class CompiledGame(Game):
-    """A game whose rules are compiled; see the module for the form. `to_play` must be a field of `State`."""
+    """A game whose rules are compiled by Numba, in the form shown at the top of this module.
+
+    `State` must have a field `to_play`.
+    """
 
     State: np.dtype[Any]
     action_names: str | tuple[str, ...] = ()
-    """A name per action; empty = the number."""
+    """The name of each action; without names, an action is called by its number."""
 
-    written: ClassVar[Written] = {}
+    rule_functions: ClassVar[RuleFunctions] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        found = {name: vars(cls)[name] for name in RULES if name in vars(cls)}
+        found = {name: vars(cls)[name] for name in RULE_NAMES if name in vars(cls)}
         for name, rule in found.items():
-            expected = ("s", *_SECOND.get(name, ()))
+            expected = ("s", *_ARGUMENTS.get(name, ()))
             if rule.__code__.co_argcount != len(expected):
                 raise TypeError(f"{cls.__name__}.{name}: a rule takes {', '.join(expected)}, and no self")
         for name in found:
-            delattr(cls, name)  # from here on the name means the Game's method, derived below
-        cls.written = {**cls.written, **found}
+            delattr(cls, name)  # the attribute is then the method of Game, implemented below
+        cls.rule_functions = {**cls.rule_functions, **found}
         super().__init_subclass__(**kwargs)
-        missing = [name for name in RULES if name not in cls.written and name != "start"]
+        missing = [name for name in RULE_NAMES if name not in cls.rule_functions and name != "start"]
         if missing:
             raise TypeError(f"{cls.__name__}: a compiled game needs the rules {', '.join(missing)}")
 
@@ -101,36 +105,37 @@ class CompiledGame(Game):
         for name, (field, *_) in (self.State.fields or {}).items():
             if field.shape and field.base == np.bool_:
                 raise TypeError(
-                    f"{type(self).__name__}.State: Numba knows no array of bool in a record; make {name} i1"
+                    f"{type(self).__name__}.State: Numba does not support arrays of bool in a record; give {name} "
+                    "the type i1"
                 )
         self.state = np.zeros(self.State.itemsize, np.uint8)
-        if "start" in self.written:
-            self.written["start"](self.record)
+        if "start" in self.rule_functions:
+            self.rule_functions["start"](self.record)
 
     @functools.cached_property
     def rules(self) -> Rules:
-        """The rules, compiled when they are first needed."""
-        return compile_rules(type(self).__name__, self.written, self.State)
+        """The compiled rules. They are compiled at the first use."""
+        return compile_rules(type(self).__name__, self.rule_functions, self.State)
 
     def with_bounds_checked(self) -> Self:
-        """Return the same position; rules compiled so that an index outside of its array raises IndexError."""
+        """Return the same position with rules that raise IndexError for an index out of bounds."""
         position = copy.copy(self)
-        position.rules = compile_rules(type(self).__name__, self.written, self.State, boundscheck=True)
+        position.rules = compile_rules(type(self).__name__, self.rule_functions, self.State, boundscheck=True)
         return position
 
     def as_plain_python(self) -> Self:
-        """Return the same position under the same rules, interpreted: slow, and an error names its line."""
+        """Return the same position with rules that run as plain Python: slow, but a traceback shows the user's line."""
         position = copy.copy(self)
-        position.rules = interpret_rules(self.written, self.State)
+        position.rules = interpret_rules(self.rule_functions, self.State)
         return position
 
     @property
     def record(self) -> Record:
-        """The state as a record, for drawing a position; not to be changed."""
+        """The state as a record, for methods such as `__str__`. Do not change it after `__init__`."""
         return self.state.view(self.State)[0]
 
     def with_state(self, state: NDArray[np.uint8]) -> Self:
-        """Return the position whose bytes are `state`, `[S]` uint8, which are copied."""
+        """Return the position with a copy of `state`, `[S]` uint8, as its state."""
         position = copy.copy(self)
         position.state = np.array(state)
         return position
@@ -169,70 +174,75 @@ class CompiledGame(Game):
         return self.state.tobytes()
 
 
-def compile_rules(name: str, written: Written, state: np.dtype[Any], *, boundscheck: bool = False) -> Rules:
-    """Return the `written` rules over the bytes of a state of dtype `state`, compiled.
+def compile_rules(
+    name: str, functions: RuleFunctions, state: np.dtype[Any], *, boundscheck: bool = False
+) -> Rules:
+    """Return the rules `functions` compiled for states of dtype `state`; the same rules are compiled only once.
 
-    With `boundscheck` an index outside of its array raises IndexError; without, as in self-play, nothing looks.
-    Raises UserError, with Numba's own words, for a rule that Numba cannot compile.
+    name:        the name of the class, for error messages.
+    boundscheck: raise IndexError for an index out of bounds, which goes unnoticed otherwise.
+    Raises UserError with Numba's message for a rule that Numba cannot compile.
     """
-    key = (repr(state.descr), boundscheck, *(written[rule] for rule in RULES[1:]))
+    key = (repr(state.descr), boundscheck, *(functions[rule] for rule in RULE_NAMES[1:]))
     if key not in _compiled:
         jit = functools.partial(kernel, boundscheck=True) if boundscheck else kernel
-        made: dict[Any, Any] = {}
-        lifted = []
-        for rule, signature in zip(RULES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE), strict=True):
-            function = rebuilt(written[rule], jit, made) if boundscheck else jit(written[rule])
+        done: dict[Any, Any] = {}
+        compiled = []
+        for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE), strict=True):
+            function = redecorate(functions[rule], jit, done) if boundscheck else jit(functions[rule])
             try:
-                lifted.append(jit(signature)(_over_bytes(function, state)))
+                compiled.append(jit(signature)(_on_bytes(function, state)))
             except numba.core.errors.NumbaError as error:
-                hint = (
-                    "; a helper needs @kernel, a table must be an array or a tuple"
-                    if _OUTSIDE.search(str(error))
-                    else ""
-                )
+                is_reference = _REFERENCE_ERRORS.search(str(error))
+                hint = "; a helper needs @kernel, a table must be an array or a tuple" if is_reference else ""
                 raise UserError(
                     f"{name}.{rule} is outside the Python that Numba compiles{hint}. To debug it as plain Python set "
                     f"NUMBA_DISABLE_JIT=1, or subclass Game instead of CompiledGame. Numba says:\n{error}"
                 ) from error
-        _compiled[key] = Rules(*lifted)
+        _compiled[key] = Rules(*compiled)
     return _compiled[key]
 
 
 _compiled: dict[tuple[Any, ...], Rules] = {}
 
 
-def interpret_rules(written: Written, state: np.dtype[Any]) -> Rules:
-    """Return the `written` rules over the bytes of a state, as plain Python; so are the kernels that they call."""
-    made: dict[Any, Any] = {}
-    return Rules(*(_over_bytes(rebuilt(written[rule], lambda function: function, made), state) for rule in RULES[1:]))
+def interpret_rules(functions: RuleFunctions, state: np.dtype[Any]) -> Rules:
+    """Return the rules `functions` for states of dtype `state` as plain Python, including the kernels they call."""
+    done: dict[Any, Any] = {}
+    plain = [redecorate(functions[rule], lambda function: function, done) for rule in RULE_NAMES[1:]]
+    return Rules(*(_on_bytes(function, state) for function in plain))
 
 
-def rebuilt(function: Any, decorate: Callable[[Any], Any], made: dict[Any, Any]) -> Any:
-    """Return `function`, and every kernel that it reaches by name, decorated anew; `made` holds those that are."""
+def redecorate(function: Any, decorate: Callable[[Any], Any], done: dict[Any, Any]) -> Any:
+    """Return a copy of `function`, and of every kernel that it calls, with `decorate` in place of its decorator.
+
+    done: the copies made so far, by plain function. Each function is copied once, so recursion works.
+    """
     plain = getattr(function, "py_func", function)
-    if plain not in made:
+    if plain not in done:
         names = dict(plain.__globals__)
         closure = tuple(CellType(cell.cell_contents) for cell in plain.__closure__ or ()) or None
         copied = FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, closure)
-        made[plain] = decorate(copied)  # before the kernels it calls: they may call it
+        done[plain] = decorate(copied)  # before the kernels that it calls, which may call it
         for name, value in names.items():
             if isinstance(value, numba.core.dispatcher.Dispatcher):
-                names[name] = rebuilt(value, decorate, made)
+                names[name] = redecorate(value, decorate, done)
         for cell in closure or ():
             if isinstance(cell.cell_contents, numba.core.dispatcher.Dispatcher):
-                cell.cell_contents = rebuilt(cell.cell_contents, decorate, made)
-    return made[plain]
+                cell.cell_contents = redecorate(cell.cell_contents, decorate, done)
+    return done[plain]
 
 
-def _over_bytes(rule: Callable[..., Any], state: np.dtype[Any]) -> Callable[..., Any]:
+def _on_bytes(rule: Callable[..., Any], state: np.dtype[Any]) -> Callable[..., Any]:
+    """Return `rule`, a function over a record of dtype `state`, as a function over the bytes of the record."""
     if getattr(rule, "py_func", rule).__code__.co_argcount == 1:
 
-        def over_bytes(bytes_: NDArray[np.uint8]) -> Any:
+        def on_bytes(bytes_: NDArray[np.uint8]) -> Any:
             return rule(bytes_.view(state)[0])
 
     else:
 
-        def over_bytes(bytes_: NDArray[np.uint8], argument: Any) -> Any:  # type: ignore[misc]
+        def on_bytes(bytes_: NDArray[np.uint8], argument: Any) -> Any:  # type: ignore[misc]
             return rule(bytes_.view(state)[0], argument)
 
-    return over_bytes
+    return on_bytes

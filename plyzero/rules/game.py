@@ -1,4 +1,4 @@
-"""A game: a position of a two-player, zero-sum, perfect-information game without chance."""
+"""The interface of a game: two players, zero-sum, perfect information, no chance."""
 
 from __future__ import annotations
 
@@ -13,67 +13,69 @@ from numpy.typing import DTypeLike, NDArray
 
 from plyzero.rules.symmetry import Symmetry
 
-MAX_NAMES: Final = 20
-"""Of legal actions, in a message."""
-
-
 ONGOING: Final = -2
+"""Outcome code of a game that is not over."""
+
 DRAW: Final = -1
-"""Outcome codes: what a compiled rule `outcome` returns and what a record stores. 0 and 1 name the winner."""
+"""Outcome code of a drawn game. The other codes are 0 and 1, the winner."""
+
+MAX_NAMES: Final = 20
+"""Largest number of legal actions that an error message lists."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a finished game ended.
+    """The result of a finished game.
 
-    winner: 0 = the player who moved first from the initial position, 1 = the other one, None = a draw.
+    winner: 0 = the player who moved first from the initial position, 1 = the other player, None = a draw.
     """
 
     winner: int | None
 
     def value(self, player: int) -> int:
-        """Return +1 if `player` won, -1 if the other one did, 0 for a draw."""
+        """Return the result for `player`: +1 for a win, 0 for a draw, -1 for a loss."""
         if self.winner is None:
             return 0
         return 1 if self.winner == player else -1
 
 
 def outcome_code(outcome: Outcome | None) -> int:
-    """Return the outcome code: ONGOING, DRAW or the winner."""
+    """Return the code under which an outcome is stored: ONGOING for None, DRAW, or the winner, 0 or 1."""
     if outcome is None:
         return ONGOING
     return DRAW if outcome.winner is None else outcome.winner
 
 
 class IllegalActionError(ValueError):
-    """An action that the rules do not allow in this position; names the action, the position and the legal ones."""
+    """An action is illegal in a position; the message has the action, the position and the legal actions."""
 
 
 class Game(ABC):
-    """A position. Immutable: `play` returns a new one. `YourGame()` is the initial position.
+    """A position of a game. Positions are immutable: `play` returns a new one. `YourGame()` is the initial position.
 
-    You write:    num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
-    You may add:  symmetries, action_name, parse_action, key, __str__, observation_dtype (defaults are given)
-    You get:      self-play, training, the command line
+    Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
+    Optional: symmetries, action_name, parse_action, key, __str__, observation_dtype (all have defaults)
 
-    Players are 0 and 1. Who moves is asked of `to_play`, never assumed to alternate: passes and double moves work.
-    Keyword arguments of the class are the game's parameters (`othello(size=6)`) and need defaults.
+    The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
+    double moves work. Keyword arguments of the class are the parameters of the game (`othello(size=6)`) and need
+    defaults.
     """
 
     version: ClassVar[int] = 1
-    """Raise it (`class MyGame(Game, version=2)`) when rules or observation change: old records no longer fit."""
+    """The version of the rules and of the observation. Raise it (`class MyGame(Game, version=2)`) when either changes:
+    recorded games and models of another version are refused."""
 
     num_actions: int
-    """Number of different actions in the whole game; an action is an int in [0, num_actions)."""
+    """The number of different actions in the whole game; an action is an int in [0, num_actions)."""
 
     observation_shape: tuple[int, int, int]
-    """Planes, rows, columns of what `observe` returns. A game without a board uses (n, 1, 1)."""
+    """The shape of what `observe` returns: (planes, rows, columns). A game without a board uses (n, 1, 1)."""
 
     observation_dtype: ClassVar[DTypeLike] = np.float32
-    """How observations are stored; say `bool` if they hold only 0 and 1, which takes 32 times less room."""
+    """The type in which observations are stored. `bool` suits observations of 0 and 1 and needs 1/32 of the memory."""
 
     max_plies: int
-    """No game is longer; self-play gives up a game that is, and does not learn its outcome."""
+    """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""
 
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -83,12 +85,12 @@ class Game(ABC):
             cls.play_unchecked = vars(cls)["play"]  # type: ignore[method-assign]
             cls.play = _checked(cls.play_unchecked)  # type: ignore[method-assign, assignment]
 
-    if TYPE_CHECKING:  # at run time an attribute, set in the class or in __init__, will do as well as a property
+    if TYPE_CHECKING:  # abstract for type checkers only: an attribute, of the class or of the object, works as well
 
         @property
         @abstractmethod
         def to_play(self) -> int:
-            """The player to move, 0 or 1; either when the game is over."""
+            """The player to move, 0 or 1. Either value is allowed when the game is over."""
 
     @abstractmethod
     def legal_actions(self) -> Sequence[int]:
@@ -96,56 +98,56 @@ class Game(ABC):
 
     @abstractmethod
     def play(self, action: int) -> Self:
-        """Return the position after `action`; the receiver does not change.
+        """Return the position after `action`, without changing this one.
 
-        What you write here may assume that `action` is legal: the toolkit checks it first and raises
-        IllegalActionError otherwise. The search, which makes only legal moves, goes straight to your code.
+        A subclass may assume that `action` is legal: its `play` is wrapped in a check that raises IllegalActionError.
+        The search, which plays legal actions only, skips the check and calls `play_unchecked`.
         """
 
     def play_unchecked(self, action: int) -> Self:
-        """Return the position after `action`, which must be legal: what the class wrote as `play`."""
+        """Return the position after `action`, which must be legal. This is `play` as the subclass defines it."""
         raise NotImplementedError  # replaced by __init_subclass__
 
     @abstractmethod
     def outcome(self) -> Outcome | None:
-        """Return how the game ended, or None while it goes on. A draw is `Outcome(None)`, never None."""
+        """Return the outcome of a finished game, None while the game goes on. A draw is `Outcome(None)`."""
 
     @abstractmethod
     def observe(self) -> NDArray[Any]:
-        """Return what the network sees, seen by the player to move; shape `observation_shape`, finite numbers."""
+        """Return the network's input from the point of view of the player to move: `observation_shape`, finite."""
 
     def __str__(self) -> str:
-        """Return the position as people see it; by default the numbers of `observe`, plane beside plane."""
+        """Return the position as text for people; by default the numbers of `observe`, planes side by side."""
         rows = np.asarray(self.observe(), np.float32).transpose(1, 0, 2)
         board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]
-        return "\n".join([f"player {self.to_play} to move, who sees", *board])
+        return "\n".join([f"player {self.to_play} to move, observation:", *board])
 
     def symmetries(self) -> Sequence[Symmetry]:
-        """Return the symmetries of the rules besides the identity; closed under composition."""
+        """Return the symmetries of the rules without the identity. With the identity they must form a group."""
         return ()
 
     def action_name(self, action: int) -> str:
-        """Return the name a person uses for a legal action, one word; no two legal ones of a position share one."""
+        """Return the name of a legal action, without spaces. Different legal actions must have different names."""
         return str(action)
 
     def parse_action(self, text: str) -> int:
-        """Return the legal action that a person calls `text`; ValueError names the legal ones otherwise."""
+        """Return the legal action whose name is `text`, ignoring case. ValueError lists the legal names if none is."""
         wanted = text.strip().lower()
         for action in self.legal_actions():
             if self.action_name(action).lower() == wanted:
                 return action
         names = self.legal_names().split()
-        some = " ".join(names[:MAX_NAMES]) + (f" ... ({len(names)} in all)" if len(names) > MAX_NAMES else "")
-        raise ValueError(f"expected one of {some}, got {text.strip()!r}")
+        listed = " ".join(names[:MAX_NAMES]) + (f" ... ({len(names)} in all)" if len(names) > MAX_NAMES else "")
+        raise ValueError(f"expected one of {listed}, got {text.strip()!r}")
 
     def legal_names(self) -> str:
-        """Return the names of the legal actions, separated by blanks."""
+        """Return the names of the legal actions, separated by spaces."""
         return " ".join(self.action_name(action) for action in self.legal_actions())
 
     def key(self) -> Hashable:
-        """Return an exact identity: equal keys mean the same player to move and the same future.
+        """Return a key of the position: positions with equal keys have the same player to move and the same future.
 
-        The default trusts the observation. Override it where the observation leaves something out.
+        The default consists of `to_play` and the observation. Override it if the observation omits anything relevant.
         """
         return self.to_play, np.asarray(self.observe()).tobytes()
 
@@ -155,7 +157,7 @@ def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     def play_if_legal(self: Game, action: int) -> Game:
         legal = self.legal_actions()
         if action not in legal:
-            name = _name(self, action)
+            name = _name_if_any(self, action)
             allowed = self.legal_names() if len(legal) else "none, the game is over"
             raise IllegalActionError(f"illegal action {action} ({name}) in\n{self}\nlegal: {allowed}")
         after: Game = play(self, action)
@@ -164,10 +166,10 @@ def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     return play_if_legal
 
 
-def _name(position: Game, action: int) -> str:
+def _name_if_any(position: Game, action: int) -> str:
     try:
         if 0 <= action < position.num_actions:
             return position.action_name(action)
-    except Exception:  # a game need not have a name for what cannot be played, such as a step off the board
+    except Exception:  # a game need not name actions that are illegal, such as a step off the board
         pass
-    return "no action of this game"
+    return "not an action of this game"

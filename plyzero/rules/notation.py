@@ -1,4 +1,4 @@
-"""Actions and their names: a line of play as text, and back."""
+"""Notation: sequences of moves as action names, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from plyzero.rules.game import Game
 
 
 def action_names(position: Game, actions: tuple[int, ...]) -> list[str]:
-    """Return the names of `actions`, played one after the other from `position`."""
+    """Return the names of `actions`, which are played one after the other from `position`."""
     names = []
     for action in actions:
         names.append(position.action_name(action))
@@ -17,14 +17,15 @@ def action_names(position: Game, actions: tuple[int, ...]) -> list[str]:
 
 
 def play_named(position: Game, moves: Sequence[str]) -> tuple[list[Game], list[int]]:
-    """Return `position` with the position after each of `moves`, names of actions, and the actions.
+    """Play `moves`, given as action names, and return the positions and the actions.
 
-    Raises ValueError for a move that is not legal where it stands; says which.
+    The positions are one more than the moves and begin with `position`. Raises ValueError with the number of the first
+    move that is illegal or comes after the end of the game.
     """
     positions, actions = [position], []
     for number, name in enumerate(moves, 1):
         if positions[-1].outcome() is not None:
-            raise ValueError(f"move {number}, {name!r}: the game is over by then")
+            raise ValueError(f"move {number}, {name!r}: the game is already over")
         try:
             actions.append(positions[-1].parse_action(name))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Games of random moves: what laws, surveys and presets judge a game by."""
+"""Random games: every move is sampled uniformly from the legal actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plyzero.rules.game import Game
 
 
 def random_game(start: Game, rng: np.random.Generator) -> PlayedGame:
-    """Return a game of random moves; one that goes on after max_plies is left there."""
+    """Return a game of uniformly random moves from `start`. A game that does not end is cut off after max_plies."""
     game = PlayedGame([], [start])
     while game.positions[-1].outcome() is None and len(game.moves) < start.max_plies:
         legal = game.positions[-1].legal_actions()
@@ -20,7 +20,11 @@ def random_game(start: Game, rng: np.random.Generator) -> PlayedGame:
 
 
 class PlayedGame(NamedTuple):
-    """A whole game: `positions` from the initial one to the finished one, `moves` between them."""
+    """The moves of a game and the positions before, between and after them.
+
+    moves:     the actions played.
+    positions: one more than moves: the initial position first, the final position last.
+    """
 
     moves: list[int]
     positions: list[Game]

@@ -1,4 +1,4 @@
-"""Draw a board of squares as text."""
+"""Boards rendered as text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 
 def render_grid(board: NDArray[np.int8], *, glyphs: str = ".xo", rows_up: bool = False, files: str = "") -> str:
-    """Return `board`, `[rows, columns]`, one glyph a square (0 empty, 1 player 0, 2 player 1), with coordinates.
+    """Return `board`, `[rows, columns]` int, as text with coordinates.
 
-    Row 0 is the top row and is called 1; with `rows_up` it is the bottom row. `files` names the columns,
-    by default a, b, c.
+    A square of value `v` is rendered as `glyphs[v]`; by default 0 is empty, 1 is player 0 and 2 is player 1. Row 0 is
+    labelled 1 and rendered at the top, or at the bottom with `rows_up`. `files` labels the columns, by default a, b,
+    c and so on.
     """
     rows, columns = board.shape
     order = range(rows - 1, -1, -1) if rows_up else range(rows)
@@ -21,5 +22,5 @@ def render_grid(board: NDArray[np.int8], *, glyphs: str = ".xo", rows_up: bool =
 
 
 def square_names(rows: int, columns: int) -> tuple[str, ...]:
-    """Return the names `a1`, `b1`, ... of the squares, row by row: the letter is the column, the number the row."""
+    """Return the names of all squares, row by row: a1, b1, ... with the letter of the column and the row's number."""
     return tuple(f"{string.ascii_lowercase[column]}{row + 1}" for row in range(rows) for column in range(columns))

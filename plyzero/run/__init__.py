@@ -3,7 +3,7 @@
 directory      a run directory: create it, open it, its subdirectories
 configuration  where settings come from: defaults < preset < run.toml < environment < -o
 presets        default settings for a machine and a game
-records        what is kept of a finished game
+records        the records of finished games
 journals       finished games that are not sealed yet, one file per worker
 segments       sealed games: immutable files in Zarr format
 zarr_zip       arrays in one zip file that zarr can open

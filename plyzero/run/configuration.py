@@ -1,25 +1,40 @@
-"""Where settings come from: defaults < preset < run.toml < environment < -o, each layer over the one before."""
+"""Where settings come from: defaults < preset < run.toml < environment < -o; each layer overrides the ones before."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
 from plyzero.errors import UserError, shown
-from plyzero.settings import Layer, Settings
+from plyzero.settings import Layer, Settings, find_renamed
 
-PREFIX = "PLYZERO_"
-NO_LAYER: Layer = {}
-EXAMPLE = "PLYZERO_SELFPLAY__SIMULATIONS"
+PREFIX: Final = "PLYZERO_"
+"""Prefix of the environment variables that are settings."""
+
+EXAMPLE: Final = "PLYZERO_SELFPLAY__SIMULATIONS"
+"""An environment variable that error messages show as an example."""
+
+EMPTY: Final[Layer] = {}
+"""A layer without settings."""
 
 
 def resolve(
-    *, preset: Layer = NO_LAYER, run: Layer = NO_LAYER, environment: Mapping[str, str], options: Iterable[str] = ()
+    *,
+    preset: Layer = EMPTY,
+    run: Layer = EMPTY,
+    environment: Mapping[str, str],
+    options: Iterable[str] = (),
+    run_file: Path = Path("run.toml"),
 ) -> Settings:
-    """Return the settings that hold. Raises UserError for an unknown key, naming the nearest, or for a bad value."""
+    """Return the settings of all layers together; the layer `run` was read from `run_file`.
+
+    Raises UserError for renamed keys, with the new names of all that are in one source; for an unknown key, with the
+    nearest known one; for a bad value, with the source it came from.
+    """
     layers: list[tuple[str, Layer]] = [
         ("the preset", preset),
         ("run.toml", run),
@@ -28,6 +43,7 @@ def resolve(
     ]
     merged: dict[str, dict[str, Any]] = {}
     for source, layer in layers:
+        _check_renamed(str(run_file) if layer is run else source, layer)
         for section, values in layer.items():
             _check_keys(source, section, values)
             merged.setdefault(section, {}).update(values)
@@ -35,15 +51,15 @@ def resolve(
         return Settings.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
-        if not first["loc"]:  # of the settings together
+        if not first["loc"]:  # a check of several settings together
             raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = ".".join(str(part) for part in first["loc"])
-        source = next((name for name, layer in reversed(layers) if _holds(layer, first["loc"])), "the settings")
+        source = next((name for name, layer in reversed(layers) if _has(layer, first["loc"])), "the settings")
         raise UserError(f"setting {key} from {source}: {first['msg']}, got {shown(first['input'])}") from error
 
 
 def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return what variables such as PLYZERO_SELFPLAY__SIMULATIONS=64 say, by section."""
+    """Return the settings in environment variables such as PLYZERO_SELFPLAY__SIMULATIONS=64, by section."""
     layer: dict[str, dict[str, Any]] = {}
     for name, value in environment.items():
         if name.startswith(PREFIX):
@@ -55,7 +71,7 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
 
 
 def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return what options such as selfplay.simulations=64 say, by section."""
+    """Return the settings in options such as selfplay.simulations=64, by section."""
     layer: dict[str, dict[str, Any]] = {}
     for option in options:
         path, equals, value = option.partition("=")
@@ -70,10 +86,28 @@ def _parse_value(text: str) -> Any:
     return None if text.lower() in ("none", "") else text
 
 
+def _check_renamed(source: str, layer: Layer) -> None:
+    renamed = find_renamed(layer)
+    if not renamed:
+        return
+    what = "settings"
+    if source == "the environment":
+        what = "variables"
+        renamed = {_variable(old): _variable(new) for old, new in renamed.items()}
+    changes = ", ".join(f"{old} is now {new}" for old, new in renamed.items())
+    raise UserError(
+        f"{source}: these {what} have new names since version 0.2: {changes}; rename them and start again"
+    )
+
+
+def _variable(key: str) -> str:
+    return PREFIX + key.replace(".", "__").upper()
+
+
 def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
     sections = Settings.model_fields
     if section not in sections:
-        raise UserError(f"{source}: no settings are called {section!r}; {_nearest(section, sections)}")
+        raise UserError(f"{source}: no section is called {section!r}; {_nearest(section, sections)}")
     annotation = sections[section].annotation
     assert isinstance(annotation, type)
     assert issubclass(annotation, BaseModel)
@@ -87,5 +121,5 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     return f"the nearest is {difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)[0]}"
 
 
-def _holds(layer: Layer, location: tuple[int | str, ...]) -> bool:
+def _has(layer: Layer, location: tuple[int | str, ...]) -> bool:
     return len(location) > 1 and location[1] in layer.get(str(location[0]), {})

@@ -1,4 +1,4 @@
-"""A run directory: all that the processes of one training run share."""
+"""The run directory, which all processes of one training run share: create it, open it, its subdirectories."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import tomli_w
 
@@ -18,22 +18,22 @@ from plyzero.run.configuration import resolve
 from plyzero.run.presets import PRESETS, preset_for
 from plyzero.settings import Settings
 
-FORMAT = 1
-"""Of the layout below; docs/formats.md describes it."""
+FORMAT: Final = 1
+"""Format version of a run directory; docs/formats.md describes the layout."""
 
-MAX_BYTES = 1 << 14
-"""Of run.toml."""
+MAX_BYTES: Final = 1 << 14
+"""Largest size of a run.toml, in bytes."""
 
 
 @dataclass(frozen=True)
 class Run:
     """An open run directory.
 
-    root:     holds run.toml and the directories below.
-    game:     what is being learned; part of every record and every model.
-    preset:   which defaults it was made with.
-    seed:     all randomness starts from it.
-    settings: as they hold for this process.
+    root:     the directory itself, which contains run.toml and the directories below.
+    game:     the game that is learned; its identity is part of every segment and every model.
+    preset:   the name of the preset with which the run was created.
+    seed:     the seed of all random numbers.
+    settings: the settings of this process, which the environment and -o may have changed.
     """
 
     root: Path
@@ -44,50 +44,53 @@ class Run:
 
     @property
     def segments(self) -> Path:
-        """Sealed segments of finished games, from the workers to the trainer."""
+        """The directory of sealed segments, which workers write and the trainer reads."""
         return self.root / "replay"
 
     @property
     def journals(self) -> Path:
-        """What each worker has finished and not yet sealed."""
+        """The directory of journals: each worker's finished games that are not sealed yet."""
         return self.root / "journal"
 
     @property
     def quarantine(self) -> Path:
-        """What could not be read; nobody looks into it but a person."""
+        """The directory of files that could not be read, kept for a person to look at."""
         return self.root / "quarantine"
 
     @property
     def models(self) -> Path:
-        """Published models, from the trainer to everybody."""
+        """The directory of published models, which the trainer writes and all others read."""
         return self.root / "models"
 
     @property
     def trainer(self) -> Path:
-        """The trainer's own states and fence numbers."""
+        """The directory of the trainer's states, fence numbers and lock."""
         return self.root / "trainer"
 
     @property
     def workers(self) -> Path:
-        """One heartbeat per process."""
+        """The directory of heartbeats, one file per process."""
         return self.root / "workers"
 
     @property
     def metrics(self) -> Path:
-        """JSON lines, one writer per file."""
+        """The directory of metrics: files of JSON lines with one writer each."""
         return self.root / "metrics"
 
     @property
     def logs(self) -> Path:
-        """What the processes that `train` starts print."""
+        """The directory of the logs of processes that `plyzero train` starts."""
         return self.root / "logs"
 
 
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
-    """Make `root` a run directory whose run.toml holds the resolved settings. FileExistsError if it is one already."""
+    """Create a run directory whose run.toml holds the resolved settings.
+
+    Raises FileExistsError if `root` is a run directory already, and UserError for a wrong preset, seed or setting.
+    """
     _check_seed(seed)
     if preset not in PRESETS:
-        raise UserError(f"expected a preset out of {', '.join(PRESETS)}, got {preset!r}")
+        raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {preset!r}")
     settings = resolve(preset=preset_for(preset, game.start), environment=os.environ, options=options)
     table: dict[str, Any] = {
         "format": FORMAT,
@@ -100,16 +103,11 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
     for directory in ("replay", "journal", "models", "trainer", "workers", "metrics", "logs"):
         (root / directory).mkdir(parents=True, exist_ok=True)
     write_file(root / "run.toml", tomli_w.dumps(table).encode())
-    return Run(root, game, preset, seed, settings)
-
-
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**63:
-        raise UserError(f"expected a seed from 0 to 2^63 - 1, got {shown(seed)}")
+    return Run(root=root, game=game, preset=preset, seed=seed, settings=settings)
 
 
 def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:
-    """Return the run in `root`. Raises UserError if there is none, or if it is of another `game`."""
+    """Return the run in `root`. Raises UserError if there is none, if it cannot be read, or if it is not of `game`."""
     path = root / "run.toml"
     try:
         table = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode())
@@ -124,7 +122,7 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
         raise UserError(f"{path} has format {shown(header['format'])}; this version of plyzero reads format {FORMAT}")
     seed = header["seed"]
     if not isinstance(header["game"], str) or type(seed) is not int or header["preset"] not in list(PRESETS):
-        raise UserError(f"{path} needs game (a string), seed (a number) and preset ({', '.join(PRESETS)})")
+        raise UserError(f"{path} needs game (a string), seed (an integer) and preset ({', '.join(PRESETS)})")
     _check_seed(seed)
     if game is not None and game.name != header["game"]:
         raise UserError(f"{root} is a run of {header['game']}, not of {game.name}; give another --run directory")
@@ -134,12 +132,14 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
             f"{root} was made with version {shown(header['game_version'])} of {loaded.name}, "
             f"the rules are now version {loaded.start.version}; start a new run"
         )
-    tables = {key: value for key, value in table.items() if isinstance(value, dict)}
-    if loose := table.keys() - tables.keys():
-        raise UserError(f"{path}: {', '.join(sorted(loose))} stands outside of the sections")
+    sections = {key: value for key, value in table.items() if isinstance(value, dict)}
+    if outside := table.keys() - sections.keys():
+        raise UserError(f"{path}: expected a section such as [selfplay] before {', '.join(sorted(outside))}")
     preset = str(header["preset"])
-    settings = resolve(preset=PRESETS[preset], run=tables, environment=os.environ, options=options)
-    return Run(root, loaded, preset, seed, settings)
+    settings = resolve(
+        preset=PRESETS[preset], run=sections, environment=os.environ, options=options, run_file=path.absolute()
+    )
+    return Run(root=root, game=loaded, preset=preset, seed=seed, settings=settings)
 
 
 def open_or_create_run(
@@ -150,17 +150,22 @@ def open_or_create_run(
     seed: int | None = None,
     options: Sequence[str] = (),
 ) -> Run:
-    """Return the run in `root`; with a `game` make it if it is not there. Several processes may do so at once.
+    """Return the run in `root`; if there is none and a `game` is given, create it. Safe for several processes at once.
 
-    Raises UserError if the run that is there differs in game, preset or seed.
+    Raises UserError if an existing run has another game, preset or seed.
     """
     if game is not None and not (root / "run.toml").exists():
         try:
             return create_run(root, game, preset=preset or "quick", seed=seed or 0, options=options)
         except FileExistsError:
-            pass  # another process was faster
+            pass  # another process created it first
     run = open_run(root, game=game, options=options)
-    for name, wanted, held in (("preset", preset, run.preset), ("seed", seed, run.seed)):
-        if wanted is not None and wanted != held:
-            raise UserError(f"{root} was made with {name} {held}, not {wanted}; give another --run directory")
+    for name, wanted, actual in (("preset", preset, run.preset), ("seed", seed, run.seed)):
+        if wanted is not None and wanted != actual:
+            raise UserError(f"{root} was made with {name} {actual}, not {wanted}; give another --run directory")
     return run
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**63:
+        raise UserError(f"expected a seed from 0 to 2^63 - 1, got {shown(seed)}")

@@ -1,22 +1,26 @@
-"""Recorded games in a form that any program reads."""
+"""Recorded games as JSON objects, which any program can read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.run.records import TRUNCATED, Games
 
-VERSION = 1
+VERSION: Final = 1
+"""Format version of the objects; docs/formats.md lists the fields."""
+
+WINNERS: Final = {DRAW: "draw", ONGOING: None, 0: "first", 1: "second"}
+"""Outcome code -> the field `winner`."""
 
 
-def as_objects(games: Games, start: Game) -> Iterator[dict[str, Any]]:
-    """Yield a JSON object per game; docs/formats.md lists its fields. `start` is the initial position."""
-    at = 0
+def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
+    """Yield a JSON object per game; `start` is the initial position of the game."""
+    first = 0
     for game in games.games:
-        positions = games.positions[at : at + game["positions"]]
-        at += int(game["positions"])
+        positions = games.positions[first : first + game["positions"]]
+        first += int(game["positions"])
         moves, position = [], start
         for record in positions:
             moves.append(position.action_name(int(record["action"])))
@@ -25,7 +29,7 @@ def as_objects(games: Games, start: Game) -> Iterator[dict[str, Any]]:
             "version": VERSION,
             "id": f"{game['id']:016x}",
             "moves": moves,
-            "winner": {DRAW: "draw", ONGOING: None, 0: "first", 1: "second"}[int(game["winner"])],
+            "winner": WINNERS[int(game["winner"])],
             "end": "truncated" if game["end"] == TRUNCATED else "rule",
             "opening_plies": int(game["opening_plies"]),
             "values": [round(float(value), 4) for value in positions["root_value"]],

@@ -1,12 +1,12 @@
-"""Journals: finished games that are not sealed yet, in a file of their own worker's, which others take over if it dies.
+"""Journals: finished games that are not sealed yet, one file per worker, which others seal if the worker dies.
 
-A game is acknowledged when `Journal.append` returns: a process that is killed loses nothing of it, and a machine that
-loses power at most what was appended since the last `sync`. The owner holds the lock on its journal as long as it
-lives, so a journal that can be locked has no owner.
+A game is acknowledged when `Journal.append` returns: it then survives the death of the process, and after the next
+`sync` also a power failure. The worker that owns a journal holds the lock on it until its process ends, so a journal
+that can be locked has no owner.
 
 A file is a sequence of frames, magic | u32 size | u32 CRC-32 of the body | body, little-endian. The first body is a
-JSON object that says whose games follow; each of the others is one batch of finished games. What follows the last
-frame that is right was never acknowledged.
+JSON object that identifies the game and its shapes; each of the others is one batch of finished games. Bytes after the
+last valid frame were never acknowledged.
 """
 
 from __future__ import annotations
@@ -31,17 +31,25 @@ from plyzero.run.records import GAME, MOVE, POSITION, Games, check_games
 from plyzero.run.segments import list_segments, write_segment
 
 SCHEMA: Final = "plyzero.journal/1"
-MAGIC: Final = b"PZJ1"
-FRAME: Final = struct.Struct("<4sII")
-MAX_BYTES: Final = 1 << 30
+"""Schema and version in the header of a journal; a reader refuses any other."""
 
-NAME = re.compile(r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.wal")
+MAGIC: Final = b"PZJ1"
+"""First bytes of every frame."""
+
+FRAME: Final = struct.Struct("<4sII")
+"""Header of a frame: magic, size of the body in bytes, CRC-32 of the body."""
+
+MAX_BYTES: Final = 1 << 30
+"""Largest size of a journal file that is read, in bytes."""
+
+NAME: Final = re.compile(r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.wal")
+"""Pattern of the file name of a journal."""
 
 log = logging.getLogger(__name__)
 
 
 class Journal:
-    """A journal that this process owns. Every method may raise OSError; what was acknowledged stays so."""
+    """A journal that this process owns. Every method may raise OSError; acknowledged games are not affected by it."""
 
     def __init__(self, directory: Path, game: GameSpec, *, worker: str, incarnation: str, sequence: int) -> None:
         self._path = directory / journal_name(worker, incarnation, sequence)
@@ -50,7 +58,7 @@ class Journal:
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
         try:
-            held = files.lock(unfinished, needed=False)  # before anybody can see it
+            held = files.lock(unfinished, needed=False)  # before other processes can see it
             assert held is not None
             self._descriptor, self._size = held, os.fstat(held).st_size
             files.rename(unfinished, self._path)
@@ -61,20 +69,20 @@ class Journal:
             raise
 
     def append(self, games: Games) -> None:
-        """Acknowledge `games`. After an error the same call may be tried again: it writes to the same place."""
+        """Append `games`, which acknowledges them. After an error the call may be repeated: it writes to the same offset."""
         frame = _frame(_encode(games))
         half = len(frame) // 2
         files.write_at(self._descriptor, frame[:half], self._size)
-        files.reached("append: half", self._path)
+        files.fault_point("append: half", self._path)
         files.write_at(self._descriptor, frame[half:], self._size + half)
         self._size += len(frame)
 
     def sync(self) -> None:
-        """Put what was appended onto the disk itself. After an error it is not known what is there: seal, anew."""
+        """Sync what was appended to disk. After an error its state on disk is unknown, so seal the games instead."""
         files.sync(self._descriptor, self._path)
 
     def close(self) -> None:
-        """Remove the journal: its games are sealed, or there are none."""
+        """Remove the journal, whose games are all sealed, and release the lock."""
         try:
             files.remove(self._path)
         finally:
@@ -82,15 +90,15 @@ class Journal:
 
 
 def journal_name(worker: str, incarnation: str, sequence: int) -> str:
-    """Return the file name of a journal; it becomes the segment of the same worker, incarnation and sequence."""
+    """Return the file name of a journal; its games become the segment of the same worker, incarnation and sequence."""
     return f"{worker}.{incarnation}-{sequence:08d}.wal"
 
 
 def read_journal(path: Path, game: GameSpec) -> list[Games]:
-    """Return the batches of games that were acknowledged, in order.
+    """Return the acknowledged batches of games, in order.
 
-    Raises ValueError if the file is of another schema or game, or if a whole frame holds what no worker writes, and
-    OSError if the volume does not give it.
+    Raises ValueError if the file is of another schema or game, or if a valid frame holds records that no worker writes,
+    and OSError if the volume fails to read it.
     """
     try:
         bodies = _bodies(files.read_file(path, max_bytes=MAX_BYTES))
@@ -99,7 +107,7 @@ def read_journal(path: Path, game: GameSpec) -> list[Games]:
     header = json.loads(next(bodies, b"null"))
     expected = {"schema": SCHEMA, **_identity(game)}
     if header != expected:
-        raise ValueError(f"{path.name} is of {header!r}, not of {expected!r}")
+        raise ValueError(f"{path.name} has the header {header!r}, expected {expected!r}")
     batches = [_decode(body, game) for body in bodies]
     for batch in batches:
         check_games(batch, game.start.num_actions)
@@ -107,13 +115,13 @@ def read_journal(path: Path, game: GameSpec) -> list[Games]:
 
 
 def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
-    """Seal the journals of `run` whose owners are dead, under the names that those would use; return how many games.
+    """Seal the journals of `run` whose owners are dead, under the owners' names; return the number of games sealed.
 
-    Whoever gets the lock does it, and it is done once: a journal whose segment is there already is only removed. One
-    that is damaged is moved to `quarantine`, and one that the volume does not give just now is left for later, both
-    with a warning.
+    The process that gets the lock seals a journal. This happens once: if the segment exists already, the journal is only
+    removed. A damaged journal is moved to `quarantine`; one that the volume fails to read is left for a later call. Both
+    are logged as warnings.
 
-    gone: `<worker>.<incarnation>` of those held to be dead where the volume has no locks.
+    gone: `<worker>.<incarnation>` of the owners that count as dead if the volume does not support locks.
     """
     adopted = 0
     for path in sorted(run.journals.glob("*.wal")):
@@ -132,19 +140,19 @@ def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
         try:
             adopted += _adopt(run, path, worker, incarnation, sequence)
         except OSError as error:
-            log.warning("%s waits for somebody to seal it: %s", path.name, error)
+            log.warning("%s is not sealed yet: %s", path.name, error)
         finally:
             os.close(held)
     return adopted
 
 
 def _adopt(run: Run, path: Path, worker: str, incarnation: str, sequence: int) -> int:
-    """Do with one journal, whose lock we hold, what is to be done; return how many games were sealed."""
+    """Seal, remove or quarantine one journal, whose lock this process holds; return the number of games sealed."""
     try:
         batches = read_journal(path, run.game)
     except OSError:
         raise
-    except Exception as error:  # damage has many words
+    except Exception as error:  # damage causes errors of many types
         log.warning("moved to quarantine: %s cannot be read: %r", path.name, error)
         files.move(path, run.quarantine)
         return 0
@@ -155,14 +163,14 @@ def _adopt(run: Run, path: Path, worker: str, incarnation: str, sequence: int) -
         segment = write_segment(
             run.segments, games, run.game, worker=worker, incarnation=incarnation, sequence=sequence
         )
-        log.info("sealed %s for a process that is gone", segment.name)
+        log.info("sealed %s for a dead process", segment.name)
         adopted = len(games.games)
     files.remove(path)
     return adopted
 
 
 def owners(journals: Path) -> set[str] | None:
-    """Return `<worker>.<incarnation>` of every process that holds a journal; None where the volume has no locks."""
+    """Return `<worker>.<incarnation>` of every process that holds the lock of a journal; None if there are no locks."""
     alive = set()
     for path in journals.glob("*.wal"):
         match = NAME.fullmatch(path.name)
@@ -192,15 +200,15 @@ def _frame(body: bytes) -> bytes:
 
 
 def _bodies(content: bytes) -> Iterator[bytes]:
-    """Yield the body of every frame up to the first that is not right."""
-    at = 0
-    while len(content) - at >= FRAME.size:
-        magic, size, checksum = FRAME.unpack_from(content, at)
-        body = content[at + FRAME.size : at + FRAME.size + size]
+    """Yield the body of every frame up to the first invalid one."""
+    offset = 0
+    while len(content) - offset >= FRAME.size:
+        magic, size, checksum = FRAME.unpack_from(content, offset)
+        body = content[offset + FRAME.size : offset + FRAME.size + size]
         if magic != MAGIC or len(body) < size or zlib.crc32(body) != checksum:
             return
         yield body
-        at += FRAME.size + size
+        offset += FRAME.size + size
 
 
 def _encode(games: Games) -> bytes:
@@ -212,22 +220,24 @@ def _encode(games: Games) -> bytes:
 
 
 def _decode(body: bytes, game: GameSpec) -> Games:
-    """Raises ValueError where the counts in the records and the size of the body disagree."""
-    (size,) = struct.unpack_from("<I", body)
-    games, at = _take(body, 4, GAME, size)
-    positions, at = _take(body, at, POSITION, int(games["positions"].sum()))
-    moves, at = _take(body, at, MOVE, int(positions["num_legal"].sum()))
+    """Return the games in a body. Raises ValueError if the counts in the records do not match the size of the body."""
+    (num_games,) = struct.unpack_from("<I", body)
+    games, offset = _read_array(body, 4, GAME, num_games)
+    positions, offset = _read_array(body, offset, POSITION, int(games["positions"].sum()))
+    moves, offset = _read_array(body, offset, MOVE, int(positions["num_legal"].sum()))
     shape, dtype = game.start.observation_shape, np.dtype(game.start.observation_dtype)
-    numbers = int(np.prod(shape))
+    size = int(np.prod(shape))
     if dtype.kind == "b":
-        packed, at = _take(body, at, np.dtype(np.uint8), len(positions) * -(-numbers // 8))
-        flat = np.unpackbits(packed.reshape(len(positions), -1), axis=1, count=numbers).astype(np.bool_)
+        packed, offset = _read_array(body, offset, np.dtype(np.uint8), len(positions) * -(-size // 8))
+        flat = np.unpackbits(packed.reshape(len(positions), -1), axis=1, count=size).astype(np.bool_)
     else:
-        flat, at = _take(body, at, dtype, len(positions) * numbers)
-    if at != len(body):
-        raise ValueError(f"a frame of {len(body)} bytes holds games for {at}")
-    return Games(games, positions, moves, flat.reshape(len(positions), *shape))
+        flat, offset = _read_array(body, offset, dtype, len(positions) * size)
+    if offset != len(body):
+        raise ValueError(f"a frame of {len(body)} bytes has games of {offset} bytes")
+    observations = flat.reshape(len(positions), *shape)
+    return Games(games=games, positions=positions, moves=moves, observations=observations)
 
 
-def _take(body: bytes, at: int, dtype: np.dtype[Any], size: int) -> tuple[np.ndarray[Any, Any], int]:
-    return np.frombuffer(body, dtype, size, at), at + size * dtype.itemsize
+def _read_array(body: bytes, offset: int, dtype: np.dtype[Any], size: int) -> tuple[np.ndarray[Any, Any], int]:
+    """Return `size` elements of `body` from `offset`, and the offset after them."""
+    return np.frombuffer(body, dtype, size, offset), offset + size * dtype.itemsize

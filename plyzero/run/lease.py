@@ -1,7 +1,8 @@
-"""One trainer per run: a lock that ends with its process, and a number that outlives it.
+"""The lease, which allows one trainer per run: a lock that is released with its process, and a fence number.
 
-The lock refuses a second trainer. The number, the fence, grows with every start and stands in front of every name that
-a trainer writes, so that one which was paused and wakes up behind its successor changes nothing that anybody reads.
+The lock refuses a second trainer. The fence is incremented with every start, and the names of all files that a trainer
+writes begin with it. So the files of a trainer that was suspended, and resumes after its successor has started, come
+before the successor's files, and no reader uses them.
 """
 
 from __future__ import annotations
@@ -19,43 +20,50 @@ from plyzero import files
 from plyzero.errors import UserError
 
 LOCK: Final = "lease.lock"
+"""Name of the file that is locked."""
+
 MAX_BYTES: Final = 1 << 16
-PATIENCE_SECONDS: Final = 1.0
-"""`status` holds the lock for an instant when it looks whether anybody else does."""
+"""Largest size of a fence file that is read, in bytes."""
+
+LOCK_WAIT_SECONDS: Final = 1.0
+"""Time for which a trainer waits for the lock: `plyzero status` holds it for a moment when it tests it."""
 
 log = logging.getLogger(__name__)
 
 
 class Lease:
-    """Held from its making to the end of the process or `release`.
+    """A lease that is held from its construction until `release` or the end of the process.
 
-    fence: 1, 2, 3, ... for every start of a trainer of the run.
+    fence: the number of this start of a trainer of the run: 1, 2, 3, ...
     """
 
     def __init__(self, directory: Path, about: Mapping[str, Any]) -> None:
-        """Raises UserError, which names the holder, if another trainer has the lease."""
+        """Acquire the lease of the run whose trainer directory is `directory`; `about` describes this process.
+
+        Raises UserError, which names the holder, if another trainer holds it.
+        """
         self._directory = directory
         self._held = _lock(directory)
         self.fence = _next_fence(directory, about)
 
     def check(self) -> None:
-        """Raise UserError if another trainer has taken over, which can only be where the lock was lost."""
+        """Raise UserError if another trainer has taken over, which is only possible if the lock was lost."""
         newest = max(_fences(directory=self._directory), default=0)
         if newest > self.fence:
             raise UserError(
-                f"another trainer ({_holder(self._directory)}) has taken over {self._directory.parent}; this one, "
-                f"fence {self.fence}, stops and changes nothing more"
+                f"another trainer ({_holder(self._directory)}) has taken over {self._directory.parent}; this trainer, "
+                f"fence {self.fence}, stops and writes nothing more"
             )
 
     def release(self) -> None:
-        """Let another trainer start."""
+        """Release the lock, so that another trainer can start."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
 
 
 def is_held(directory: Path) -> bool | None:
-    """Tell whether a trainer lives; None where the volume has no locks."""
+    """Return whether a trainer holds the lease; None if the volume does not support locks."""
     try:
         held = files.lock(directory / LOCK)
     except OSError:
@@ -69,26 +77,26 @@ def is_held(directory: Path) -> bool | None:
 def _lock(directory: Path) -> int | None:
     path = directory / LOCK
     if not path.exists():
-        with suppress(FileExistsError):  # another process was faster
+        with suppress(FileExistsError):  # another process created it first
             files.write_file(path, b"")
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while True:
         try:
             held = files.lock(path)
         except OSError as error:
             if error.errno not in files.NO_LOCKS:
                 raise
-            log.warning("%s has no locks: a second trainer is noticed by its fence only", directory)
+            log.warning("%s does not support locks: a second trainer is detected only by its fence", directory)
             return None
         if held is not None:
             return held
         if time.monotonic() > deadline:
-            raise UserError(f"{directory.parent} has a trainer already ({_holder(directory)}); stop that one first")
+            raise UserError(f"{directory.parent} already has a trainer ({_holder(directory)}); stop that one first")
         time.sleep(0.05)
 
 
 def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
-    """Claim the next number; no two get the same."""
+    """Create the file of the next fence number and return the number; no two trainers get the same."""
     while True:
         fence = max(_fences(directory), default=0) + 1
         try:
@@ -104,7 +112,7 @@ def _fences(directory: Path) -> list[int]:
 
 
 def _holder(directory: Path) -> str:
-    """Return who claimed the newest fence."""
+    """Return a description of the process that has the newest fence."""
     fence = max(_fences(directory), default=0)
     try:
         about = json.loads(files.read_file(directory / f"fence-{fence:06d}.json", max_bytes=MAX_BYTES))

@@ -1,84 +1,110 @@
-"""Who lives: heartbeats are counts, and whether one moves is judged by the observer's own clock.
+"""Which processes are alive, judged by whether the counters in their heartbeats change and whether they hold a lock.
 
-No clocks of two machines are ever compared, and no times of files.
+Time is measured with the clock of the observing process only; clocks of two machines and times of files are never
+compared.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from plyzero.run import journals, lease
 from plyzero.run.directory import Run
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, read_heartbeats
 
-Life = Literal["ok", "stalled", "gone", "stopped"]
-"""ok = its count moves. stalled = it does not. gone = nor does it hold its lock. stopped = it said so itself."""
+Liveness = Literal["ok", "stalled", "gone", "stopped"]
+"""ok = the counter changes. stalled = it does not. gone = it does not, and the process holds no lock. stopped = the
+process reported that it has stopped."""
 
 STALLED_SECONDS: Final = 4 * BEAT_SECONDS
-UNHELD_SECONDS: Final = 1.5 * BEAT_SECONDS
-"""So long a silence is enough for who was never seen to move and holds no lock either."""
+"""Time without a change after which a process is stalled, or gone if it holds no lock."""
+
+UNLOCKED_SECONDS: Final = 1.5 * BEAT_SECONDS
+"""The same for a process that holds no lock and whose counter was never seen to change."""
+
 GONE_SECONDS: Final = 600.0
-"""After so long a silence, a process is gone even where there are no locks."""
+"""Time without a change after which a process is gone even if the volume does not support locks."""
 
 
 class LivenessMonitor:
-    """Watches the heartbeats of a run; the longer, the more it can tell apart."""
+    """Observes the heartbeats of a run through repeated calls of `refresh`.
+
+    heartbeats: name -> fields of every heartbeat at the last refresh.
+    """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
-        self._last: dict[str, tuple[object, float, bool]] = {}  # name -> count, since when, seen to move
-        self._holders: set[str] | None = set()
-        self.beats: dict[str, dict[str, Any]] = {}
+        self._observed: dict[str, _Observation] = {}
+        self._lock_holders: set[str] | None = set()
+        self.heartbeats: dict[str, dict[str, Any]] = {}
 
-    def look(self) -> None:
-        """Read all heartbeats."""
-        self.beats = read_heartbeats(self._run.workers)
-        self._holders = _holders(self._run)
+    def refresh(self) -> None:
+        """Read all heartbeats and test all locks."""
+        self.heartbeats = read_heartbeats(self._run.workers)
+        self._lock_holders = _lock_holders(self._run)
         now = self._clock()
-        for name, beat in self.beats.items():
+        for name, beat in self.heartbeats.items():
             count = (beat["pid"], beat["beats"])
-            last, since, moved = self._last.get(name, (count, now, False))
-            self._last[name] = (count, now, True) if count != last else (last, since, moved)
+            before = self._observed.get(name)
+            if before is None:
+                self._observed[name] = _Observation(count=count, since=now, has_changed=False)
+            elif count != before.count:
+                self._observed[name] = _Observation(count=count, since=now, has_changed=True)
 
-    def has_moved(self, name: str) -> bool:
-        """Tell whether the count of this process was seen to move at all."""
-        return self._last[name][2]
+    def has_changed(self, name: str) -> bool:
+        """Return whether the counter of a process was ever seen to change."""
+        return self._observed[name].has_changed
 
     def silence(self, name: str) -> float:
-        """Return for how many seconds nothing new has been heard of a process."""
-        return self._clock() - self._last[name][1]
+        """Return for how many seconds the counter of a process has not changed."""
+        return self._clock() - self._observed[name].since
 
-    def judge(self, name: str) -> Life:
-        """Return whether a process of `beats` lives."""
-        if self.beats[name]["state"] == "stopped":
+    def liveness(self, name: str) -> Liveness:
+        """Return whether a process in `heartbeats` is alive."""
+        if self.heartbeats[name]["state"] == "stopped":
             return "stopped"
         silence = self.silence(name)
-        holds_none = self._holders is not None and name not in self._holders
-        if silence < (UNHELD_SECONDS if holds_none and not self.has_moved(name) else STALLED_SECONDS):
+        holds_no_lock = self._lock_holders is not None and name not in self._lock_holders
+        if silence < (UNLOCKED_SECONDS if holds_no_lock and not self.has_changed(name) else STALLED_SECONDS):
             return "ok"
-        return "gone" if holds_none or silence >= GONE_SECONDS else "stalled"
+        return "gone" if holds_no_lock or silence >= GONE_SECONDS else "stalled"
 
 
-def watch_run(run: Run, *, only: Callable[[Mapping[str, Any]], bool] = lambda beat: True) -> LivenessMonitor:
-    """Return an observer that can judge: it has seen the count of every running process move, or waited for it.
+@dataclass(frozen=True)
+class _Observation:
+    """What is known of one heartbeat.
 
-    only: which heartbeats have to be waited for.
+    count:       process number and counter that were read last.
+    since:       when they were first read, by the monitor's clock.
+    has_changed: whether they replaced other values.
     """
-    observer = LivenessMonitor(run)
-    observer.look()
+
+    count: tuple[int, int]
+    since: float
+    has_changed: bool
+
+
+def watch_run(run: Run, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True) -> LivenessMonitor:
+    """Return a monitor that has observed long enough to tell which processes are alive.
+
+    waits_for: which heartbeats to wait for, until their counters change or are known not to.
+    """
+    monitor = LivenessMonitor(run)
+    monitor.refresh()
     while any(
-        only(beat) and observer.judge(name) == "ok" and not observer.has_moved(name)
-        for name, beat in observer.beats.items()
+        waits_for(beat) and monitor.liveness(name) == "ok" and not monitor.has_changed(name)
+        for name, beat in monitor.heartbeats.items()
     ):
         time.sleep(0.1)
-        observer.look()
-    return observer
+        monitor.refresh()
+    return monitor
 
 
-def _holders(run: Run) -> set[str] | None:
-    """Return the names of all processes that hold a lock of the run; None where the volume has none."""
+def _lock_holders(run: Run) -> set[str] | None:
+    """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
     workers, trainer = journals.owners(run.journals), lease.is_held(run.trainer)
     if workers is None or trainer is None:
         return None

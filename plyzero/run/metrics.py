@@ -1,4 +1,4 @@
-"""What processes say of themselves: JSON lines with one writer per file, and heartbeats."""
+"""Metrics of processes: files of JSON lines with one writer each, and heartbeats."""
 
 from __future__ import annotations
 
@@ -15,39 +15,44 @@ from typing import Any, Final
 from plyzero.files import UnreadableError, open_to_append, read_file, write_file
 
 VERSION: Final = 1
-"""Of every line and heartbeat; docs/formats.md lists the fields."""
+"""Format version of every line and heartbeat; docs/formats.md lists the fields."""
 
 BEAT_SECONDS: Final = 2.0
+"""Time between two heartbeats of a process, in seconds."""
+
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
 
 MAX_LINES_BYTES: Final = 1 << 25
+"""Largest size of a file of JSON lines that is read, in bytes."""
+
 MAX_BEAT_BYTES: Final = 1 << 16
+"""Largest size of a heartbeat that is read, in bytes."""
 
 log = logging.getLogger(__name__)
 
 
 def append_line(path: Path, fields: Mapping[str, Any]) -> None:
-    """Add one line to a metrics file that only this process writes; `time` (Unix seconds) is added."""
+    """Append one line to a metrics file that only this process writes; the field `time` (Unix seconds) is added."""
     line = json.dumps({"version": VERSION, "time": round(time.time(), 3), **fields}) + "\n"
     with open_to_append(path) as file:
         file.write(line.encode())
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the complete lines of a metrics file, oldest first; [] if there is no such file."""
+    """Return the complete lines of a metrics file, oldest first; [] if the file does not exist or cannot be read."""
     try:
         text = read_file(path, max_bytes=MAX_LINES_BYTES).decode(errors="replace")
     except FileNotFoundError:
         return []
     except UnreadableError as error:
-        log.warning("%s is passed over: %s", path, error.strerror)
+        log.warning("%s is ignored: %s", path, error.strerror)
         return []
     lines = []
     for line in text[: text.rfind("\n") + 1].splitlines():
         try:
             fields = json.loads(line)
-        except (ValueError, RecursionError):  # cut off when its writer was killed
+        except (ValueError, RecursionError):  # truncated when its writer was killed
             continue
         if isinstance(fields, dict):
             lines.append(fields)
@@ -55,9 +60,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 class Heartbeat:
-    """A small file that says what a process is doing, replaced every few seconds; `beats` counts up.
+    """A small file with the state of a process, replaced every BEAT_SECONDS; its field `beats` is a counter.
 
-    Whoever reads it judges by its own clock whether the count still moves; clocks of machines are never compared.
+    A reader measures with its own clock whether the counter still changes; clocks of two machines are never compared.
     """
 
     def __init__(self, path: Path) -> None:
@@ -67,7 +72,7 @@ class Heartbeat:
         self._failing = False
 
     def beat(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
-        """Say `fields`, if the last time is long enough ago or `force`. A full volume is no reason to stop working."""
+        """Write `fields` if the last heartbeat is BEAT_SECONDS old, or if `force`. Errors of the volume are only logged."""
         now = time.monotonic()
         if now < self._next and not force:
             return
@@ -78,14 +83,14 @@ class Heartbeat:
             write_file(self._path, (json.dumps({**about, **fields}) + "\n").encode(), replace=True, durable=False)
         except OSError as error:
             if not self._failing:
-                log.warning("no heartbeat can be written: %s", error.strerror)
+                log.warning("cannot write the heartbeat: %s", error.strerror)
             self._failing = True
         else:
             self._failing = False
 
 
 def read_heartbeat(path: Path) -> dict[str, Any] | None:
-    """Return the fields of one heartbeat, None if there is none or if it is not one."""
+    """Return the fields of one heartbeat, None if the file does not exist or is not a heartbeat."""
     try:
         beat = json.loads(read_file(path, max_bytes=MAX_BEAT_BYTES))
     except (OSError, ValueError, RecursionError):
@@ -97,7 +102,7 @@ def read_heartbeat(path: Path) -> dict[str, Any] | None:
 
 
 def number(fields: Mapping[str, Any], key: str) -> float:
-    """Return a number out of a heartbeat or a line, 0 if there is none, or nothing that could be one."""
+    """Return the number `key` of a heartbeat or a line; 0 if it is missing or not a plausible number."""
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
         return 0.0
@@ -105,23 +110,23 @@ def number(fields: Mapping[str, Any], key: str) -> float:
 
 
 def read_heartbeats(directory: Path) -> dict[str, dict[str, Any]]:
-    """Return name -> fields of every process that ever beat in this run."""
+    """Return name -> fields of all heartbeats in `directory`, including those of processes that have ended."""
     beats = {path.stem: read_heartbeat(path) for path in sorted(directory.glob("*.json"))}
     return {name: beat for name, beat in beats.items() if beat is not None}
 
 
 class Rate:
-    """How fast a count has grown of late: over the last minute of the time that counts."""
+    """The rate at which a count has grown during the most recent `seconds`."""
 
     def __init__(self, *, seconds: float = 60.0) -> None:
         self._seconds = seconds
         self._marks: deque[tuple[float, float]] = deque()
 
     def per_second(self, count: float, at: float) -> float:
-        """Return the growth up to `count` at second `at`; 0 until there is something to compare with."""
+        """Return the growth per second up to `count` at the time `at`, in seconds; 0 during the first second."""
         if not self._marks or at >= self._marks[-1][0] + 1:
             self._marks.append((at, count))
         while len(self._marks) > 2 and self._marks[1][0] <= at - self._seconds:
             self._marks.popleft()
-        since, before = self._marks[0]
-        return (count - before) / (at - since) if at - since >= 1 else 0.0
+        first_at, first_count = self._marks[0]
+        return (count - first_count) / (at - first_at) if at - first_at >= 1 else 0.0

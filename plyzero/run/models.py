@@ -1,6 +1,7 @@
-"""Published models: immutable ONNX files whose names order them and carry their digest; nothing points to the newest.
+"""Published models: immutable ONNX files, ordered by their names, which contain the digest of the content.
 
-The newest is the highest name whose content matches its digest, so there is no pointer that could go stale.
+The newest model is the one with the highest name whose content matches its digest, so there is no pointer to it that
+could be out of date.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from plyzero.errors import ModelRefusedError, UserError
 from plyzero.files import UnreadableError, read_file, write_file
 from plyzero.run.metrics import read_lines
 
-NAME = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
+NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
+"""Pattern of the file name of a model."""
 
 MAX_BYTES: Final = 1 << 31
-"""An ONNX file cannot be larger."""
+"""Largest size of an ONNX file, in bytes."""
 
 
 @dataclass(frozen=True, order=True)
 class ModelName:
-    """What a file name tells. Names order by fence, then by step.
+    """The fields of a model's file name. Names are ordered by fence, then by step.
 
-    fence:  number of the trainer's start; a later trainer's models come after all of an earlier one's.
-    step:   optimiser steps behind the weights.
-    digest: first 8 hex digits of the content's SHA-256.
+    fence:  number of the trainer's start, so that the models of a later trainer follow all of an earlier one's.
+    step:   number of optimiser steps after which the model was published.
+    digest: first 8 hex digits of the SHA-256 of the content.
     """
 
     fence: int
@@ -39,52 +41,54 @@ class ModelName:
 
     @staticmethod
     def parse(name: str) -> ModelName | None:
-        """Return what `name` tells, None if it is not the name of a model."""
+        """Return the fields of the file name `name`, None if it is not the name of a model."""
         match = NAME.fullmatch(name)
-        parsed = ModelName(int(match["fence"]), int(match["step"]), match["digest"]) if match else None
+        if not match:
+            return None
+        parsed = ModelName(fence=int(match["fence"]), step=int(match["step"]), digest=match["digest"])
         return parsed if str(parsed) == name else None
 
 
 def publish_model(directory: Path, content: bytes, *, fence: int, step: int) -> ModelName:
-    """Put an ONNX file into `directory` for everybody to load."""
-    name = ModelName(fence, step, _digest(content))
+    """Write the ONNX file `content` into `directory` and return its name."""
+    name = ModelName(fence=fence, step=step, digest=_digest(content))
     write_file(directory / str(name), content, replace=True)
     return name
 
 
 def list_models(directory: Path) -> list[ModelName]:
-    """Return the names of all models, newest first."""
+    """Return the names of all models in `directory`, newest first."""
     names = (ModelName.parse(path.name) for path in directory.glob("*.onnx"))
     return sorted((name for name in names if name), reverse=True)
 
 
 def read_model(directory: Path, name: ModelName) -> bytes:
-    """Return the ONNX file of a published model. Raises ModelRefusedError if its content does not match its digest."""
+    """Return the content of a published model. Raises ModelRefusedError if it does not match the digest in its name."""
     try:
         content = read_file(directory / str(name), max_bytes=MAX_BYTES)
     except UnreadableError as error:
         raise ModelRefusedError(f"{name}: {error.strerror}") from error
     if _digest(content) != name.digest:
-        raise ModelRefusedError(f"{name}: its content has digest {_digest(content)}, so it is damaged")
+        raise ModelRefusedError(f"{name}: its content has the digest {_digest(content)}, so it is damaged")
     return content
 
 
 def best_model(directory: Path, metrics: Path) -> ModelName:
-    """Return the model with the most points against the fixed opponents of `train`, the newest of equals.
+    """Return the model with the most points against the opponents of `plyzero train`; of equals, the newest.
 
-    Raises UserError where no model that is still there was measured.
+    Raises UserError if no existing model has been measured.
     """
     points = dict(filter(None, map(_points, read_lines(metrics / "rating.jsonl"))))
     measured = [name for name in list_models(directory) if str(name) in points]
     if not measured:
-        raise UserError(f"no model in {directory} has been measured, which `plyzero train` does; use the newest")
+        raise UserError(f"no model in {directory} has been measured; `plyzero train` measures models; use the newest")
     return max(measured, key=lambda name: (points[str(name)], name))
 
 
 def _points(line: dict[str, Any]) -> tuple[str, float] | None:
     try:
         return str(line["model"]), sum(float(won + drawn / 2) for won, drawn, _ in line["scores"].values())
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):  # not a line of ours
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):  # not a line that plyzero writes
         return None
 
 

@@ -1,9 +1,9 @@
-"""Presets: how large everything is, for the time and the hardware there are, and for the game."""
+"""Presets: default settings for a machine and the time available, enlarged where the game requires it."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,52 +18,67 @@ PRESETS: Final[dict[str, dict[str, dict[str, Any]]]] = {
         "trainer": {"window_positions": 50_000, "publish_seconds": 30.0},
     },
     "gpu": {
-        "selfplay": {"slots": 512},
+        "selfplay": {"parallel_games": 512},
         "network": {"blocks": 6, "channels": 96},
         "trainer": {"batch_size": 1024, "learning_rate": 2e-3, "window_positions": 100_000},
     },
 }
-"""quick: minutes on two cores. standard: an hour or more on a few. gpu: a trainer with a GPU, many workers."""
+"""Preset -> section -> key -> value. quick: minutes on two cores. standard: an hour or more on a few cores. gpu: a
+trainer with a GPU and many workers."""
 
 WINDOW_GAMES: Final = 1000
-"""The window has room for so many games at least, as long as random ones."""
+"""Smallest number of games that the window has room for, if they are as long as random games."""
 
-GAMES: Final = 8
-"""Random games that a game is judged by."""
+NUM_GAMES: Final = 8
+"""Number of random games from which the requirements of a game are estimated."""
+
+
+class Requirement(NamedTuple):
+    """The smallest value of a setting that suits a game.
+
+    section, key: the setting.
+    minimum:      its smallest suitable value.
+    """
+
+    section: str
+    key: str
+    minimum: int
 
 
 def preset_for(name: str, start: Game) -> Layer:
-    """Return the settings of the preset `name`, enlarged where the game asks for it."""
+    """Return the settings of the preset `name`, enlarged where the game requires it; `start` is its initial position."""
     preset = {section: dict(values) for section, values in PRESETS[name].items()}
-    for section, key, number in enlarged(name, start):
-        preset.setdefault(section, {})[key] = number
+    for required in unmet_requirements(name, start):
+        preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset
 
 
-def enlarged(name: str, start: Game) -> list[tuple[str, str, int]]:
-    """Return section, key and value of what a game's board, length or choice of moves asks to be more than in a preset.
+def unmet_requirements(name: str, start: Game) -> list[Requirement]:
+    """Return the requirements of a game that exceed the preset `name`.
 
-    Rules that fail ask for nothing: whoever plays by them next says what is wrong.
+    Rules that raise an error have none: the error is reported where the game is played next.
     """
     try:
-        least = needs(start)
+        required = requirements(start)
     except Exception:
         return []
-    held = Settings.model_validate(PRESETS[name])
-    return [each for each in least if each[2] > getattr(getattr(held, each[0]), each[1])]
+    settings = Settings.model_validate(PRESETS[name])
+    return [each for each in required if each.minimum > getattr(getattr(settings, each.section), each.key)]
 
 
-def needs(start: Game) -> list[tuple[str, str, int]]:
-    """Return section, key and least value of what a game asks for, judged by its shapes and GAMES random games.
+def requirements(start: Game) -> list[Requirement]:
+    """Return the requirements of a game, estimated from its shapes and from NUM_GAMES random games.
 
-    The network's blocks, each of which sees two squares further, let it see the board from one end to the other. The
-    window holds the positions of WINDOW_GAMES. With more than 64 legal moves a search has more simulations.
+    The network has enough blocks for its receptive field, 3 + 4 · blocks squares wide, to span the board. The window
+    has room for WINDOW_GAMES games. With more than 64 legal moves a search has more simulations.
     """
-    games = [random_game(start, np.random.default_rng(number)) for number in range(GAMES)]
-    plies = sum(len(game.moves) for game in games) / GAMES
-    most_legal = max(len(position.legal_actions()) for game in games for position in game.positions)
+    games = [random_game(start, np.random.default_rng(number)) for number in range(NUM_GAMES)]
+    plies = sum(len(game.moves) for game in games) / NUM_GAMES
+    max_legal = max(len(position.legal_actions()) for game in games for position in game.positions)
+    side = max(start.observation_shape[1:])
+    window = WINDOW_GAMES * plies * Settings().selfplay.full_search_probability
     return [
-        ("network", "blocks", math.ceil((max(start.observation_shape[1:]) - 3) / 4)),
-        ("trainer", "window_positions", math.ceil(WINDOW_GAMES * plies * Settings().selfplay.full_search_probability)),
-        ("selfplay", "simulations", 0 if most_legal <= 64 else 128 if most_legal <= 200 else 256),
+        Requirement("network", "blocks", minimum=math.ceil((side - 3) / 4)),
+        Requirement("trainer", "window_positions", minimum=math.ceil(window)),
+        Requirement("selfplay", "simulations", minimum=0 if max_legal <= 64 else 128 if max_legal <= 200 else 256),
     ]

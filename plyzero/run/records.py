@@ -1,7 +1,8 @@
-"""What is kept of a finished game: enough to make any target from, whatever the search or the encoding becomes.
+"""The records of finished games: enough to compute any training target, however search and encoding change.
 
-Values are for the player to move at the position, +1 = wins. One `Games` holds G games with N positions in all, M
-legal actions in all; a game's positions lie one after another, and so do a position's legal actions.
+Values are from the point of view of the player to move at the position, +1 = wins. One `Games` holds G games with N
+positions and M legal actions in all; the positions of a game are consecutive, and so are the legal actions of a
+position.
 """
 
 from __future__ import annotations
@@ -15,48 +16,53 @@ from numpy.typing import NDArray
 
 from plyzero.rules.game import DRAW, ONGOING
 
+BY_RULE: Final = 0
+"""The `end` of a game that ended by its rules."""
+
+TRUNCATED: Final = 1
+"""The `end` of a game that was truncated at max_plies and has no winner."""
+
 GAME: Final[np.dtype[Any]] = np.dtype(
     [
         ("id", "u8"),  # unique in the run
         ("positions", "u4"),  # one per ply
-        ("winner", "i1"),  # 0 or 1, DRAWN, or UNKNOWN for a game that was given up
+        ("winner", "i1"),  # 0 or 1, DRAW, or ONGOING if it was truncated
         ("end", "u1"),  # BY_RULE or TRUNCATED
-        ("seed", "u8"),  # of all randomness in the game
-        ("opening_plies", "u2"),  # moves at the start that were random
+        ("seed", "u8"),  # of all random numbers of the game
+        ("opening_plies", "u2"),  # random moves at the start
     ]
 )
-BY_RULE: Final = 0
-TRUNCATED: Final = 1
+"""The record of a game."""
 
+# `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for a random opening move, whose fields below are meaningless.
 POSITION: Final[np.dtype[Any]] = np.dtype(
     [
-        ("action", "u4"),  # played
-        ("to_play", "u1"),
+        ("action", "u4"),  # the action that was played
+        ("to_play", "u1"),  # 0 or 1
         ("num_legal", "u4"),
-        (
-            "search",
-            "u1",
-        ),  # PUCT or GUMBEL of plyzero.search.tree; 0 = a random opening move, and then no field below counts
+        ("search", "u1"),
         ("full", "u1"),  # 1 = a full search, 0 = a fast one
         ("simulations", "u4"),
-        ("proven", "i1"),  # LOSS, DRAW, WIN or UNPROVEN of plyzero.search.tree
+        ("proven", "i1"),  # PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN or UNPROVEN of plyzero.search.tree
         ("root_value", "f4"),
-        ("root_draw", "f4"),  # probability
+        ("root_draw", "f4"),  # probability of a draw
         ("network_value", "f4"),
-        ("network_draw", "f4"),
-        ("model_fence", "u4"),  # the model that was asked last; 0, 0 = none yet
+        ("network_draw", "f4"),  # probability of a draw
+        ("model_fence", "u4"),  # fence and step of the model that evaluated last; 0, 0 = none
         ("model_step", "u4"),
     ]
 )
+"""The record of a position and of the search from it."""
 
 MOVE: Final[np.dtype[Any]] = np.dtype(
     [
-        ("action", "u4"),  # all legal ones, ascending
+        ("action", "u4"),  # every legal one, ascending
         ("visits", "u4"),
         ("prior", "f4"),  # the network's probability, without noise
         ("q", "f4"),  # exact where proven, NaN where never visited
     ]
 )
+"""The record of a legal action and of the search's statistics for it."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Games:
     games:        `[G]` GAME.
     positions:    `[N]` POSITION.
     moves:        `[M]` MOVE.
-    observations: `[N, C, H, W]` in the game's observation_dtype, seen by the player to move.
+    observations: `[N, C, H, W]` in the game's observation_dtype, from the point of view of the player to move.
     """
 
     games: NDArray[np.void]
@@ -76,43 +82,48 @@ class Games:
 
     @property
     def num_full(self) -> int:
-        """Positions with a full search: what the replay ratio counts."""
+        """The number of positions with a full search, which the replay ratio counts."""
         return int(self.positions["full"].sum())
 
     @property
     def nbytes(self) -> int:
-        """Memory that they take."""
+        """The memory of all arrays, in bytes."""
         return self.games.nbytes + self.positions.nbytes + self.moves.nbytes + self.observations.nbytes
 
-    def where(self, chosen: NDArray[np.bool_]) -> Games:
-        """Return the games that `chosen`, `[G]`, says, in order."""
-        positions = np.repeat(chosen, self.games["positions"])
+    def select(self, mask: NDArray[np.bool_]) -> Games:
+        """Return the games where `mask`, `[G]`, is True, in order."""
+        positions = np.repeat(mask, self.games["positions"])
         moves = np.repeat(positions, self.positions["num_legal"])
-        return Games(self.games[chosen], self.positions[positions], self.moves[moves], self.observations[positions])
+        return Games(
+            games=self.games[mask],
+            positions=self.positions[positions],
+            moves=self.moves[moves],
+            observations=self.observations[positions],
+        )
 
     @staticmethod
     def concatenate(parts: Sequence[Games]) -> Games:
-        """Return all games of `parts`, at least one, in order."""
+        """Return all games of `parts`, in order; there must be at least one part."""
         return Games(
-            _joined([part.games for part in parts]),
-            _joined([part.positions for part in parts]),
-            _joined([part.moves for part in parts]),
-            np.concatenate([part.observations for part in parts]),
+            games=_concatenate_records([part.games for part in parts]),
+            positions=_concatenate_records([part.positions for part in parts]),
+            moves=_concatenate_records([part.moves for part in parts]),
+            observations=np.concatenate([part.observations for part in parts]),
         )
 
 
 def check_games(games: Games, num_actions: int) -> None:
-    """Raise ValueError, with what and where, for records that no worker makes; those who learn rely on all of it."""
+    """Raise ValueError, with the field and the index, for records that no worker writes; the trainer relies on this."""
     game, position, move = games.games, games.positions, games.moves
-    counts = (int(game["positions"].sum()), int(position["num_legal"].sum()), len(games.observations))
-    if counts != (len(position), len(move), len(position)):
+    num_positions, num_moves = int(game["positions"].sum()), int(position["num_legal"].sum())
+    if (num_positions, num_moves, len(games.observations)) != (len(position), len(move), len(position)):
         raise ValueError(
-            f"games count {counts[0]} positions and {counts[1]} moves; there are {len(position)}, {len(move)}, and "
-            f"{counts[2]} observations"
+            f"the games have {num_positions} positions and {num_moves} moves by their own counts, but there are "
+            f"{len(position)} positions, {len(move)} moves and {len(games.observations)} observations"
         )
     legal = position["num_legal"].astype(np.int64)
     if not (legal > 0).all():
-        raise ValueError(f"position/num_legal cannot be what it is at {int(np.argmin(legal))}")
+        raise ValueError(f"position/num_legal has an impossible value at index {int(np.argmin(legal))}")
     first_move = np.cumsum(legal) - legal
     of_position = np.repeat(np.arange(len(position)), legal)
     actions = move["action"].astype(np.int64)
@@ -128,31 +139,31 @@ def check_games(games: Games, num_actions: int) -> None:
         "position/search": position["search"] <= 2,
         "position/full": position["full"] <= (position["search"] > 0),
         "position/proven": np.isin(position["proven"], (-1, 0, 1, 2)),
-        "position/root_value": _within(position["root_value"], -1),
-        "position/root_draw": _within(position["root_draw"], 0),
-        "position/network_value": _within(position["network_value"], -1),
-        "position/network_draw": _within(position["network_draw"], 0),
+        "position/root_value": _in_range(position["root_value"], -1),
+        "position/root_draw": _in_range(position["root_draw"], 0),
+        "position/network_value": _in_range(position["network_value"], -1),
+        "position/network_draw": _in_range(position["network_draw"], 0),
         "move/action": (actions < num_actions) & ascending,
-        "move/prior": _within(move["prior"], 0),
-        "move/q": np.isnan(move["q"]) | _within(move["q"], -1),
+        "move/prior": _in_range(move["prior"], 0),
+        "move/q": np.isnan(move["q"]) | _in_range(move["q"], -1),
     }
     for field, holds in rules.items():
         if not holds.all():
-            raise ValueError(f"{field} cannot be what it is at {int(np.argmin(holds))}")
+            raise ValueError(f"{field} has an impossible value at index {int(np.argmin(holds))}")
     if not np.add.reduceat(played, first_move).all():
-        raise ValueError("a move was played that is not among the legal ones")
-    reached = np.add.reduceat(move["q"] == position["proven"][of_position], first_move)
-    if not (reached | (position["proven"] == 2)).all():
-        raise ValueError("a value is proven that no move reaches")
+        raise ValueError("a move was played that is not one of the legal moves")
+    attained = np.add.reduceat(move["q"] == position["proven"][of_position], first_move)
+    if not (attained | (position["proven"] == 2)).all():
+        raise ValueError("a position has a proven value that none of its moves has")
     if games.observations.dtype.kind == "f" and not np.isfinite(games.observations).all():
         raise ValueError("an observation is not finite")
 
 
-def _within(values: NDArray[Any], low: float) -> NDArray[np.bool_]:
-    """Tell which of `values` are from `low` to 1, but for what rounding adds."""
-    return np.asarray((values >= low - 1e-4) & (values <= 1 + 1e-4))
+def _in_range(values: NDArray[Any], minimum: float) -> NDArray[np.bool_]:
+    """Return which of `values` are in [minimum, 1], with a tolerance for rounding."""
+    return np.asarray((values >= minimum - 1e-4) & (values <= 1 + 1e-4))
 
 
-def _joined(records: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    """Concatenate, several times as fast as NumPy, which goes through records field by field."""
+def _concatenate_records(records: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
+    """Concatenate arrays of records by their bytes; np.concatenate copies field by field and is several times slower."""
     return np.frombuffer(b"".join(part.tobytes() for part in records), records[0].dtype)

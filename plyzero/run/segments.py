@@ -1,7 +1,7 @@
-"""Sealed segments: finished games in one immutable file, a complete Zarr v3 store in a zip, which plain zarr opens.
+"""Sealed segments: finished games in one immutable file, a complete Zarr v3 store in a zip file that zarr can open.
 
-Guaranteed: a segment is visible whole or not at all and never changes; one process writes it; a damaged one does not
-decode. Not guaranteed: any order between writers.
+Guaranteed: a segment is visible completely or not at all, never changes, and is written by one process; a damaged
+segment is not decoded. Not guaranteed: any order between writers.
 """
 
 from __future__ import annotations
@@ -22,31 +22,35 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.run.records import GAME, MOVE, POSITION, Games, check_games
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 
-SCHEMA = "plyzero.replay/1"
-"""Readers ignore arrays they do not know and refuse another number."""
+SCHEMA: Final = "plyzero.replay/1"
+"""Schema and version of a segment; readers ignore unknown arrays and refuse another version."""
 
-NAME = re.compile(
+NAME: Final = re.compile(
     r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})"
-    r"-g(?P<games>\d+)-p(?P<positions>\d+)-f(?P<full>\d+)-m(?P<low>\d+)_(?P<high>\d+)\.zarr\.zip"
+    r"-g(?P<games>\d+)-p(?P<positions>\d+)-f(?P<full>\d+)-m(?P<first_step>\d+)_(?P<last_step>\d+)\.zarr\.zip"
 )
-
+"""Pattern of the file name of a segment."""
 
 MAX_POSITIONS: Final = 1 << 20
-"""Of a segment that is read; workers seal long before."""
+"""Largest number of positions in a segment that is read; workers seal long before."""
 
 
 class SegmentError(Exception):
-    """A segment that cannot be used; says which and why."""
+    """A segment that cannot be used. The message says which one and why."""
 
 
 @dataclass(frozen=True, order=True)
 class SegmentName:
-    """What a file name tells, so that nobody has to open or stat a file to count.
+    """The fields of a segment's file name, from which games can be counted without opening the file.
 
-    worker, incarnation: the writer; a new incarnation (8 hex digits) with every start of a process.
-    sequence:            0, 1, 2, ... per incarnation.
-    games, positions, full: how many; full = positions with a full search.
-    low, high:           smallest and largest step of the models that were asked; 0 = no model yet.
+    worker:      name of the worker.
+    incarnation: 8 hex digits, new with every start of a worker's process.
+    sequence:    0, 1, 2, ... per incarnation.
+    games:       number of games.
+    positions:   number of positions.
+    full:        number of positions with a full search.
+    first_step:  smallest step of the models that evaluated the searched positions; 0 = no model.
+    last_step:   largest step of those models; 0 = no model.
     """
 
     worker: str
@@ -55,86 +59,102 @@ class SegmentName:
     games: int
     positions: int
     full: int
-    low: int
-    high: int
+    first_step: int
+    last_step: int
 
     def __str__(self) -> str:
         return (
             f"{self.worker}.{self.incarnation}-{self.sequence:08d}-g{self.games}-p{self.positions}-f{self.full}"
-            f"-m{self.low}_{self.high}.zarr.zip"
+            f"-m{self.first_step}_{self.last_step}.zarr.zip"
         )
 
     @property
     def bootstrap(self) -> bool:
-        """Made before there was a model."""
-        return self.high == 0
+        """Whether all games were played before there was a model."""
+        return self.last_step == 0
 
     @staticmethod
-    @lru_cache(maxsize=1 << 16)  # everybody lists the same names again and again
+    @lru_cache(maxsize=1 << 16)  # every process lists the same names again and again
     def parse(name: str) -> SegmentName | None:
-        """Return what `name` tells, None if it is not the name of a segment."""
+        """Return the fields of the file name `name`, None if it is not the name of a segment."""
         match = NAME.fullmatch(name)
         if not match:
             return None
-        worker, incarnation, *numbers = match.groups()
-        parsed = SegmentName(worker, incarnation, *map(int, numbers))
+        parsed = SegmentName(
+            worker=match["worker"],
+            incarnation=match["incarnation"],
+            sequence=int(match["sequence"]),
+            games=int(match["games"]),
+            positions=int(match["positions"]),
+            full=int(match["full"]),
+            first_step=int(match["first_step"]),
+            last_step=int(match["last_step"]),
+        )
         return parsed if str(parsed) == name else None
 
 
 def write_segment(
     directory: Path, games: Games, game: GameSpec, *, worker: str, incarnation: str, sequence: int
 ) -> Path:
-    """Seal `games` into `directory` and return the file. FileExistsError if it has been sealed under this name."""
-    name = _name(games, worker, incarnation, sequence)
+    """Seal `games` into `directory` and return the file. Raises FileExistsError if the segment exists."""
+    name = _name_for(games, worker=worker, incarnation=incarnation, sequence=sequence)
     path = directory / str(name)
     write_file(path, pack(_columns(games), _attributes(name, game)))
     return path
 
 
 def read_segment(path: Path, game: GameSpec) -> Games:
-    """Return the games in a segment, which are as a worker makes them: see `check_games`.
+    """Return the games in a segment, validated by `check_games`.
 
-    Raises SegmentError if it is damaged, does not hold what its name says, or is of another game or schema, and
-    FileNotFoundError if it is gone.
+    Raises SegmentError if the segment is damaged, does not match its name, or is of another game or schema, and
+    FileNotFoundError if it does not exist.
     """
     try:
         name = SegmentName.parse(path.name)
         if name is None or not 0 < name.games <= name.positions <= MAX_POSITIONS:
-            raise ValueError("it has not the name of a segment")
+            raise ValueError("its file name is not that of a segment")
         archive = Archive(read_file(path, max_bytes=MAX_BYTES))
         for key, value in _attributes(name, game).items():
             if archive.attributes.get(key) != value:
                 raise ValueError(f"{key} is {archive.attributes.get(key)!r}, not {value!r}")
         positions = _read_records(archive, "position", POSITION, name.positions)
         games = Games(
-            _read_records(archive, "game", GAME, name.games),
-            positions,
-            _read_records(archive, "move", MOVE, int(positions["num_legal"].sum())),
-            _read_observations(archive, name.positions, game),
+            games=_read_records(archive, "game", GAME, name.games),
+            positions=positions,
+            moves=_read_records(archive, "move", MOVE, int(positions["num_legal"].sum())),
+            observations=_read_observations(archive, name.positions, game),
         )
         check_games(games, game.start.num_actions)
-        if (inside := _name(games, name.worker, name.incarnation, name.sequence)) != name:
-            raise ValueError(f"by what is inside its name is {inside}")
+        expected = _name_for(games, worker=name.worker, incarnation=name.incarnation, sequence=name.sequence)
+        if expected != name:
+            raise ValueError(f"by its content its name would be {expected}")
     except FileNotFoundError:
         raise
-    except Exception as error:  # the system, zipfile, zlib, zstd and json each have their own words for damage
+    except Exception as error:  # the system, zipfile, zlib, zstd and json each raise their own errors for damage
         raise SegmentError(f"{path.name} cannot be read: {error!r}") from error
     return games
 
 
 def list_segments(directory: Path) -> Iterator[SegmentName]:
-    """Yield the name of every sealed segment, in no particular order."""
+    """Yield the name of every sealed segment in `directory`, in no particular order."""
     for file in os.listdir(directory):
         name = SegmentName.parse(file)
         if name:
             yield name
 
 
-def _name(games: Games, worker: str, incarnation: str, sequence: int) -> SegmentName:
+def _name_for(games: Games, *, worker: str, incarnation: str, sequence: int) -> SegmentName:
     steps = games.positions["model_step"][games.positions["search"] > 0]
-    low, high = (int(steps.min()), int(steps.max())) if len(steps) else (0, 0)
-    counts = (len(games.games), len(games.positions), games.num_full)
-    return SegmentName(worker, incarnation, sequence, *counts, low, high)
+    return SegmentName(
+        worker=worker,
+        incarnation=incarnation,
+        sequence=sequence,
+        games=len(games.games),
+        positions=len(games.positions),
+        full=games.num_full,
+        first_step=int(steps.min()) if len(steps) else 0,
+        last_step=int(steps.max()) if len(steps) else 0,
+    )
 
 
 def _attributes(name: SegmentName, game: GameSpec) -> dict[str, Any]:
@@ -164,7 +184,7 @@ def _columns(games: Games) -> dict[str, NDArray[Any]]:
 
 def _read_records(archive: Archive, group: str, dtype: np.dtype[Any], size: int) -> NDArray[np.void]:
     columns = {field: archive.read(f"{group}/{field}", dtype[field], (size,)) for field in dtype.names or ()}
-    records = np.zeros(size, dtype)  # only now: the file is known to hold as much
+    records = np.zeros(size, dtype)  # allocated last, when the file is known to hold as much
     for field, column in columns.items():
         records[field] = column
     return records

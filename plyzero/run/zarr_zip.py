@@ -1,7 +1,7 @@
-"""Arrays in one file: a complete Zarr v3 group in a zip, which plain zarr opens, read back with nothing on trust.
+"""Arrays in one file: a complete Zarr v3 group in a zip file that zarr can open. Files that are read are not trusted.
 
-What a file claims of itself is checked before anything is allocated or decoded: a bomb, a lie or a foreign codec is a
-ValueError, and no array takes more than MAX_ARRAY_BYTES.
+Sizes, types and codecs in the metadata are checked before anything is allocated or decoded: a decompression bomb, a
+wrong size or an unexpected codec raises ValueError, and no array takes more than MAX_ARRAY_BYTES.
 """
 
 from __future__ import annotations
@@ -24,15 +24,23 @@ from zarr.core.buffer import Buffer
 from zarr.storage import MemoryStore
 
 MAX_BYTES: Final = 1 << 28
-"""Of a file; no reader opens a larger one."""
+"""Largest size of a file that is read, in bytes."""
 
 MAX_ARRAY_BYTES: Final = 1 << 28
+"""Largest size of a decoded array, in bytes."""
+
 MAX_METADATA_BYTES: Final = 1 << 20
+"""Largest size of a metadata member, in bytes."""
+
 MAX_MEMBERS: Final = 1000
+"""Largest number of members in the zip file."""
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> bytes:
-    """Return a file with `arrays`, by name, one checksummed chunk each. The same arrays always give the same bytes."""
+    """Return the content of a file with `arrays`, name -> array, each as one chunk with a checksum, and `attributes`.
+
+    The same arrays and attributes always give the same bytes.
+    """
     nodes: dict[str, dict[str, Any]] = {}
     chunks: dict[str, bytes] = {}
     for name, data in arrays.items():
@@ -59,8 +67,8 @@ def _parents(name: str) -> list[str]:
 
 
 @cache
-def _made_by_zarr(dtype: str, dimensions: int) -> tuple[str, str]:
-    """Return, as JSON, what zarr writes about a group and about an array of this kind in it."""
+def _zarr_metadata(dtype: str, dimensions: int) -> tuple[str, str]:
+    """Return the JSON metadata that zarr writes for a group, and for an array of this type in it."""
     members: dict[str, Buffer] = {}
     group = zarr.create_group(MemoryStore(members), zarr_format=3)
     compressor = ZstdCodec(level=1, checksum=True)
@@ -69,35 +77,38 @@ def _made_by_zarr(dtype: str, dimensions: int) -> tuple[str, str]:
 
 
 def _group_metadata() -> dict[str, Any]:
-    group: dict[str, Any] = json.loads(_made_by_zarr("uint8", 1)[0])
+    group: dict[str, Any] = json.loads(_zarr_metadata("uint8", 1)[0])
     return group
 
 
 def _array_metadata(dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """zarr's own words with another shape: to have it write every array costs ten times as much as the data."""
-    array: dict[str, Any] = json.loads(_made_by_zarr(dtype.name, len(shape))[1])
+    """Return zarr's metadata with another shape; writing every array with zarr takes ten times as long as the data."""
+    array: dict[str, Any] = json.loads(_zarr_metadata(dtype.name, len(shape))[1])
     array["shape"] = list(shape)
     array["chunk_grid"]["configuration"]["chunk_shape"] = [max(1, n) for n in shape]
     return array
 
 
 class Archive:
-    """An opened file. Every method raises ValueError or one of zipfile's errors for what is not as it should be."""
+    """A file opened for reading. Every method raises ValueError or one of zipfile's errors for an invalid file.
+
+    attributes: the attributes of the root group.
+    """
 
     def __init__(self, content: bytes) -> None:
-        if content.count(b"PK\1\2") > MAX_MEMBERS:  # of the directory, which zipfile would read first
+        if content.count(b"PK\1\2") > MAX_MEMBERS:  # headers of the directory, which zipfile reads first
             raise ValueError(f"more than {MAX_MEMBERS} members")
         self._zip = zipfile.ZipFile(io.BytesIO(content))
         names = self._zip.namelist()
         if len(set(names)) < len(names):
-            raise ValueError("two members of one name")
+            raise ValueError("two members have the same name")
         attributes = self._metadata("zarr.json").get("attributes")
         if not isinstance(attributes, dict):
-            raise ValueError("no attributes")
+            raise ValueError("the root group has no attributes")
         self.attributes: dict[str, Any] = attributes
 
     def read(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the array `name`, which has to have this type and shape."""
+        """Return the array `name`. Raises ValueError if it does not have this type and shape."""
         dtype = np.dtype(dtype)
         size = math.prod(shape) * dtype.itemsize
         if size > MAX_ARRAY_BYTES:
@@ -118,32 +129,32 @@ class Archive:
             raise ValueError(f"{name}: the codecs are {metadata['codecs']!r}, not bytes and zstd")
         if metadata["codecs"][0].get("configuration", {}).get("endian", "little") != "little":
             raise ValueError(f"{name} is not little-endian")
-        largest = size + (size >> 7) + 1024  # zstd adds less to what it cannot compress
+        largest = size + (size >> 7) + 1024  # zstd adds less than this to incompressible data
         chunk = self._member("/".join([name, "c", *["0"] * len(shape)]), max_bytes=largest)
         if _decoded_size(chunk) != size:
-            raise ValueError(f"{name}: its chunk would not decode to {size} bytes with a checksum")
+            raise ValueError(f"{name}: expected a chunk that decodes to {size} bytes and has a checksum")
         return np.frombuffer(Zstd().decode(chunk), dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
     def _metadata(self, name: str) -> dict[str, Any]:
         metadata = json.loads(self._member(name, max_bytes=MAX_METADATA_BYTES))
         if not isinstance(metadata, dict):
-            raise ValueError(f"{name} is not an object")
+            raise ValueError(f"{name} is not a JSON object")
         return metadata
 
     def _member(self, name: str, *, max_bytes: int) -> bytes:
         member = self._zip.getinfo(name)
         if member.file_size > max_bytes or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"{name}: {member.file_size} bytes of compression {member.compress_type}")
+            raise ValueError(f"{name} has {member.file_size} bytes and compression {member.compress_type}")
         with self._zip.open(member) as file:
-            return file.read(member.file_size)  # no more than it claims; at its end its checksum has to be right
+            return file.read(member.file_size)  # at most the size it declares; zipfile checks the CRC at the end
 
 
 def _decoded_size(frame: bytes) -> int:
-    """Return what a zstd frame says it decodes to; -1 if it does not say, or has no checksum (RFC 8878, 3.1.1.1)."""
+    """Return the decoded size that a zstd frame declares; -1 if there is none, or no checksum (RFC 8878, 3.1.1.1)."""
     magic, descriptor = struct.unpack_from("<IB", frame)
     single, checksum, dictionary = descriptor >> 5 & 1, descriptor >> 2 & 1, descriptor & 3
     width = {0: single, 1: 2, 2: 4, 3: 8}[descriptor >> 6]
     if magic != 0xFD2FB528 or not checksum or dictionary or not width:
         return -1
-    at = 5 if single else 6
-    return int.from_bytes(frame[at : at + width], "little") + (256 if width == 2 else 0)
+    offset = 5 if single else 6
+    return int.from_bytes(frame[offset : offset + width], "little") + (256 if width == 2 else 0)

@@ -1,26 +1,27 @@
-"""Evaluations remembered: what a network said of an observation is not asked again until another network comes."""
+"""A cache of evaluations: a network evaluates an observation once, until another network replaces it."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.search.counter_rng import WORD, murmur_finalizer
+from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.numba_arrays import copy_to
 
 ABSENT: Final = -1
+"""What `find` returns when an evaluation is not stored."""
 
 
 class Cache(NamedTuple):
-    """M evaluations, M a power of two or 0. Where one lies follows from its key; a newer one takes its place.
+    """Room for M evaluations, M a power of two or 0. The key's hash says where one is stored; a newer one replaces it.
 
-    hashes: `[M]` int64, of the keys; ABSENT where there is none.
-    keys:   `[M, K]` uint32, the bits of the whole observation: only equal ones share an evaluation.
+    hashes: `[M]` int64, hash of each key; ABSENT where nothing is stored.
+    keys:   `[M, K]` uint32, the bits of the whole observation: only equal observations share an evaluation.
     logits: `[M, A]` float32. wdl: `[M, 3]` float32.
-    counts: `[2]` int64, how often an evaluation was looked for, and found.
+    counts: `[2]` int64, number of look-ups, and of hits.
     """
 
     hashes: NDArray[np.int64]
@@ -31,7 +32,7 @@ class Cache(NamedTuple):
 
 
 def make_cache(num_bytes: int, *, observation_size: int, num_actions: int) -> Cache:
-    """Return an empty cache that takes at most `num_bytes`."""
+    """Return an empty cache of at most `num_bytes`."""
     places = num_bytes // (8 + 4 * (observation_size + num_actions + 3))
     m = 1 << (places.bit_length() - 1) if places else 0
     return Cache(
@@ -44,13 +45,13 @@ def make_cache(num_bytes: int, *, observation_size: int, num_actions: int) -> Ca
 
 
 def forget(cache: Cache) -> None:
-    """Empty the cache, all but its counts."""
+    """Empty the cache; its counts go on."""
     cache.hashes[:] = ABSENT
 
 
-@numba.njit(cache=True)
+@cached_njit
 def find(cache: Any, observation: NDArray[np.float32]) -> int:
-    """Return where the evaluation of `observation`, `[C, H, W]`, lies, or ABSENT."""
+    """Return the place of the evaluation of `observation`, `[C, H, W]`, or ABSENT."""
     if len(cache.hashes) == 0:
         return ABSENT
     cache.counts[0] += 1
@@ -66,11 +67,11 @@ def find(cache: Any, observation: NDArray[np.float32]) -> int:
     return place
 
 
-@numba.njit(cache=True)
+@cached_njit
 def remember(
     cache: Any, observation: NDArray[np.float32], logits: NDArray[np.float32], wdl: NDArray[np.float32]
 ) -> None:
-    """Keep the evaluation of `observation`."""
+    """Store the evaluation of `observation`: `logits` `[A]` and `wdl` `[3]`."""
     if len(cache.hashes) == 0:
         return
     key = observation.reshape(-1).view(np.uint32)
@@ -82,9 +83,9 @@ def remember(
     copy_to(cache.wdl[place], wdl)
 
 
-@numba.njit(cache=True)
+@cached_njit
 def hash_of(key: NDArray[np.uint32]) -> int:
-    """Return 32 bits: mixes of each word with its place, added up; zeros, which most planes are, add nothing."""
+    """Return 32 bits: the sum of the hashes of all words with their places. Zeros, most of any plane, add nothing."""
     total = 0
     for k in range(len(key)):
         if key[k]:

@@ -1,17 +1,17 @@
-"""What says how good a position is: a uniform guess, random playouts, or a network."""
+"""Evaluators: uniform, random playouts; what a network or any other evaluator takes and returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
+from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.rule_calls import addresses
 
 DRAWN_WDL = np.array([0, 1, 0], np.float32)
@@ -28,12 +28,12 @@ class EvaluationBatch:
         self._positions = positions
 
     def positions(self) -> Sequence[Game]:
-        """Return the positions themselves, made on demand: a network never needs them."""
+        """Return the positions themselves. They are made on demand: a network never needs them."""
         return self._positions()
 
 
 class Evaluation(NamedTuple):
-    """What is thought of n positions, each seen by the player to move.
+    """The evaluation of n positions, each for its player to move.
 
     logits: `[n, A]` float32, policy before the softmax; illegal actions may hold anything finite.
     wdl:    `[n, 3]` float32, probabilities of win, draw and loss; the value is win minus loss.
@@ -44,33 +44,33 @@ class Evaluation(NamedTuple):
 
 
 class Evaluate(Protocol):
-    """Anything that evaluates a batch."""
+    """An evaluator: any callable with this signature can take the network's place."""
 
-    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
-        """Return the evaluation of `leaves`; row i belongs to leaf i and depends on nothing else."""
+    def __call__(self, batch: EvaluationBatch, /) -> Evaluation:
+        """Return the evaluation of `batch`; row i belongs to position i and depends on nothing else."""
         ...
 
 
 class Uniform:
-    """Knows nothing: all actions alike, every position a draw. What self-play starts from."""
+    """All actions are equally probable and every position is a draw. Self-play starts with it."""
 
     def __init__(self, num_actions: int) -> None:
         self.num_actions = num_actions
 
-    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
-        n = len(leaves.observations)
+    def __call__(self, batch: EvaluationBatch) -> Evaluation:
+        n = len(batch.observations)
         return Evaluation(np.zeros((n, self.num_actions), np.float32), np.tile(DRAWN_WDL, (n, 1)))
 
 
 class Rollouts:
-    """All actions alike; the value is how one game of random moves ended. With PUCT this is pure MCTS."""
+    """All actions are equally probable; the value is the outcome of one random playout. With PUCT this is pure MCTS."""
 
     def __init__(self, num_actions: int, rng: np.random.Generator) -> None:
         self.num_actions = num_actions
         self.rng = rng
 
-    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
-        positions = leaves.positions()
+    def __call__(self, batch: EvaluationBatch) -> Evaluation:
+        positions = batch.positions()
         wdl = np.zeros((len(positions), 3), np.float32)
         for i, position in enumerate(positions):
             wdl[i, 1 - self._playout(position)] = 1
@@ -92,9 +92,9 @@ class Rollouts:
         return 0
 
 
-@numba.njit(cache=True)
+@cached_njit
 def random_playout(state: NDArray[np.uint8], mask: NDArray[np.bool_], max_plies: int, seed: int, rules: Any) -> int:
-    """Play random moves on `state`, in place, to the end; return the outcome's code, DRAW after `max_plies`."""
+    """Play random moves on `state`, in place, to the end; return the outcome code, DRAW after `max_plies`."""
     np.random.seed(seed)
     for _ in range(max_plies):
         code = rule_calls.outcome(rules, state)

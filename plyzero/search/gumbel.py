@@ -1,25 +1,26 @@
-"""Planning with Gumbel: completed values, the improved policy, sequential halving (Danihelka et al., 2022).
+"""Gumbel AlphaZero's formulas: completed Q, the improved policy, sequential halving (Danihelka et al., 2022).
 
-Compiled functions over the legal actions of one node. `q` holds values in [-1, 1] for the player to move, NaN where
-an action was never visited. The search calls them at every step, so they write over `q` and return it.
+Functions over the n legal actions of one node. `q` holds values in [-1, 1] for the player to move, NaN where an action
+was never visited. They are called in every simulation, so they overwrite `q` and return it.
 """
 
 from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from plyzero.search.kernel_cache import cached_njit
 
 Floats = NDArray[np.floating]
 
 
-@numba.njit(cache=True)
+@cached_njit
 def improved_policy(
     logits: Floats, visits: NDArray[np.integer], q: Floats, network_value: float, c_visit: float, c_scale: float
 ) -> Floats:
-    """Turn q into π' = softmax(logits + σ(completed Q)), `[n]` (equation 11)."""
+    """Overwrite q with the improved policy π' = softmax(logits + σ(completed Q)), `[n]` (equation 11)."""
     transformed_q(logits, visits, q, network_value, c_visit, c_scale)
     highest, total = -np.inf, 0.0
     for i in range(len(q)):
@@ -33,28 +34,28 @@ def improved_policy(
     return q
 
 
-@numba.njit(cache=True)
+@cached_njit
 def transformed_q(
     logits: Floats, visits: NDArray[np.integer], q: Floats, network_value: float, c_visit: float, c_scale: float
 ) -> Floats:
-    """Turn q into σ(completed Q), `[n]`: σ(q) = (c_visit + max_b N(b)) · c_scale · q, q scaled to [0, 1] (equation 8).
+    """Overwrite q with σ(completed Q), `[n]`: σ(q) = (c_visit + max_b N(b)) · c_scale · q, q in [0, 1] (equation 8).
 
-    Not rescaled by the node's smallest and largest value: where all actions are worth nearly the same, π' stays near
-    the prior.
+    q is not rescaled by the node's smallest and largest value, so that π' stays near the prior where all actions are
+    worth nearly the same.
     """
-    most = 0
+    max_visits = 0
     for i in range(len(visits)):
-        most = max(most, visits[i])
-    scale = (c_visit + most) * c_scale
-    mixed = mixed_value(logits, visits, q, network_value)
+        max_visits = max(max_visits, visits[i])
+    scale = (c_visit + max_visits) * c_scale
+    v_mix = mixed_value(logits, visits, q, network_value)
     for i in range(len(q)):
-        q[i] = scale * ((mixed if math.isnan(q[i]) else q[i]) + 1) / 2
+        q[i] = scale * ((v_mix if math.isnan(q[i]) else q[i]) + 1) / 2
     return q
 
 
-@numba.njit(cache=True)
+@cached_njit
 def mixed_value(logits: Floats, visits: NDArray[np.integer], q: Floats, network_value: float) -> float:
-    """Return v_mix, which stands in for the value of an action never visited (appendix D, equation 33)."""
+    """Return v_mix, the value that completed Q gives to actions never visited (appendix D, equation 33)."""
     prior_sum, weighted_sum, visit_sum = 0.0, 0.0, 0
     for i in range(len(q)):
         visit_sum += visits[i]
@@ -67,19 +68,19 @@ def mixed_value(logits: Floats, visits: NDArray[np.integer], q: Floats, network_
     return (network_value + visit_sum * weighted_sum / prior_sum) / (1 + visit_sum)
 
 
-@numba.njit(cache=True)
+@cached_njit
 def considered_visits(considered: int, table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Fill `table` with how many visits the action tried by each simulation of the root must have had so far.
+    """Fill `table`, `[simulations]`, with the visits that the action must have had that each simulation tries.
 
-    This is sequential halving (algorithm 1) as a table: `considered` actions share each phase's visits equally, and
-    after a phase the better half goes on.
+    This is sequential halving (algorithm 1) as a table: `considered` actions share the visits of a round equally, and
+    the better half of them goes on to the next round.
     """
     simulations = len(table)
-    phases = max(1, math.ceil(math.log2(considered)))
+    rounds = max(1, math.ceil(math.log2(considered)))
     visits = np.zeros(considered, np.int32)
     filled = 0
     while filled < simulations:
-        for _ in range(max(1, simulations // (phases * considered))):
+        for _ in range(max(1, simulations // (rounds * considered))):
             for i in range(considered):
                 if filled < simulations:
                     table[filled] = visits[i]

@@ -1,7 +1,11 @@
-"""The search itself, compiled: PUCT (Silver et al., 2018) and Gumbel (Danihelka et al., 2022) over one slot's tree.
+"""Monte Carlo tree search guided by a network: one simulation, and many searches that share the network's batches.
 
-A slot runs on, through terminal positions and proven moves, until it needs the network, or the rules of a game that
-is plain Python. Slots share nothing: what happens in one does not depend on the others.
+The algorithms are PUCT (AlphaZero: Silver et al., 2018, "Methods, Search") and Gumbel AlphaZero (Danihelka et al.,
+2022). Both make the same simulation and differ in how an edge is selected. Symbols as in the papers: a simulation runs
+from the root s_0 to a leaf s_L; (p, v) = f_θ(s) is the network's opinion; N(s, a) counts visits, W(s, a) sums their
+values, Q = W / N, P is the prior. Proven values are backed up like any other, and proofs are carried up the tree.
+
+Everything here is compiled. Slots share nothing: what happens in one does not depend on the others.
 """
 
 from __future__ import annotations
@@ -9,7 +13,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,36 +20,239 @@ from plyzero.rules.game import DRAW, ONGOING
 from plyzero.search import rule_calls
 from plyzero.search.evaluation_cache import ABSENT, find, remember
 from plyzero.search.gumbel import considered_visits
+from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.numba_arrays import borrowed, copy_to
 from plyzero.search.selection import select_gumbel, select_gumbel_root, select_puct
 from plyzero.search.tree import (
+    BACKUP,
     DONE,
-    EVALUATION,
-    FULL,
+    EVALUATE,
+    EXPAND,
     GUMBEL,
+    NETWORK,
+    NO_EDGE,
+    NO_NODE,
+    NO_ROOM,
     NO_SEARCH,
-    NOTHING,
     PROVEN_DRAW,
     PROVEN_LOSS,
     PROVEN_WIN,
     PUCT,
     READ,
-    RULES,
-    SELECTING,
+    SELECT,
     UNPROVEN,
     Trees,
 )
 
 Records = NDArray[np.void]
-DRAWN = DRAW
+"""An array of NODE or EDGE records."""
 
 
-@numba.njit(cache=True)
+@cached_njit(inline="always")
+def simulate(trees: Trees, b: int) -> None:
+    """Make one simulation in slot `b`, or as much of it as does not have to wait.
+
+    Every step sets the slot's phase, which says what comes next; plyzero.search.tree has the table. Where a step has to
+    wait (for rules in plain Python, for the network) the phase says so, the steps below it are skipped, and the next
+    call goes on from there. The first simulation makes the root itself: s_L is s_0, and there is nothing to select.
+    """
+    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
+    if slot["phase"] == SELECT:  # for t = 0 ... L - 1: a_t = argmax_a Q(s_t, a) + U(s_t, a), or Gumbel's rule
+        select(slot, nodes, edges, trees.noise[b], trees.schedules[b], trees.settings[0], trees.scratch)
+    if slot["phase"] == READ and trees.settings[0]["has_compiled_rules"]:  # s_L = play(s_{L-1}, a_{L-1})
+        read_leaf(trees, b)
+    if slot["phase"] == EXPAND:  # a node s_L with an edge for every legal action, N = W = 0
+        expand(trees, b)
+    if slot["phase"] == EVALUATE:  # (p, v) = f_θ(s_L): remembered, or from the network's next batch
+        evaluate(trees, b)
+    if slot["phase"] == BACKUP:  # for t = L - 1 ... 0: N(s_t, a_t) += 1, W(s_t, a_t) += ±v
+        backup(slot, nodes, edges)
+
+
+@cached_njit
+def select(
+    slot: Any,
+    nodes: Records,
+    edges: Records,
+    noise: NDArray[np.float32],
+    schedule: NDArray[np.int32],
+    settings: Any,
+    scratch: NDArray[np.float64],
+) -> None:
+    """Walk from the root to an edge that leads to no node yet, or whose value is proven: there the simulation ends."""
+    if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != UNPROVEN:
+        slot["phase"] = DONE
+        return
+    n = 0
+    while True:
+        if slot["algorithm"] == PUCT:
+            e = select_puct(nodes[n], edges, settings, n == 0)
+        elif n == 0:
+            e = select_gumbel_root(slot, nodes[0], edges, noise, schedule, settings, scratch)
+        else:
+            e = select_gumbel(nodes[n], edges, settings, scratch)
+        edge = edges[e]
+        if edge["proven"] != UNPROVEN or edge["child"] == NO_NODE:
+            break
+        n = edge["child"]
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
+    if edge["proven"] == UNPROVEN:
+        slot["phase"] = READ
+    else:
+        set_proven_value(slot, edge["proven"])
+
+
+@cached_njit(inline="always")
+def read_leaf(trees: Trees, b: int) -> None:
+    """Make the leaf's position by compiled rules; read its outcome and, if the game goes on, what the search needs."""
+    slot = trees.slots[b]
+    state, mask, observation = trees.states[b, slot["leaf"]], trees.masks[b], trees.observations[b]
+    if slot["leaf_edge"] != NO_EDGE:
+        copy_to(state, trees.states[b, slot["leaf_parent"]])
+        rule_calls.play(trees.rules, state, trees.edges[b, slot["leaf_edge"]]["action"])
+    slot["outcome"] = rule_calls.outcome(trees.rules, state)
+    slot["to_play"] = state[trees.settings[0]["to_play_offset"]]
+    if slot["outcome"] == ONGOING:
+        mask[:] = False
+        rule_calls.legal(trees.rules, state, mask)
+        observation[:] = 0
+        rule_calls.observe(trees.rules, state, observation)
+    slot["phase"] = EXPAND
+
+
+@cached_njit(inline="always")
+def expand(trees: Trees, b: int) -> None:
+    """Add the position just read to the tree: as a node with its edges, or as a proven edge if the game is over."""
+    slot = trees.slots[b]
+    if slot["edges"] + len(trees.masks[b]) > len(trees.edges[b]):
+        slot["phase"] = NO_ROOM
+    elif slot["outcome"] == ONGOING:
+        if slot["leaf_edge"] == NO_EDGE:
+            copy_to(trees.roots[b], trees.observations[b])
+        add_node(slot, trees.nodes[b], trees.edges[b], trees.masks[b])
+    else:
+        value = PROVEN_DRAW
+        if slot["outcome"] != DRAW:
+            mover = trees.nodes[b, slot["leaf_parent"]]["to_play"]
+            value = PROVEN_WIN if slot["outcome"] == mover else PROVEN_LOSS
+        trees.edges[b, slot["leaf_edge"]]["proven"] = value
+        set_proven_value(slot, value)
+
+
+@cached_njit
+def add_node(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_]) -> None:
+    """Add the leaf as a node, with an edge for every action in `mask`, `[A]`."""
+    node = nodes[slot["leaf"]]
+    node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
+    node["to_play"], node["proven"] = slot["to_play"], UNPROVEN
+    node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
+    node["network_value"], node["network_draw"] = 0.0, 0.0
+    node["first_edge"] = slot["edges"]
+    for action in range(len(mask)):
+        if mask[action]:
+            edge = edges[slot["edges"]]
+            edge["action"], edge["child"], edge["proven"] = action, NO_NODE, UNPROVEN
+            edge["visits"], edge["value_sum"] = 0, 0.0
+            slot["edges"] += 1
+    node["num_edges"] = slot["edges"] - node["first_edge"]
+    if slot["leaf_edge"] != NO_EDGE:
+        edges[slot["leaf_edge"]]["child"] = slot["leaf"]
+    slot["nodes"] += 1
+    slot["phase"] = DONE if slot["algorithm"] == NO_SEARCH else EVALUATE
+
+
+@cached_njit(inline="always")
+def evaluate(trees: Trees, b: int) -> None:
+    """Take the leaf's evaluation from the cache, or let it wait for the network."""
+    found = find(trees.cache, trees.observations[b])
+    if found == ABSENT:
+        trees.slots[b]["phase"] = NETWORK
+    else:
+        set_evaluation(trees, b, trees.cache.logits[found], trees.cache.wdl[found])
+
+
+@cached_njit(inline="always")
+def set_evaluation(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
+    """Give the leaf its priors and value: `logits` `[A]` and `wdl` `[3]`, win, draw and loss for its player to move."""
+    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
+    node = nodes[slot["leaf"]]
+    row = edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
+    set_priors(row, logits)
+    value, draw = wdl[0] - wdl[2], wdl[1]
+    node["network_value"], node["network_draw"] = value, draw
+    node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
+    if slot["leaf_edge"] == NO_EDGE:
+        prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
+        slot["phase"] = SELECT
+    else:
+        same_player = nodes[slot["leaf_parent"]]["to_play"] == node["to_play"]
+        slot["leaf_value"], slot["leaf_draw"] = value if same_player else -value, draw
+        slot["phase"] = BACKUP
+
+
+@cached_njit
+def set_proven_value(slot: Any, proven: int) -> None:
+    """Let the simulation end with a value that is `proven` for the player to move at the leaf's parent."""
+    slot["leaf_value"], slot["leaf_draw"] = proven, 1.0 if proven == PROVEN_DRAW else 0.0
+    slot["phase"] = BACKUP
+
+
+@cached_njit
+def backup(slot: Any, nodes: Records, edges: Records) -> None:
+    """Add one visit and the leaf's value to every edge and node on the path, from the leaf's parent to the root.
+
+    The sign turns where the player to move turns, not at every ply: a player may move twice. Where the simulation
+    ended at a proven edge, what follows from it is proven further up.
+    """
+    n, e = slot["leaf_parent"], slot["leaf_edge"]
+    value, draw = slot["leaf_value"], slot["leaf_draw"]
+    while True:
+        node, edge = nodes[n], edges[e]
+        edge["visits"] += 1
+        edge["value_sum"] += value
+        node["visits"] += 1
+        node["value_sum"] += value
+        node["draw_sum"] += draw
+        if node["parent"] == NO_NODE:
+            break
+        if nodes[node["parent"]]["to_play"] != node["to_play"]:
+            value = -value
+        n, e = node["parent"], node["edge"]
+    if edges[slot["leaf_edge"]]["proven"] != UNPROVEN:
+        prove(nodes, edges, slot["leaf_parent"])
+    slot["simulations"] += 1
+    slot["phase"] = SELECT
+
+
+@cached_njit
+def prove(nodes: Records, edges: Records, n: int) -> None:
+    """Prove what follows at node `n` and above: a winning move proves a win, else the best of moves all proven."""
+    while n != NO_NODE:
+        node = nodes[n]
+        best, all_proven = PROVEN_LOSS, True
+        for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
+            if edges[e]["proven"] == UNPROVEN:
+                all_proven = False
+            else:
+                best = max(best, edges[e]["proven"])
+        if best != PROVEN_WIN and not all_proven:
+            return
+        node["proven"] = best
+        if node["parent"] == NO_NODE:
+            return
+        same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
+        edges[node["edge"]]["proven"] = best if same_player else -best
+        n = node["parent"]
+
+
+# --- many searches ---
+
+
+@cached_njit
 def advance_all(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> int:
-    """Move every slot on until it waits for the network, for rules, for room, or is done; return how many wait for
-    the network.
+    """Advance every slot; return how many wait for the network.
 
-    logits, wdl: the answer to the batch that was returned before, `[n, A]` and `[n, 3]`, or of no rows.
+    logits, wdl: the network's answer to the batch of the call before, `[n, A]` and `[n, 3]`, or of no rows.
     """
     trees = borrowed(trees)
     logits = borrowed(logits)
@@ -58,180 +264,65 @@ def advance_all(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float
     return waiting
 
 
-@numba.njit(cache=True, inline="always")
+@cached_njit(inline="always")
 def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
-    """Move slot `b` on.
-
-    Here and where Trees are handed on, inlining is forced: to copy and count so many arrays at every call took longer
-    than the search itself.
-    """
+    """Make simulations in slot `b` until it waits for something outside of compiled code, or is done."""
     take_answer(trees, b, logits, wdl)
-    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
-    observation, mask = trees.observations[b], trees.masks[b]
-    noise, schedule, settings = trees.noise[b], trees.schedules[b], trees.settings[0]
     while True:
-        if slot["phase"] == SELECTING:
-            select_leaf(slot, nodes, edges, noise, schedule, settings, trees.scratch)
-        elif slot["phase"] == RULES and settings["to_play_offset"] != NOTHING:
-            state = trees.states[b, slot["leaf"]]
-            if slot["leaf_edge"] != NOTHING:
-                copy_to(state, trees.states[b, slot["leaf_parent"]])
-                rule_calls.play(trees.rules, state, edges[slot["leaf_edge"]]["action"])
-            slot["outcome"] = rule_calls.outcome(trees.rules, state)
-            slot["to_play"] = state[settings["to_play_offset"]]
-            if slot["outcome"] == ONGOING:
-                mask[:] = False
-                rule_calls.legal(trees.rules, state, mask)
-                observation[:] = 0
-                rule_calls.observe(trees.rules, state, observation)
-            slot["phase"] = READ
-        elif slot["phase"] in (READ, FULL):
-            if slot["edges"] + len(mask) > len(edges):
-                slot["phase"] = FULL
-                return
-            if slot["leaf_edge"] == NOTHING:
-                copy_to(trees.roots[b], observation)
-            add_leaf(slot, nodes, edges, mask)
-            if slot["phase"] == EVALUATION:
-                found = find(trees.cache, observation)
-                if found != ABSENT:
-                    receive(trees, b, trees.cache.logits[found], trees.cache.wdl[found])
-        else:
-            return
+        simulate(trees, b)
+        if trees.slots[b]["phase"] != SELECT:
+            break
 
 
-@numba.njit(cache=True, inline="always")
+@cached_njit(inline="always")
 def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
-    """Give slot `b` its row of the answer, if it waits for one, and keep it for others who ask the same."""
+    """Give slot `b` its row of the network's answer, if it waits for one, and remember it for equal positions."""
     slot = trees.slots[b]
-    if slot["phase"] == EVALUATION and len(logits):
+    if slot["phase"] == NETWORK and len(logits):
         remember(trees.cache, trees.observations[b], logits[slot["row"]], wdl[slot["row"]])
-        receive(trees, b, logits[slot["row"]], wdl[slot["row"]])
+        set_evaluation(trees, b, logits[slot["row"]], wdl[slot["row"]])
 
 
-@numba.njit(cache=True, inline="always")
+@cached_njit(inline="always")
 def join_batch(trees: Trees, b: int, row: int) -> int:
-    """Put what slot `b` wants evaluated, if anything, into `row` of the batch; return the next free row."""
-    if trees.slots[b]["phase"] != EVALUATION:
+    """Put the leaf of slot `b`, if it waits for the network, into `row` of the batch; return the next free row."""
+    if trees.slots[b]["phase"] != NETWORK:
         return row
     trees.slots[b]["row"] = row
     copy_to(trees.batch[row], trees.observations[b])
     return row + 1
 
 
-@numba.njit(cache=True)
-def begin_slot(slot: Any, kind: int, simulations: int, noisy: bool, noise_seed: int) -> None:
-    """Empty the tree; its first leaf is the root."""
-    slot["kind"], slot["budget"], slot["noisy"], slot["noise_seed"] = kind, simulations, noisy, noise_seed
+# --- the beginning and the end of a search ---
+
+
+@cached_njit
+def begin_search(slot: Any, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
+    """Begin with an empty tree, whose first leaf is the root."""
+    slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = algorithm, simulations, noisy, noise_seed
     slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
-    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NOTHING, NOTHING
-    slot["phase"] = RULES
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NO_EDGE, NO_NODE
+    slot["phase"] = READ
 
 
-@numba.njit(cache=True)
-def resume_slot(trees: Trees, b: int, simulations: int, noisy: bool, noise_seed: int) -> None:
-    """Search on by PUCT in the tree that slot `b` holds."""
+@cached_njit
+def resume_search(trees: Trees, b: int, simulations: int, noisy: bool, noise_seed: int) -> None:
+    """Begin with the tree that slot `b` holds, by PUCT."""
     slot, root = trees.slots[b], trees.nodes[b, 0]
     row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
-    slot["kind"], slot["budget"], slot["noisy"], slot["noise_seed"] = PUCT, simulations, noisy, noise_seed
-    slot["simulations"], slot["phase"] = 0, SELECTING
+    slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = PUCT, simulations, noisy, noise_seed
+    slot["simulations"], slot["phase"] = 0, SELECT
     prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
 
 
-@numba.njit(cache=True)
-def select_leaf(
-    slot: Any,
-    nodes: Records,
-    edges: Records,
-    noise: NDArray[np.float32],
-    schedule: NDArray[np.int32],
-    settings: Any,
-    scratch: NDArray[np.float64],
-) -> None:
-    """Walk from the root to an action not yet tried and ask for its position; back up at once what is proven."""
-    if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != UNPROVEN:
-        slot["phase"] = DONE
-        return
-    n = 0
-    while True:
-        if slot["kind"] == PUCT:
-            e = select_puct(nodes[n], edges, settings, n == 0)
-        elif n == 0:
-            e = select_gumbel_root(slot, nodes[0], edges, noise, schedule, settings, scratch)
-        else:
-            e = select_gumbel(nodes[n], edges, settings, scratch)
-        if edges[e]["proven"] != UNPROVEN:
-            backup(nodes, edges, n, e, edges[e]["proven"], 1.0 if edges[e]["proven"] == PROVEN_DRAW else 0.0)
-            slot["simulations"] += 1
-            return
-        if edges[e]["child"] == NOTHING:
-            slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
-            slot["phase"] = RULES
-            return
-        n = edges[e]["child"]
-
-
-@numba.njit(cache=True)
-def add_leaf(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_]) -> None:
-    """Hang the position just read into the tree: a finished one is a proven edge, another one a node to evaluate."""
-    if slot["outcome"] != ONGOING:
-        mover = nodes[slot["leaf_parent"]]["to_play"]
-        value = PROVEN_DRAW
-        if slot["outcome"] != DRAWN:
-            value = PROVEN_WIN if slot["outcome"] == mover else PROVEN_LOSS
-        edges[slot["leaf_edge"]]["proven"] = value
-        backup(nodes, edges, slot["leaf_parent"], slot["leaf_edge"], value, 1.0 if value == PROVEN_DRAW else 0.0)
-        prove(nodes, edges, slot["leaf_parent"])
-        slot["simulations"] += 1
-        slot["phase"] = SELECTING
-        return
-    node = nodes[slot["leaf"]]
-    node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
-    node["to_play"], node["proven"] = slot["to_play"], UNPROVEN
-    node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
-    node["network_value"], node["network_draw"] = 0.0, 0.0
-    node["first_edge"] = slot["edges"]
-    for action in range(len(mask)):
-        if mask[action]:
-            edge = edges[slot["edges"]]
-            edge["action"], edge["child"], edge["proven"] = action, NOTHING, UNPROVEN
-            edge["visits"], edge["value_sum"] = 0, 0.0
-            slot["edges"] += 1
-    node["num_edges"] = slot["edges"] - node["first_edge"]
-    if slot["leaf_edge"] != NOTHING:
-        edges[slot["leaf_edge"]]["child"] = slot["leaf"]
-    slot["nodes"] += 1
-    slot["phase"] = DONE if slot["kind"] == NO_SEARCH else EVALUATION
-
-
-@numba.njit(cache=True, inline="always")
-def receive(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
-    """Give the leaf of slot `b` its evaluation, `[A]` and `[3]`, and back the value up."""
-    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
-    node = nodes[slot["leaf"]]
-    row = edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
-    set_priors(row, logits)
-    value, draw = wdl[0] - wdl[2], wdl[1]
-    node["network_value"], node["network_draw"] = value, draw
-    node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
-    if slot["leaf_edge"] == NOTHING:
-        prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
-    else:
-        mover = nodes[slot["leaf_parent"]]["to_play"]
-        seen_above = value if node["to_play"] == mover else -value
-        backup(nodes, edges, slot["leaf_parent"], slot["leaf_edge"], seen_above, draw)
-        slot["simulations"] += 1
-    slot["phase"] = SELECTING
-
-
-@numba.njit(cache=True)
+@cached_njit
 def prepare_root(
     slot: Any, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
 ) -> None:
-    """Draw the root's noise, if it gets any, and plan the visits of its edges `row` where the kind of search does."""
+    """Sample the noise of the root's edges `row`, if it gets any, and plan their visits if the algorithm is Gumbel."""
     if slot["noisy"]:
         np.random.seed(slot["noise_seed"])
-    if slot["kind"] == GUMBEL:
+    if slot["algorithm"] == GUMBEL:
         for i in range(len(row)):
             noise[i] = np.random.gumbel(0.0, 1.0) if slot["noisy"] else 0.0
         considered = min(settings["max_considered_actions"], len(row))
@@ -242,89 +333,48 @@ def prepare_root(
             alpha = min(1.0, 10 / len(row))
         for i in range(len(row)):
             noise[i] = np.random.gamma(alpha, 1.0) + 1e-20
-        mix_noise(row, noise, settings["dirichlet_fraction"])
+        add_dirichlet_noise(row, noise, settings["dirichlet_fraction"])
 
 
-@numba.njit(cache=True)
-def set_priors(edges: Records, logits: NDArray[np.float32]) -> None:
-    """Softmax over the legal actions."""
+@cached_njit
+def set_priors(row: Records, logits: NDArray[np.float32]) -> None:
+    """Set P(s, a), the softmax of `logits`, `[A]`, over the legal actions of the edges `row`."""
     highest, total = -np.inf, 0.0
-    for e in range(len(edges)):
-        highest = max(highest, logits[edges[e]["action"]])
-    for e in range(len(edges)):
-        edges[e]["logit"] = logits[edges[e]["action"]] - highest
-        edges[e]["prior"] = math.exp(edges[e]["logit"])
-        total += edges[e]["prior"]
+    for e in range(len(row)):
+        highest = max(highest, logits[row[e]["action"]])
+    for e in range(len(row)):
+        row[e]["logit"] = logits[row[e]["action"]] - highest
+        row[e]["prior"] = math.exp(row[e]["logit"])
+        total += row[e]["prior"]
     log_total = math.log(total)
-    for e in range(len(edges)):
-        edges[e]["logit"] -= log_total
-        edges[e]["prior"] /= total
+    for e in range(len(row)):
+        row[e]["logit"] -= log_total
+        row[e]["prior"] /= total
 
 
-@numba.njit(cache=True)
-def mix_noise(edges: Records, gammas: NDArray[np.float32], fraction: float) -> None:
-    """Mix Dirichlet noise into the priors: Gamma(α, 1) numbers, divided by their sum, are Dirichlet(α)."""
+@cached_njit
+def add_dirichlet_noise(row: Records, gammas: NDArray[np.float32], fraction: float) -> None:
+    """Set P(s, a) = (1 - ε) p_a + ε η_a, η ~ Dirichlet(α): Gamma(α, 1) numbers divided by their sum; ε = `fraction`."""
     total = 0.0
-    for e in range(len(edges)):
+    for e in range(len(row)):
         total += gammas[e]
-    for e in range(len(edges)):
-        edges[e]["prior"] = (1 - fraction) * edges[e]["prior"] + fraction * gammas[e] / total
+    for e in range(len(row)):
+        row[e]["prior"] = (1 - fraction) * row[e]["prior"] + fraction * gammas[e] / total
 
 
-@numba.njit(cache=True)
+@cached_njit
 def principal_variation(nodes: Records, edges: Records, e: int) -> NDArray[np.int32]:
-    """Return the actions from edge `e` on, `[plies]`, each the most visited of its node."""
-    line = np.empty(len(nodes), np.int32)
+    """Return the actions from edge `e` on, `[plies]`, each the most visited one of its node."""
+    actions = np.empty(len(nodes), np.int32)
     plies = 0
-    while e != NOTHING:
-        line[plies] = edges[e]["action"]
+    while e != NO_EDGE:
+        actions[plies] = edges[e]["action"]
         plies += 1
         n = edges[e]["child"]
-        e = NOTHING
-        if n != NOTHING:
+        e = NO_EDGE
+        if n != NO_NODE:
             most = 0
             for i in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
                 if edges[i]["visits"] > most:
                     e, most = i, edges[i]["visits"]
-    return line[:plies].copy()
-
-
-@numba.njit(cache=True)
-def backup(nodes: Records, edges: Records, n: int, e: int, value: float, draw: float) -> None:
-    """Add one visit to edge `e` of node `n` and to all above it; `value` is seen by the player who moves at `n`.
-
-    The sign turns where the player to move turns, not at every ply: a player may move twice.
-    """
-    while True:
-        node, edge = nodes[n], edges[e]
-        edge["visits"] += 1
-        edge["value_sum"] += value
-        node["visits"] += 1
-        node["value_sum"] += value
-        node["draw_sum"] += draw
-        if node["parent"] == NOTHING:
-            return
-        if nodes[node["parent"]]["to_play"] != node["to_play"]:
-            value = -value
-        n, e = node["parent"], node["edge"]
-
-
-@numba.njit(cache=True)
-def prove(nodes: Records, edges: Records, n: int) -> None:
-    """Carry a proof up from node `n`: a winning move proves a win, otherwise the best of moves that are all proven."""
-    while n != NOTHING:
-        node = nodes[n]
-        best, open_ = PROVEN_LOSS, False
-        for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
-            if edges[e]["proven"] == UNPROVEN:
-                open_ = True
-            else:
-                best = max(best, edges[e]["proven"])
-        if open_ and best != PROVEN_WIN:
-            return
-        node["proven"] = best
-        if node["parent"] == NOTHING:
-            return
-        same = nodes[node["parent"]]["to_play"] == node["to_play"]
-        edges[node["edge"]]["proven"] = best if same else -best
-        n = node["parent"]
+    return actions[:plies].copy()

@@ -1,4 +1,4 @@
-"""A published network as an evaluator: ONNX Runtime, and the check that a model fits its game."""
+"""A published network as an evaluator: ONNX Runtime, and the checks that a model fits its game."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXTERNAL_DATA: Final = re.compile(rb"(\x0a|\x8a\x80*\x00)(\x08|\x88\x80*\x00)loc
 
 
 class Network:
-    """An ONNX model; call it with Leaves. Positions are evaluated independently of one another.
+    """An ONNX model; call it with an EvaluationBatch. Positions are evaluated independently of one another.
 
     label: what to call it. fence, step: of its name, 0 for a file outside a run.
     game:  what it plays; found by the model's own metadata if none is given.
@@ -86,8 +86,8 @@ class Network:
         except (ValidationError, OverflowError):  # of another version of plyzero
             return SearchSettings()
 
-    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
-        observations = np.ascontiguousarray(leaves.observations)
+    def __call__(self, batch: EvaluationBatch) -> Evaluation:
+        observations = np.ascontiguousarray(batch.observations)
         if self._bound is None:
             return Evaluation(*self._session.run((LOGITS, WDL), {INPUT: observations}))
         self._bound.bind_cpu_input(INPUT, observations)

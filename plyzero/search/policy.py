@@ -1,20 +1,21 @@
-"""The policy that a search recommends: one definition for the move that is played and the target that is learned."""
+"""What a finished search recommends: one definition of policy and value for playing, for records and for targets."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.search.gumbel import improved_policy
-from plyzero.search.tree import GUMBEL, UNPROVEN
+from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.tree import GUMBEL, PROVEN_DRAW, UNPROVEN
 
 
-@numba.njit(cache=True)
+@cached_njit
 def policy_target(
-    kind: int,
+    algorithm: int,
     visits: NDArray[np.integer],
     prior: NDArray[np.floating],
     q: NDArray[np.floating],
@@ -23,20 +24,20 @@ def policy_target(
     c_visit: float,
     c_scale: float,
 ) -> NDArray[np.float64]:
-    """Return probabilities over the n legal actions, made from what a record keeps of them.
+    """Return probabilities over the n legal actions, computed from what a record keeps of them.
 
-    kind:   PUCT = shares of the visits (Silver et al., 2018); GUMBEL = π' from completed values (Danihelka et al.).
-    q:      `[n]` for the player to move, exactly +1, 0 or -1 where proven, NaN where never visited.
-    proven: of the position; if it is, the actions that reach the proven value share all of the probability.
+    algorithm: PUCT: π(a) = N(a) / Σ_b N(b) (Silver et al., 2018); GUMBEL: π' from completed Q (Danihelka et al., 2022).
+    q:         `[n]` for the player to move, exactly +1, 0 or -1 where proven, NaN where never visited.
+    proven:    of the position. If it is proven, the actions that reach the proven value share all of the probability.
 
-    A move that is known to lose gets nothing, unless all do. Without any visit it is the prior.
+    A move that is proven to lose gets probability 0, unless all moves lose. Without any visit the result is the prior.
     """
     n = len(q)
     weights, logits = np.empty(n), np.empty(n)
     if proven != UNPROVEN:
         for i in range(n):
             weights[i] = q[i] == proven
-    elif kind == GUMBEL or visits.sum() == 0:
+    elif algorithm == GUMBEL or visits.sum() == 0:
         for i in range(n):
             weights[i], logits[i] = q[i], math.log(max(prior[i], 1e-30))
         improved_policy(logits, visits, weights, network_value, c_visit, c_scale)
@@ -53,3 +54,12 @@ def policy_target(
     for i in range(n):
         weights[i] /= total
     return weights
+
+
+@cached_njit
+def root_value(root: Any) -> tuple[float, float]:
+    """Return value and draw probability of a searched root, a NODE, for its player to move; exact where proven."""
+    if root["proven"] != UNPROVEN:
+        return float(root["proven"]), 1.0 if root["proven"] == PROVEN_DRAW else 0.0
+    visits = max(1, root["visits"])
+    return root["value_sum"] / visits, root["draw_sum"] / visits

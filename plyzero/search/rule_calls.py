@@ -1,7 +1,7 @@
-"""The rules of a compiled game, called from code that was compiled before anybody knew the game.
+"""Call a compiled game's rules by address, so that the search is compiled once for all games.
 
-The rules are handed over as addresses, `[4]` int64. Numba's own function pointers would do, but to hand four of them
-from Python to compiled code takes 90 µs, as much as a batch of searches.
+The addresses are passed as `[4]` int64. Numba's own function pointers would work too, but passing four of them from
+Python to compiled code takes 90 µs, as much as a batch of searches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plyzero.rules.compiled_game import LEGAL, OBSERVE, OUTCOME, PLAY, Rules
 
 @functools.cache
 def addresses(rules: Rules) -> Any:
-    """Return what `play`, `outcome`, `legal` and `observe` call the rules by."""
+    """Return what `play`, `outcome`, `legal` and `observe` take as their first argument."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return rules
     return np.array([_address(rule) for rule in rules])
@@ -32,7 +32,7 @@ def play(rules: Any, state: NDArray[np.uint8], action: int) -> None:
 
 
 def outcome(rules: Any, state: NDArray[np.uint8]) -> int:
-    """Return ONGOING, DRAW or the winner."""
+    """Return the outcome code: ONGOING, DRAW or the winner."""
     code: int = rules[1](state)
     return code
 
@@ -54,7 +54,7 @@ def _address(rule: Any) -> int:
 
 
 def _at_address(signature: Any) -> Any:
-    """Return a function (address, tuple of arguments) that calls what lies there, in compiled code."""
+    """Return a function (address, tuple of arguments) that calls the function at that address, in compiled code."""
 
     @intrinsic
     def call(_: Any, address: Any, arguments: Any) -> Any:

@@ -1,26 +1,27 @@
-"""Which edge a simulation takes: PUCT (Silver et al., 2018) and Gumbel (Danihelka et al., 2022), compiled."""
+"""Which edge a simulation takes at a node: PUCT (Silver et al., 2018) and Gumbel (Danihelka et al., 2022)."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.search.gumbel import improved_policy, transformed_q
-from plyzero.search.tree import NOTHING, PROVEN_LOSS, UNPROVEN
+from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.tree import NO_EDGE, PROVEN_LOSS, UNPROVEN
 
-ALMOST_PROVEN = 1 - 1e-6  # a float32 apart from 1
+ALMOST_ONE: Final = 1 - 1e-6
+"""The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
 
 
-@numba.njit(cache=True)
+@cached_njit
 def select_puct(node: Any, edges: NDArray[np.void], settings: Any, is_root: bool) -> int:
-    """Return the edge with the largest Q + c · P · √N / (1 + n); N counts the node's visits, n the edge's.
+    """Return argmax_a Q(s, a) + U(s, a), U = c_puct · P(s, a) · √N(s) / (1 + N(s, a)) (Silver et al., 2018, Methods).
 
-    An action never tried is taken to be worth the node's value less a reduction that grows with the share of the
-    priors already tried (first-play urgency); the root makes no reduction. Proven losses are left alone.
+    An action that was never tried gets the node's value for Q, less a reduction that grows with the prior mass already
+    tried (first-play urgency); at the root there is no reduction. Proven losses are not selected.
     """
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     tried = 0.0
@@ -48,7 +49,7 @@ def select_puct(node: Any, edges: NDArray[np.void], settings: Any, is_root: bool
     return best
 
 
-@numba.njit(cache=True)
+@cached_njit
 def select_gumbel_root(
     slot: Any,
     node: Any,
@@ -58,15 +59,17 @@ def select_gumbel_root(
     settings: Any,
     scratch: NDArray[np.float64],
 ) -> int:
-    """Return the edge that sequential halving tries next: of those with as many visits as the schedule wants the one
-    with the largest g + logit + σ(completed Q). A move proven lost is left alone; if only such ones have the visits
-    that are wanted, any other will do."""
+    """Return the root's edge that sequential halving tries next (Danihelka et al., 2022, algorithm 2).
+
+    That is argmax_a g(a) + logit(a) + σ(completed Q(a)) over the edges with as many visits as the schedule wants; g is
+    the Gumbel noise. Proven losses are not selected; if all edges with those visits are lost, any other edge may be.
+    """
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     row = edges[low:high]
-    sigma = completed_q(row, scratch)
+    sigma = edge_values(row, scratch)
     transformed_q(row["logit"], row["visits"], sigma, node["network_value"], settings["c_visit"], settings["c_scale"])
     wanted = schedule[slot["simulations"]]
-    best, best_score, on_schedule = NOTHING, -np.inf, False
+    best, best_score, on_schedule = NO_EDGE, -np.inf, False
     for i in range(len(row)):
         if row[i]["proven"] == PROVEN_LOSS:
             continue
@@ -77,16 +80,19 @@ def select_gumbel_root(
     return best
 
 
-@numba.njit(cache=True)
+@cached_njit
 def select_gumbel(node: Any, edges: NDArray[np.void], settings: Any, scratch: NDArray[np.float64]) -> int:
-    """Return the edge whose share of visits lags most behind the improved policy: largest π'(a) - n(a) / (1 + Σ n)."""
+    """Return argmax_a π'(a) - N(s, a) / (1 + Σ_b N(s, b)), below the root (Danihelka et al., 2022, section 5).
+
+    Proven losses are not selected.
+    """
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     row = edges[low:high]
-    policy = completed_q(row, scratch)
+    policy = edge_values(row, scratch)
     improved_policy(
         row["logit"], row["visits"], policy, node["network_value"], settings["c_visit"], settings["c_scale"]
     )
-    best, best_score = NOTHING, -np.inf
+    best, best_score = NO_EDGE, -np.inf
     for i in range(len(row)):
         score = policy[i] - row[i]["visits"] / node["visits"]
         if row[i]["proven"] != PROVEN_LOSS and score > best_score:
@@ -94,18 +100,19 @@ def select_gumbel(node: Any, edges: NDArray[np.void], settings: Any, scratch: ND
     return best
 
 
-@numba.njit(cache=True)
-def completed_q(row: NDArray[np.void], room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return, in the first n numbers of `room`, what is known of each edge's value: proven, its visits' mean, or NaN.
+@cached_njit
+def edge_values(row: NDArray[np.void], room: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the value of each of n edges, in the first n numbers of `room`: the proven one, Q = W / N, or NaN.
 
-    Only a proof is worth exactly +1 or -1; a mean that is (every playout won, say) stops just short of it.
+    Values are for the player who moves. Only proven values are exactly +1 or -1: a mean of +1 (every random playout was
+    won, say) is cut to ALMOST_ONE.
     """
     q = room[: len(row)]
     for i in range(len(row)):
         if row[i]["proven"] != UNPROVEN:
             q[i] = row[i]["proven"]
         elif row[i]["visits"]:
-            q[i] = min(max(row[i]["value_sum"] / row[i]["visits"], -ALMOST_PROVEN), ALMOST_PROVEN)
+            q[i] = min(max(row[i]["value_sum"] / row[i]["visits"], -ALMOST_ONE), ALMOST_ONE)
         else:
             q[i] = np.nan
     return q

@@ -1,43 +1,44 @@
-"""Search many positions at once: the slots, and what a finished search says."""
+"""Search many positions at once: each in a slot with a tree of its own, all of their leaves in one network batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from time import perf_counter
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, outcome_code
-from plyzero.search import tree
 from plyzero.search.evaluation_cache import forget, make_cache
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
-from plyzero.search.mcts import advance_all, begin_slot, principal_variation
-from plyzero.search.policy import policy_target
+from plyzero.search.mcts import advance_all, begin_search, principal_variation
+from plyzero.search.policy import policy_target, root_value
 from plyzero.search.rule_calls import addresses
-from plyzero.search.selection import completed_q
+from plyzero.search.selection import edge_values
 from plyzero.search.tree import (
     DONE,
     EDGE,
-    EVALUATION,
-    FULL,
+    EXPAND,
+    GUMBEL,
     IDLE,
+    NETWORK,
+    NO_NODE,
+    NO_ROOM,
     NODE,
-    NOTHING,
-    PROVEN_DRAW,
+    PUCT,
     READ,
-    RULES,
     SETTINGS,
     SLOT,
-    UNPROVEN,
     Trees,
 )
 from plyzero.settings import SearchSettings
 
-KINDS = {"puct": tree.PUCT, "gumbel": tree.GUMBEL}
+ALGORITHMS: Final = {"puct": PUCT, "gumbel": GUMBEL}
+"""The algorithms by their names in the settings."""
 
 
 def search(
@@ -47,33 +48,32 @@ def search(
     simulations: int,
     settings: SearchSettings | None = None,
     rng: np.random.Generator | None = None,
-    watch: Callable[[SearchSlots], None] | None = None,
+    on_batch: Callable[[SearchSlots], None] = lambda slots: None,
 ) -> list[SearchResult]:
-    """Search every position, none of them finished, and return what was found, in the same order, lines included.
+    """Search every position, none of them finished, and return the results in the same order.
 
-    With `rng` the roots are noisy, as in self-play; without it the result depends on nothing but the arguments.
-    watch: called before every batch of evaluations, to show how far it is.
+    With `rng` the roots get noise, as in self-play; without it the result depends on nothing but the arguments.
+    on_batch: called before every batch of evaluations, to show progress.
     """
     if not positions:
         return []
     settings = settings or SearchSettings()
     if simulations == 0:
-        settings = settings.model_copy(update={"kind": "puct"})  # what the raw network says needs no schedule
+        settings = settings.model_copy(update={"algorithm": "puct"})  # the raw network needs no visit schedule
     slots = SearchSlots(positions[0], settings, slots=len(positions), simulations=simulations)
     for slot, position in enumerate(positions):
         slots.begin(slot, position, simulations=simulations, rng=rng)
 
-    def watched(leaves: EvaluationBatch) -> Evaluation:
-        if watch:
-            watch(slots)
-        return evaluate(leaves)
+    def evaluate_and_report(batch: EvaluationBatch) -> Evaluation:
+        on_batch(slots)
+        return evaluate(batch)
 
-    found: dict[int, SearchResult] = {}
-    while len(found) < len(positions):
-        for slot in slots.run(watched):
-            found[slot] = replace(slots.root(slot), lines=slots.lines(slot))
+    results: dict[int, SearchResult] = {}
+    while len(results) < len(positions):
+        for slot in slots.run(evaluate_and_report):
+            results[slot] = replace(slots.result(slot), principal_variations=slots.principal_variations(slot))
             slots.idle(slot)
-    return [found[slot] for slot in range(len(positions))]
+    return [results[slot] for slot in range(len(positions))]
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,16 @@ class SearchResult:
     """What a search found at its root, n = number of legal actions. Values are for the player to move, +1 = wins.
 
     actions:       `[n]` int32, the legal actions, ascending.
-    visits:        `[n]` int32, simulations that went through each.
+    visits:        `[n]` int32, number of simulations that went through each action.
     prior:         `[n]` float32, the network's probabilities, without noise.
-    q:             `[n]` float32, mean value of each, exact where proven; NaN where never visited.
-    value, draw:   the root's mean value and probability of a draw; the proven ones where proven.
-    network_value, network_draw: what the network alone said.
-    proven:        WIN, DRAW, LOSS or UNPROVEN of plyzero.search.tree.
-    kind:          PUCT or GUMBEL.
-    simulations:   made; fewer than asked for once the root is proven.
-    lines:         for each action, what the search expects to follow: actions, itself first. Only `search` fills it in.
+    q:             `[n]` float32, mean value of each action, exact where proven; NaN where never visited.
+    value, draw:   the root's mean value and probability of a draw; exact where proven.
+    network_value, network_draw: the same from the network alone.
+    proven:        PROVEN_WIN, PROVEN_DRAW, PROVEN_LOSS or UNPROVEN.
+    algorithm:     PUCT or GUMBEL.
+    simulations:   number made; less than asked for once the root is proven.
+    settings:      of the search.
+    principal_variations: for each action, the most visited actions after it, itself first. Only `search` fills it in.
     """
 
     actions: NDArray[np.int32]
@@ -101,37 +102,44 @@ class SearchResult:
     network_value: float
     network_draw: float
     proven: int
-    kind: int
+    algorithm: int
     simulations: int
     settings: SearchSettings
-    lines: tuple[tuple[int, ...], ...] = ()
+    principal_variations: tuple[tuple[int, ...], ...] = ()
 
     @property
     def policy(self) -> NDArray[np.float64]:
         """The improved policy, `[n]`: what self-play samples from and the network learns; see plyzero.search.policy."""
         return policy_target(
-            *(self.kind, self.visits, self.prior, self.q, self.network_value, self.proven),
-            *(self.settings.c_visit, self.settings.c_scale),
+            self.algorithm,
+            self.visits,
+            self.prior,
+            self.q,
+            self.network_value,
+            self.proven,
+            self.settings.c_visit,
+            self.settings.c_scale,
         )
 
     def best_action(self) -> int:
-        """Return the action to play for strength: of the most visited that the policy allows, its favourite.
+        """Return the action to play for strength: the most visited one that the policy allows.
 
-        Among equals the one of higher value.
+        Of equally visited actions it is the one of highest policy, then of highest value.
         """
         policy = self.policy
         visits = np.where(policy > 0, self.visits, -1)
-        most = np.flatnonzero(visits == visits.max())
-        order = np.lexsort((np.nan_to_num(self.q[most], nan=-1), policy[most]))
-        return int(self.actions[most[order[-1]]])
+        most_visited = np.flatnonzero(visits == visits.max())
+        order = np.lexsort((np.nan_to_num(self.q[most_visited], nan=-1), policy[most_visited]))
+        return int(self.actions[most_visited[order[-1]]])
 
 
 class SearchSlots:
-    """B searches side by side, each with its own position, budget and kind; one network batch serves them all.
+    """B searches side by side, each with its own position, budget and algorithm; one network batch serves them all.
 
-    trees:   see plyzero.search.tree; `trees.states[:, 0]` and `trees.roots` are what is searched.
-    waiting: how many searches wait for an evaluation.
-    evaluations: asked for so far.
+    trees:         their records; `trees.states[:, 0]` and `trees.roots` are the positions that are searched.
+    waiting:       number of slots that wait for the network.
+    evaluations:   number asked of the evaluator so far.
+    rules_seconds: time spent in the rules of a game in plain Python so far.
     """
 
     def __init__(
@@ -143,31 +151,13 @@ class SearchSlots:
         """
         self._start = start
         self._settings = settings
-        rules, state_size, to_play_offset = _rules_of(start)
         self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
         self._answer = self._no_answer
         self._evaluate: Evaluate | None = None
         self.waiting = self.evaluations = 0
-        nodes, actions, planes = simulations + 1, start.num_actions, start.observation_shape
-        size = math.prod(planes)
-        self.trees = Trees(
-            slots=np.zeros(slots, SLOT),
-            nodes=np.zeros((slots, nodes), NODE),
-            edges=np.zeros((slots, actions + min(actions, 32) * nodes), EDGE),
-            states=np.zeros((slots, nodes + 1, state_size), np.uint8),
-            masks=np.zeros((slots, actions), np.bool_),
-            observations=np.zeros((slots, *planes), np.float32),
-            roots=np.zeros((slots, *planes), np.float32),
-            batch=np.zeros((slots, *planes), np.float32),
-            noise=np.zeros((slots, actions), np.float32),
-            schedules=np.zeros((slots, nodes), np.int32),
-            scratch=np.zeros(actions),
-            renumbered=np.zeros((2, nodes), np.int32),
-            cache=make_cache(cache_bytes, observation_size=size, num_actions=actions),
-            settings=_settings_record(settings, to_play_offset),
-            rules=rules,
-        )
+        self.rules_seconds = 0.0
+        self.trees = _make_trees(start, settings, slots=slots, nodes=simulations + 1, cache_bytes=cache_bytes)
 
     def begin(
         self,
@@ -175,23 +165,22 @@ class SearchSlots:
         position: Game,
         *,
         simulations: int,
-        kind: str | None = None,
+        algorithm: str | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        """Start to search `position`, which must not be finished.
+        """Begin to search `position`, which must not be finished.
 
-        `kind` overrides the settings'; `rng` adds the noise of self-play.
+        `algorithm` overrides the settings'; `rng` adds the noise of self-play.
         """
-        most = self.trees.nodes.shape[1] - 1
-        if not 0 <= simulations <= most:
-            raise ValueError(f"expected at most {most} simulations, got {simulations}")
+        limit = self.trees.nodes.shape[1] - 1
+        if not 0 <= simulations <= limit:
+            raise ValueError(f"expected at most {limit} simulations, got {simulations}")
         if position.outcome() is not None:
             raise ValueError(f"expected a position that is not finished, got\n{position}")
         self.place(slot, position)
         noise_seed = 0 if rng is None else int(rng.integers(1 << 32))
-        begin_slot(
-            self.trees.slots[slot], KINDS[kind or self._settings.algorithm], simulations, rng is not None, noise_seed
-        )
+        code = ALGORITHMS[algorithm or self._settings.algorithm]
+        begin_search(self.trees.slots[slot], code, simulations, rng is not None, noise_seed)
 
     def place(self, slot: int, position: Game) -> None:
         """Put `position` into `slot`, without a search."""
@@ -200,11 +189,11 @@ class SearchSlots:
         else:
             self._positions[slot] = {0: position}
 
-    def place_kept(self, slot: int) -> None:
-        """Put into `slot`, of a plain game, the position whose tree `keep_subtree` has just kept."""
+    def place_subtree(self, slot: int) -> None:
+        """Keep in `slot`, of a plain game, the positions of the subtree that `keep_subtree` has just kept."""
         number = self.trees.renumbered[0].tolist()
         positions = self._positions[slot].items()
-        self._positions[slot] = {number[node]: position for node, position in positions if number[node] != NOTHING}
+        self._positions[slot] = {number[node]: position for node, position in positions if number[node] != NO_NODE}
         self.trees.roots[slot] = self.position(slot).observe()
 
     def position(self, slot: int) -> Game:
@@ -214,45 +203,27 @@ class SearchSlots:
         return self._positions[slot][0]
 
     def idle(self, slot: int) -> None:
-        """Leave the slot out of what follows until it is begun again."""
+        """Leave the slot out of everything until it is begun again."""
         self.trees.slots[slot]["phase"] = IDLE
 
     def run(self, evaluate: Evaluate) -> list[int]:
-        """Move all searches on until at least one is done; return the slots that are, or [] if all are idle.
+        """Search on until at least one search is done; return the slots that are, or [] if all slots are idle.
 
         A slot that is done stays so, and is returned again, until `begin` or `idle`.
         """
         self._use(evaluate)
         while True:
-            self.advance(advance_all)
+            logits, wdl = self.take_answer()
+            self.waiting = advance_all(self.trees, logits, wdl)
+            if self.supply():
+                continue
             done = np.flatnonzero(self.trees.slots["phase"] == DONE)
             if len(done) or not self.waiting:
                 return done.tolist()
             self.ask(evaluate)
 
-    def advance(self, kernel: Callable[..., int], *arguments: Any) -> None:
-        """Move all searches on, with the answer if there is one, until each waits for an evaluation, is done or idle.
-
-        kernel: `advance_all` of plyzero.search.mcts, or what does more; it gets `arguments` too.
-        """
-        slots = self.trees.slots
-        while True:
-            self.waiting = kernel(self.trees, *self._answer, *arguments)
-            self._answer = self._no_answer
-            if self.waiting == len(slots):
-                return
-            full = (slots["phase"] == FULL).any()
-            if full:
-                edges = self.trees.edges
-                self.trees = self.trees._replace(edges=np.concatenate([edges, np.zeros_like(edges)], axis=1))
-            asking = np.flatnonzero(slots["phase"] == RULES)
-            if len(asking):
-                self._read_plain_positions(asking)
-            if not full and not len(asking):
-                return
-
     def ask(self, evaluate: Evaluate) -> None:
-        """Let `evaluate` answer all searches that wait; `advance` hands the answer out."""
+        """Evaluate the leaves of all slots that wait for it; `take_answer` returns the answer."""
         self._use(evaluate)
         if not self.waiting:
             return
@@ -260,34 +231,51 @@ class SearchSlots:
         logits, wdl = evaluate(EvaluationBatch(self.trees.batch[: self.waiting], self._leaf_positions))
         self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
 
-    def _use(self, evaluate: Evaluate) -> None:
-        if evaluate != self._evaluate:  # equal, not the same: a method is a new object each time it is looked up
-            self._evaluate = evaluate
-            forget(self.trees.cache)
+    def take_answer(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return logits `[n, A]` and win, draw, loss `[n, 3]` of the last batch, once; afterwards none, n = 0."""
+        answer, self._answer = self._answer, self._no_answer
+        return answer
 
-    def root(self, slot: int) -> SearchResult:
+    def supply(self) -> bool:
+        """Give slots what compiled code lacks: room for edges, leaf positions of a plain game. Tell whether any did."""
+        phase = self.trees.slots["phase"]
+        if self.waiting == len(phase):
+            return False
+        without_room = phase == NO_ROOM
+        lacks_room = bool(without_room.any())
+        if lacks_room:
+            edges = self.trees.edges
+            self.trees = self.trees._replace(edges=np.concatenate([edges, np.zeros_like(edges)], axis=1))
+            phase[without_room] = EXPAND
+        unread = np.flatnonzero(phase == READ)
+        if len(unread):
+            began = perf_counter()
+            self._read_plain_leaves(unread)
+            self.rules_seconds += perf_counter() - began
+        return lacks_room or len(unread) > 0
+
+    def result(self, slot: int) -> SearchResult:
         """Return what the search in `slot` has found so far."""
-        record, node = self.trees.slots[slot], self.trees.nodes[slot, 0]
-        edges = self.trees.edges[slot, node["first_edge"] : node["first_edge"] + node["num_edges"]]
-        proven = int(node["proven"])
-        visits = max(1, int(node["visits"]))
+        record, root = self.trees.slots[slot], self.trees.nodes[slot, 0]
+        edges = self.trees.edges[slot, root["first_edge"] : root["first_edge"] + root["num_edges"]]
+        value, draw = root_value(root)
         return SearchResult(
             actions=edges["action"].copy(),
             visits=edges["visits"].copy(),
             prior=np.exp(edges["logit"]),
-            q=completed_q(edges, np.empty(len(edges))).astype(np.float32),
-            value=float(node["value_sum"]) / visits if proven == UNPROVEN else float(proven),
-            draw=float(node["draw_sum"]) / visits if proven == UNPROVEN else float(proven == PROVEN_DRAW),
-            network_value=float(node["network_value"]),
-            network_draw=float(node["network_draw"]),
-            proven=proven,
-            kind=int(record["kind"]),
+            q=edge_values(edges, np.empty(len(edges))).astype(np.float32),
+            value=value,
+            draw=draw,
+            network_value=float(root["network_value"]),
+            network_draw=float(root["network_draw"]),
+            proven=int(root["proven"]),
+            algorithm=int(record["algorithm"]),
             simulations=int(record["simulations"]),
             settings=self._settings,
         )
 
-    def lines(self, slot: int) -> tuple[tuple[int, ...], ...]:
-        """Return, for each legal action at the root, what the search expects to follow, itself first."""
+    def principal_variations(self, slot: int) -> tuple[tuple[int, ...], ...]:
+        """Return, for each legal action at the root, the most visited actions after it, itself first."""
         nodes, edges = self.trees.nodes[slot], self.trees.edges[slot]
         first = nodes[0]["first_edge"]
         return tuple(
@@ -295,19 +283,24 @@ class SearchSlots:
         )
 
     def simulations(self) -> int:
-        """Return how many simulations the searches have made so far, all together."""
+        """Return how many simulations the current searches have made so far, all together."""
         return int(self.trees.slots["simulations"].sum())
 
-    def _read_plain_positions(self, asking: NDArray[np.intp]) -> None:
-        """Make the positions that the slots `asking` are about to hang into their trees, and read them."""
-        trees, slots = self.trees, self.trees.slots[asking]
-        actions = trees.edges[asking, slots["leaf_edge"]]["action"]  # of a root, which has no edge, anything
+    def _use(self, evaluate: Evaluate) -> None:
+        if evaluate != self._evaluate:  # equal, not the same: a method is a new object each time it is looked up
+            self._evaluate = evaluate
+            forget(self.trees.cache)
+
+    def _read_plain_leaves(self, unread: NDArray[np.intp]) -> None:
+        """Do for the slots `unread`, of a plain game, what `read_leaf` does for those of compiled ones."""
+        trees, slots = self.trees, self.trees.slots[unread]
+        actions = trees.edges[unread, slots["leaf_edge"]]["action"]  # of a root, which has no edge, anything
         outcomes, players = [], []
         for slot, leaf, parent, action in zip(
-            asking.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
+            unread.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
         ):
             positions = self._positions[slot]
-            position = positions[0] if parent == NOTHING else positions[parent].play_unchecked(action)
+            position = positions[0] if parent == NO_NODE else positions[parent].play_unchecked(action)
             outcome = position.outcome()
             if outcome is None:
                 positions[leaf] = position
@@ -319,12 +312,12 @@ class SearchSlots:
             else:
                 players.append(0)
             outcomes.append(outcome_code(outcome))
-        trees.slots["outcome"][asking] = outcomes
-        trees.slots["to_play"][asking] = players
-        trees.slots["phase"][asking] = READ
+        trees.slots["outcome"][unread] = outcomes
+        trees.slots["to_play"][unread] = players
+        trees.slots["phase"][unread] = EXPAND
 
     def _leaf_positions(self) -> list[Game]:
-        waiting = np.flatnonzero(self.trees.slots["phase"] == EVALUATION)
+        waiting = np.flatnonzero(self.trees.slots["phase"] == NETWORK)
         leaves = self.trees.slots["leaf"][waiting]
         if isinstance(self._start, CompiledGame):
             start, states = self._start, self.trees.states[waiting, leaves]
@@ -332,16 +325,32 @@ class SearchSlots:
         return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
 
 
-def _settings_record(settings: SearchSettings, to_play_offset: int) -> NDArray[np.void]:
+def _make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int, cache_bytes: int) -> Trees:
+    """Return empty trees. There is room for 32 edges a node at most; `SearchSlots.supply` makes more where needed."""
+    actions, planes = start.num_actions, start.observation_shape
+    rules: Any = np.zeros(4, np.int64)
+    state_size = 1
     record = np.zeros(1, SETTINGS)
-    for name in SETTINGS.names or ():
-        record[name] = to_play_offset if name == "to_play_offset" else getattr(settings, name) or 0
-    return record
-
-
-def _rules_of(start: Game) -> tuple[Any, int, int]:
-    """Return addresses of the rules, bytes of a state, and where in them `to_play` is: NOTHING for plain Python."""
+    for name in set(SETTINGS.names or ()) & SearchSettings.model_fields.keys():
+        record[name] = getattr(settings, name) or 0
     if isinstance(start, CompiledGame):
         assert start.State.fields is not None
-        return addresses(start.rules), start.State.itemsize, int(start.State.fields["to_play"][1])
-    return np.zeros(4, np.int64), 1, NOTHING
+        rules, state_size = addresses(start.rules), start.State.itemsize
+        record["has_compiled_rules"], record["to_play_offset"] = 1, start.State.fields["to_play"][1]
+    return Trees(
+        slots=np.zeros(slots, SLOT),
+        nodes=np.zeros((slots, nodes), NODE),
+        edges=np.zeros((slots, actions + min(actions, 32) * nodes), EDGE),
+        states=np.zeros((slots, nodes + 1, state_size), np.uint8),
+        masks=np.zeros((slots, actions), np.bool_),
+        observations=np.zeros((slots, *planes), np.float32),
+        roots=np.zeros((slots, *planes), np.float32),
+        batch=np.zeros((slots, *planes), np.float32),
+        noise=np.zeros((slots, actions), np.float32),
+        schedules=np.zeros((slots, nodes), np.int32),
+        scratch=np.zeros(actions),
+        renumbered=np.zeros((2, nodes), np.int32),
+        cache=make_cache(cache_bytes, observation_size=math.prod(planes), num_actions=actions),
+        settings=record,
+        rules=rules,
+    )

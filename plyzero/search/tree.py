@@ -1,7 +1,8 @@
-"""The records a search is made of: slots, nodes and edges, as arrays that compiled code walks.
+"""The records a search is made of: slots, nodes and edges, as arrays that compiled code walks, and its phases.
 
-One slot holds one tree. Node 0 is its root; edges exist for legal actions only and lie one after another, so that
-node `n` owns `edges[first_edge : first_edge + num_edges]`, in ascending order of action.
+One slot holds one tree. Node 0 is the root s_0. Edges (s, a) exist for legal actions only and lie one after another:
+node `n` owns `edges[first_edge : first_edge + num_edges]`, in ascending order of action. Parents come before their
+children. Values are for the player to move at the node in question, +1 = wins.
 """
 
 from __future__ import annotations
@@ -13,109 +14,131 @@ from numpy.typing import NDArray
 
 from plyzero.search.evaluation_cache import Cache
 
-NOTHING: Final = -1
-"""No node, no edge, no action: the parent of the root, the child of an edge not yet walked."""
+NO_NODE: Final = -1
+"""The parent of the root, and the child of an edge that no simulation has taken yet."""
+
+NO_EDGE: Final = -1
+"""The edge that leads to the root."""
 
 PROVEN_LOSS: Final = -1
 PROVEN_DRAW: Final = 0
 PROVEN_WIN: Final = 1
 UNPROVEN: Final = 2
-"""What is proven of a node or an edge, from the point of view of the player who moves there."""
+"""What is proven of a node or an edge: its exact value for the player who moves there, or nothing."""
 
 NO_SEARCH: Final = 0
 PUCT: Final = 1
 GUMBEL: Final = 2
-"""The kinds of search; a record stores them as `search`. Without a search only the legal actions are read."""
+"""The algorithms of a search; a record stores them as `search`. NO_SEARCH only reads the legal actions."""
 
-# A slot is a small state machine; its phase says what it waits for.
-IDLE: Final = 0
-SELECTING: Final = 1
-RULES: Final = 2  # the position at `leaf` has to be made and read
-READ: Final = 3  # ... and has been
-EVALUATION: Final = 4  # the network's opinion of `leaf`
-DONE: Final = 5
-FULL: Final = 6  # more room for edges
+IDLE, SELECT, READ, EXPAND, NO_ROOM, EVALUATE, NETWORK, BACKUP, DONE = range(9)
+"""The phases of a slot. Each phase is what the slot needs next:
+
+phase     waits for                      moved on by                           to
+IDLE      a position to search           begin_search                          READ
+SELECT    nothing                        select: from the root to a leaf       READ; BACKUP at an edge that is proven;
+                                                                               DONE after the last simulation or proof
+READ      the rules: play, legal         read_leaf if the rules are compiled,  EXPAND
+          actions, observation           else SearchSlots.supply
+EXPAND    room for the leaf's edges      expand: a new node                    EVALUATE; BACKUP if the game is over;
+                                                                               DONE if there is NO_SEARCH; NO_ROOM
+NO_ROOM   a larger array of edges        SearchSlots.supply                    EXPAND
+EVALUATE  nothing                        evaluate: looks into the cache        as NETWORK if it is there; NETWORK
+NETWORK   the network's next batch       take_answer                           BACKUP; SELECT if the leaf is the root
+BACKUP    nothing                        backup: from the leaf to the root     SELECT
+DONE      whoever wants the result       begin_search, resume_search, idle     READ, SELECT, IDLE
+"""
 
 SLOT: Final[np.dtype[Any]] = np.dtype(
     [
         ("phase", "i1"),
-        ("kind", "i1"),  # PUCT or GUMBEL
-        ("noisy", "i1"),  # whether the root gets noise
-        ("outcome", "i1"),  # of the position just read: plyzero.rules.compiled_game.ONGOING, DRAW or the winner
-        ("to_play", "i1"),  # of the position just read
+        ("algorithm", "i1"),  # NO_SEARCH, PUCT or GUMBEL
+        ("noisy", "i1"),  # 1 = the root gets noise, as in self-play
+        ("outcome", "i1"),  # outcome code of the position just read: ONGOING, DRAW or the winner
+        ("to_play", "i1"),  # player to move in the position just read
         ("noise_seed", "u4"),
         ("budget", "i4"),  # simulations asked for
         ("simulations", "i4"),  # simulations made
-        ("nodes", "i4"),  # nodes in use
-        ("edges", "i4"),  # edges in use
-        ("leaf", "i4"),  # the node being made
-        ("leaf_edge", "i4"),  # the edge that leads to it, NOTHING for the root
-        ("leaf_parent", "i4"),  # the node it hangs from, NOTHING for the root
-        ("row", "i4"),  # of the batch, where the leaf is evaluated
+        ("nodes", "i4"),  # number of nodes in use
+        ("edges", "i4"),  # number of edges in use
+        ("leaf", "i4"),  # node that the current simulation adds, s_L
+        ("leaf_edge", "i4"),  # edge that leads to it, (s_{L-1}, a_{L-1}); NO_EDGE for the root
+        ("leaf_parent", "i4"),  # node above it, s_{L-1}; NO_NODE for the root
+        ("leaf_value", "f4"),  # v, for the player to move at leaf_parent
+        ("leaf_draw", "f4"),  # probability of a draw
+        ("row", "i4"),  # of the network's batch, in phase NETWORK
     ],
     align=True,
 )
+"""One search. `leaf...` describe the simulation that is being made."""
 
 NODE: Final[np.dtype[Any]] = np.dtype(
     [
-        ("parent", "i4"),
-        ("edge", "i4"),  # the parent's edge that leads here
+        ("parent", "i4"),  # node, or NO_NODE
+        ("edge", "i4"),  # the parent's edge that leads here, or NO_EDGE
         ("first_edge", "i4"),
         ("num_edges", "i4"),
-        ("visits", "i4"),  # simulations through here, the one that made the node included
-        ("to_play", "i1"),
+        ("visits", "i4"),  # N(s): simulations through here, the one that added the node included
+        ("to_play", "i1"),  # player to move
         ("proven", "i1"),  # for to_play
-        ("network_value", "f4"),  # win minus loss, for to_play
-        ("network_draw", "f4"),  # probability
+        ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play
+        ("network_draw", "f4"),  # probability of a draw
         ("value_sum", "f8"),  # over visits, for to_play
-        ("draw_sum", "f8"),  # over visits, probabilities
+        ("draw_sum", "f8"),  # over visits, probabilities of a draw
     ],
     align=True,
 )
+"""One position s."""
 
 EDGE: Final[np.dtype[Any]] = np.dtype(
     [
-        ("action", "i4"),
-        ("child", "i4"),
-        ("visits", "i4"),
+        ("action", "i4"),  # a
+        ("child", "i4"),  # node, or NO_NODE
+        ("visits", "i4"),  # N(s, a)
         ("proven", "i1"),  # for the player who moves at the node above
-        ("prior", "f4"),  # the network's probability over legal actions; at a noisy PUCT root mixed with noise
+        ("prior", "f4"),  # P(s, a): the network's probability over legal actions; at a noisy PUCT root mixed with noise
         ("logit", "f4"),  # log of the network's probability, never noisy
-        ("value_sum", "f8"),  # over visits, for the player who moves at the node above
+        ("value_sum", "f8"),  # W(s, a): over visits, for the player who moves at the node above
     ],
     align=True,
 )
+"""One legal action a in a position s. Q(s, a) = W(s, a) / N(s, a)."""
 
 SETTINGS: Final[np.dtype[Any]] = np.dtype(
     [
         ("c_puct", "f8"),
         ("fpu_reduction", "f8"),
         ("dirichlet_fraction", "f8"),
-        ("dirichlet_alpha", "f8"),  # 0 = by the number of legal actions
+        ("dirichlet_alpha", "f8"),  # 0 = computed from the number of legal actions
         ("c_visit", "f8"),
         ("c_scale", "f8"),
         ("max_considered_actions", "i8"),
-        ("to_play_offset", "i8"),  # in the state of a compiled game; NOTHING = the rules are plain Python
+        ("has_compiled_rules", "i8"),  # 0 = Python has to move slots in phase READ on
+        ("to_play_offset", "i8"),  # byte of a compiled game's state that holds the player to move
     ],
     align=True,
 )
-"""What compiled code reads of plyzero.settings.SearchSettings, and of the game."""
+"""What compiled code needs of plyzero.settings.SearchSettings and of the game."""
 
 
 class Trees(NamedTuple):
     """B searches side by side, each with room for N nodes and E edges, of a game with A actions.
 
+    slots:        `[B]` SLOT.
+    nodes:        `[B, N]` NODE.
+    edges:        `[B, E]` EDGE.
     states:       `[B, N + 1, S]` uint8, the positions of a compiled game, by node, and room for one more.
-    masks:        `[B, A]` bool, the legal actions of the position just read ...
-    observations: `[B, C, H, W]` float32, ... and what the network sees of it.
+    masks:        `[B, A]` bool, the legal actions of the position just read.
+    observations: `[B, C, H, W]` float32, what the network sees of the position just read.
     roots:        `[B, C, H, W]` float32, what the network sees of the root.
     batch:        `[B, C, H, W]` float32, the observations that wait for the network, row after row.
-    noise:        `[B, A]` float32, of the root's edges in their order.
-    schedules:    `[B, N]` int32, of sequential halving.
+    noise:        `[B, A]` float32, noise of the root's edges, in their order.
+    schedules:    `[B, N]` int32, visits that sequential halving wants at the root, by simulation.
     scratch:      `[A]` float64, room to compute in.
-    renumbered:   `[2, N]` int32, see plyzero.search.tree_reuse.
+    renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse.
+    cache:        the evaluations that are remembered.
     settings:     `[1]` SETTINGS.
-    rules:        by which plyzero.search.rule_calls calls them.
+    rules:        what plyzero.search.rule_calls calls the rules of a compiled game by.
     """
 
     slots: NDArray[np.void]

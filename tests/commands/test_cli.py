@@ -147,7 +147,7 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
 def test_check_may_leave_a_law_out_and_compare_two_forms():
     text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
     assert text.startswith("tic-tac-toe v1: 14 laws hold on 4 random games, skipped: games_end\n")
-    text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.game:TicTacToe")
+    text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.tic_tac_toe:TicTacToe")
     assert text.startswith("tic-tac-toe v1: 16 laws hold on 4 random games\n")
 
 

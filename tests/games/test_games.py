@@ -282,7 +282,7 @@ def fingerprint() -> str:
 
 
 def test_the_rules_are_the_same_with_the_compiler_off():
-    assert toys.without_compiler("test_games", "fingerprint") == fingerprint()
+    assert toys.without_compiler(__name__, "fingerprint") == fingerprint()
 
 
 # --- writing a game ---
@@ -342,7 +342,7 @@ def test_to_play_may_be_an_attribute_that_init_sets():
 
 def test_a_game_without_to_play_is_refused_by_name():
     with pytest.raises(UserError, match="does not say its to_play"):
-        load_game("tests.test_games:Nobody")
+        load_game("tests.games.test_games:Nobody")
 
 
 def test_a_rule_that_numba_cannot_compile_is_refused_with_its_name_and_the_way_out():
@@ -494,4 +494,4 @@ class Endless(PlainTicTacToe):
 )
 def test_a_game_that_contradicts_itself_is_refused_when_it_is_loaded(name: str, message: str):
     with pytest.raises(UserError, match=message):
-        load_game(f"tests.test_games:{name}")
+        load_game(f"tests.games.test_games:{name}")

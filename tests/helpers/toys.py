@@ -16,7 +16,7 @@ from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.slots import SearchSlots
-from plyzero.search.tree import NOTHING, PROVEN_LOSS, PROVEN_WIN, UNPROVEN
+from plyzero.search.tree import NO_NODE, PROVEN_LOSS, PROVEN_WIN, UNPROVEN
 from plyzero.search.tree import PROVEN_DRAW as DRAWN
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -257,7 +257,7 @@ class Constant:
 
 def without_compiler(module: str, function: str) -> str:
     """Return what `function()` of a module of these tests prints in a process of its own, with the JIT off."""
-    code = f"import numba, tests.{module} as module; assert numba.config.DISABLE_JIT; print(module.{function}())"
+    code = f"import numba, {module} as module; assert numba.config.DISABLE_JIT; print(module.{function}())"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
@@ -278,7 +278,7 @@ def tree_of(slots: SearchSlots, slot: int, start: Game, node: int = 0) -> dict[s
                 "q": rounded(edge["value_sum"] / edge["visits"]),
                 "prior": rounded(edge["prior"]),
                 **({"proven": ["loss", "draw", "win"][edge["proven"] + 1]} if edge["proven"] != UNPROVEN else {}),
-                **({"then": tree_of(slots, slot, start, edge["child"])} if edge["child"] != NOTHING else {}),
+                **({"then": tree_of(slots, slot, start, edge["child"])} if edge["child"] != NO_NODE else {}),
             }
     value = rounded(record["value_sum"] / max(1, record["visits"]))
     return {"player": int(record["to_play"]), "visits": int(record["visits"]), "value": value, "moves": moves}

@@ -13,7 +13,7 @@ import pytest
 
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_run
-from plyzero.run.games_json import as_objects
+from plyzero.run.games_json import games_to_json
 from plyzero.run.journals import Journal, adopt_journals, journal_name
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
@@ -106,7 +106,7 @@ def lying_journal(run: Run) -> tuple[Path, str]:
 def damaged_model(run: Run) -> tuple[Path, str]:
     path = run.models / str(list_models(run.models)[0])
     path.write_bytes(path.read_bytes()[:-1])
-    return path, f"{path.name}: its content has digest"
+    return path, f"{path.name}: its content has the digest"
 
 
 def one_number_twice(run: Run) -> tuple[None, str]:
@@ -118,7 +118,7 @@ def one_number_twice(run: Run) -> tuple[None, str]:
 def one_game_twice(run: Run) -> tuple[None, str]:
     games = read_segment(first_segment(run), run.game)
     write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000d", sequence=0)
-    return None, f"{len(games.games)} games are there more than once, {games.games['id'][0]:016x} for example"
+    return None, f"{len(games.games)} games occur more than once, {games.games['id'][0]:016x} for example"
 
 
 def a_sealed_game_in_a_journal(run: Run) -> tuple[None, str]:
@@ -127,7 +127,7 @@ def a_sealed_game_in_a_journal(run: Run) -> tuple[None, str]:
     journal = Journal(run.journals, run.game, worker="w2", incarnation="0000000c", sequence=0)
     journal.append(one)
     os.close(journal._descriptor)
-    return None, f"1 games are there more than once, {games.games['id'][0]:016x} for example"
+    return None, f"1 games occur more than once, {games.games['id'][0]:016x} for example"
 
 
 def _parts(games: Games) -> tuple:
@@ -255,7 +255,7 @@ def test_an_exported_game_says_what_is_recorded_of_it(run: Run):
     games = read_segment(run.segments / str(name), run.game)
     games.games["winner"][0], games.games["end"][0] = -2, 1
     games.positions["model_step"][:] = 7
-    one, *_ = as_objects(games, run.game.start)
+    one, *_ = games_to_json(games, run.game.start)
     plies = int(games.games["positions"][0])
     assert (one["version"], one["winner"], one["end"]) == (1, None, "truncated")
     assert one["values"] == [round(float(value), 4) for value in games.positions["root_value"][:plies]]

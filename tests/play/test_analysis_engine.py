@@ -187,7 +187,7 @@ def test_a_line_that_is_expected_can_be_played_and_follows_the_visits():
 def test_a_forced_line_is_told_to_its_end():
     position = toys.Relay(5)
     root = search([position], toys.Exact(1), simulations=50)[0]
-    assert root.lines == ((0, 0, 0, 0, 0),)
+    assert root.principal_variations == ((0, 0, 0, 0, 0),)
 
 
 def test_a_program_may_wait_for_an_answer_before_it_asks_again():

@@ -44,7 +44,7 @@ def test_a_bot_finds_its_game_and_its_search_in_the_file(tmp_path: Path):
         assert bot.game.name == "connect-four"
         position = bot.game.start
         root = bot.think([position])[0]
-        assert (root.kind, root.simulations) == (PUCT, 8)
+        assert (root.algorithm, root.simulations) == (PUCT, 8)
         assert bot.choose(position) == root.best_action() == bot.choose_all([position])[0]
     with pytest.raises(UserError, match="is a run of connect-four, not of othello"):
         Bot.load(run.root, game="othello")

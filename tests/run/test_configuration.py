@@ -26,7 +26,7 @@ def test_layers_go_defaults_preset_run_environment_options():
 
     default, preset = Settings().selfplay.parallel_games, PRESETS["gpu"]["selfplay"]["slots"]
     gpu = PRESETS["gpu"]
-    run, environment = {"selfplay": {"slots": 3}}, {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "4"}
+    run, environment = {"selfplay": {"parallel_games": 3}}, {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "4"}
     assert simulations() == default
     assert simulations(preset=gpu) == preset != default
     assert simulations(preset=gpu, run=run) == 3
@@ -48,7 +48,7 @@ def test_lists_and_none_can_be_written_on_the_command_line():
             {"options": ["selfplay.simulation=4"]},
             r"-o: no setting is called .*; .*selfplay.simulations",
         ),
-        ({"options": ["selfply.simulations=4"]}, r"-o: no settings are called 'selfply'; the nearest is selfplay"),
+        ({"options": ["selfply.simulations=4"]}, r"-o: no section is called 'selfply'; the nearest is selfplay"),
         ({"run": {"trainer": {"batch": 4}}}, r"run.toml: no setting is called trainer.batch; .* trainer.batch_size"),
         ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),
         (
@@ -104,7 +104,7 @@ def test_a_run_opens_for_its_own_game_alone(tmp_path: Path):
         (lambda text: "= =", "is not valid TOML"),
         (lambda text: text.replace("format = 1", "format = 99"), "has format 99"),
         (lambda text: text.replace("game_version = 1", "game_version = 2"), "the rules are now version 1; start a new"),
-        (lambda text: "slots = 4\n" + text, "slots stands outside of the sections"),
+        (lambda text: "slots = 4\n" + text, "before slots"),
         (lambda text: text.replace("seed = 0", 'seed = "x"'), "needs game"),
         (lambda text: text.replace("\nslots = 64", "\nslot = 64"), "no setting is called selfplay.slot"),
     ],
@@ -148,13 +148,13 @@ def test_many_processes_may_make_one_run_at_once(tmp_path: Path):
 
 
 def test_a_bad_value_is_blamed_on_the_layer_that_holds():
-    layers = {"run": {"selfplay": {"slots": 3}}, "environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}}
+    layers = {"run": {"selfplay": {"parallel_games": 3}}, "environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}}
     with pytest.raises(UserError, match=r"selfplay.parallel_games from the environment"):
         resolve(**layers)
     with pytest.raises(UserError, match=r"selfplay.parallel_games from -o: .* got '-7'"):
         resolve(**layers, options=["selfplay.parallel_games=-7"])
     with pytest.raises(UserError, match=r"selfplay.parallel_games from run.toml: .* got 'x'"):
-        resolve(run={"selfplay": {"slots": "x"}}, environment={})
+        resolve(run={"selfplay": {"parallel_games": "x"}}, environment={})
 
 
 def test_every_preset_makes_valid_settings():
@@ -163,7 +163,7 @@ def test_every_preset_makes_valid_settings():
 
 
 def test_a_preset_that_is_not_there_is_refused(tmp_path: Path):
-    with pytest.raises(UserError, match="expected a preset out of quick, standard, gpu, got 'fast'"):
+    with pytest.raises(UserError, match="expected one of the presets quick, standard, gpu, got 'fast'"):
         create_run(tmp_path / "r", load_game("tic-tac-toe"), preset="fast")
 
 
@@ -179,8 +179,8 @@ def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
 
     assert enlarged("tic-tac-toe") == enlarged("connect-four") == enlarged("othello(size=6)") == {}
     assert enlarged("tests.helpers.toys:Wide") == {"selfplay.simulations": 128}
-    assert enlarged("tests.test_settings:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
-    assert enlarged("tests.test_settings:Broken") == {}
+    assert enlarged("tests.run.test_configuration:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
+    assert enlarged("tests.run.test_configuration:Broken") == {}
 
 
 class Wall(Written):
@@ -241,14 +241,14 @@ def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
             ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=151"],
             ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=150"],
             "trainer.bootstrap_passes * selfplay.bootstrap_positions = 1.5 * 100 = 150 is less than "
-            "trainer.batch_size = 151: the trainer could never make a step, and the workers would wait for its first "
-            "model for ever",
+            "trainer.batch_size = 151: the trainer could never make a step, and the workers would wait forever for its "
+            "first model",
         ),
         (
             ["trainer.replay_ratio=0.5", "trainer.window_positions=799", "trainer.batch_size=100"],
             ["trainer.replay_ratio=0.5", "trainer.window_positions=800", "trainer.batch_size=100"],
             "trainer.replay_ratio * trainer.window_positions = 0.5 * 799 = 399.5 is less than 4 * trainer.batch_size "
-            "= 400: the trainer could never save up enough for its steps",
+            "= 400: the trainer could never collect enough positions for its steps",
         ),
     ],
 )

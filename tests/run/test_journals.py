@@ -230,10 +230,10 @@ def lying(run: Run, path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda run, path: path.write_bytes(b""), "is of None"),
-        (lambda run, path: path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]), "is of None"),
+        (lambda run, path: path.write_bytes(b""), "has the header None"),
+        (lambda run, path: path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]), "has the header None"),
         (foreign, "tic-tac-toe v1"),
-        (lying, "position/to_play cannot be what it is at 3"),
+        (lying, "position/to_play has an impossible value at index 3"),
     ],
     ids=["empty", "damaged", "foreign", "lying"],
 )
@@ -287,7 +287,7 @@ def test_an_error_of_the_volume_leaves_a_journal_where_it_is(
     with monkeypatch.context() as patch:
         patch.setattr("plyzero.files.os.pwrite", full)
         assert adopt_journals(run) == 0
-    assert "waits for somebody to seal it: [Errno 28] No space left" in caplog.text
+    assert "is not sealed yet: [Errno 28] No space left" in caplog.text
     assert (names(run.journals), names(run.segments)) == ([path.name], [])
     assert adopt_journals(run) == 2
 
@@ -338,5 +338,7 @@ def test_a_journal_that_cannot_be_begun_holds_no_descriptor(run: Run, monkeypatc
 
 
 def test_the_name_of_a_journal_is_that_of_its_segment():
-    name = SegmentName("w0", "0123abcd", 7, 1, 1, 1, 1, 1)
+    name = SegmentName(
+        worker="w0", incarnation="0123abcd", sequence=7, games=1, positions=1, full=1, first_step=1, last_step=1
+    )
     assert str(name).startswith(journal_name("w0", "0123abcd", 7).removesuffix(".wal") + "-")

@@ -61,7 +61,7 @@ def hold(directory: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_module, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(lease_module, "LOCK_WAIT_SECONDS", 0.0)
 
 
 def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_second_trainer_is_refused_in_one_sentence_that_names_the_first(directory: Path, hold, impatient):
     holder = hold()
     sentence = (
-        f"{directory.parent} has a trainer already (process {holder.pid} on {socket.gethostname()}, fence 1); "
+        f"{directory.parent} already has a trainer (process {holder.pid} on {socket.gethostname()}, fence 1); "
         "stop that one first"
     )
     with pytest.raises(UserError) as refused:
@@ -84,7 +84,7 @@ def test_a_second_trainer_is_refused_in_one_sentence_that_names_the_first(direct
     assert is_held(directory) is True
 
 
-def test_the_death_of_a_trainer_frees_the_lease_however_it_dies(directory: Path, hold):
+def test_a_lease_whose_holder_is_killed_is_free(directory: Path, hold):
     holder = hold()
     holder.send_signal(signal.SIGKILL)
     holder.wait()
@@ -115,7 +115,7 @@ def test_where_there_are_no_locks_nobody_knows_who_holds_and_the_fence_decides(
 ):
     no_locks(monkeypatch)
     first = Lease(directory, {})
-    assert "has no locks: a second trainer is noticed by its fence only" in caplog.text
+    assert "does not support locks: a second trainer is detected only by its fence" in caplog.text
     assert is_held(directory) is None
     first.check()
     second = Lease(directory, {"pid": 77, "host": "elsewhere"})
@@ -181,14 +181,14 @@ def test_of_many_who_start_at_once_one_gets_the_lease(directory: Path, impatient
     for thread in threads:
         thread.join()
     assert (len(held), len(refused)) == (1, 5)
-    assert all("has a trainer already" in text for text in refused)
+    assert all("already has a trainer" in text for text in refused)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"pid": 1}'])
 def test_a_holder_who_cannot_be_read_is_named_by_its_fence(content: bytes, directory: Path, impatient):
     Lease(directory, {})
     (directory / "fence-000001.json").write_bytes(content)
-    with pytest.raises(UserError, match=r"has a trainer already \(fence 1\); stop that one first"):
+    with pytest.raises(UserError, match=r"already has a trainer \(fence 1\); stop that one first"):
         Lease(directory, {})
 
 

@@ -239,7 +239,7 @@ def test_a_damaged_model_is_looked_at_a_few_times_and_warned_of_once(
     assert [watch.newer() for _ in range(TRIES + 3)] == [None] * (TRIES + 3)
     assert tried == [damaged] * TRIES
     (message,) = [record.getMessage() for record in caplog.records]
-    assert message.startswith(f"keeping the old model: {damaged}: its content has digest")
+    assert message.startswith(f"keeping the old model: {damaged}: its content has the digest")
 
 
 def test_a_model_that_is_all_there_at_the_next_look_is_used(run: Run, content, watch: ModelWatch):

@@ -69,7 +69,16 @@ def test_the_name_tells_what_is_inside(tmp_path: Path):
     path = write(tmp_path, games, CONNECT_FOUR, sequence=7)
     (name,) = list_segments(tmp_path)
     assert str(name) == path.name
-    assert name == SegmentName("w0", "0123abcd", 7, 2, 8, games.num_full, 10, 17)
+    assert name == SegmentName(
+        worker="w0",
+        incarnation="0123abcd",
+        sequence=7,
+        games=2,
+        positions=8,
+        full=games.num_full,
+        first_step=10,
+        last_step=17,
+    )
     assert not name.bootstrap
 
 
@@ -100,7 +109,7 @@ def test_a_segment_of_another_game_is_refused(tmp_path: Path):
 def test_counts_that_do_not_add_up_are_refused(tmp_path: Path):
     games = some_games(CONNECT_FOUR)
     games.games["positions"][0] += 1
-    with pytest.raises(SegmentError, match="games count 9 positions"):
+    with pytest.raises(SegmentError, match="the games have 9 positions"):
         read_segment(write(tmp_path, games, CONNECT_FOUR), CONNECT_FOUR)
 
 
@@ -148,7 +157,7 @@ def test_random_opening_moves_do_not_count_in_the_names_model_steps(tmp_path: Pa
     games.positions["model_step"][:] = [0, 20, 20, 999, 30, 30, 30, 30]
     write(tmp_path, games, CONNECT_FOUR)
     (name,) = list_segments(tmp_path)
-    assert (name.low, name.high) == (20, 30)
+    assert (name.first_step, name.last_step) == (20, 30)
 
 
 def test_a_segment_of_games_without_a_model_is_called_bootstrap(tmp_path: Path):
@@ -209,8 +218,13 @@ def test_a_flipped_bit_in_the_table_of_contents_never_gives_other_games(tmp_path
     worker=st.from_regex(r"[a-z0-9_]{1,32}", fullmatch=True),
     incarnation=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
     sequence=st.integers(0, 10**8 - 1),
-    counts=st.tuples(*[st.integers(0, 2**40)] * 5),
+    counts=st.fixed_dictionaries(
+        {
+            field: st.integers(0, 2**40)
+            for field in ("games", "positions", "full", "first_step", "last_step")
+        }
+    ),
 )
-def test_names_round_trip(worker: str, incarnation: str, sequence: int, counts: tuple[int, ...]):
-    name = SegmentName(worker, incarnation, sequence, *counts)
+def test_names_round_trip(worker: str, incarnation: str, sequence: int, counts: dict[str, int]):
+    name = SegmentName(worker=worker, incarnation=incarnation, sequence=sequence, **counts)
     assert SegmentName.parse(str(name)) == name

@@ -42,7 +42,7 @@ def filled(cache: Cache, *numbers: int) -> None:
 
 def played(start, count, cache_mb):
     """Return so many games by their seed, all fields of their records, and how many positions were evaluated."""
-    settings = Settings(selfplay=SelfplaySettings(slots=4, simulations=24, fast_simulations=8, cache_mb=cache_mb))
+    settings = Settings(selfplay=SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8, cache_mb=cache_mb))
     games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
     found = {}
     while not all(seed in found for seed in range(count)):
@@ -76,7 +76,7 @@ def test_another_evaluator_is_asked_everything_anew():
     for evaluate in (Constant(7, 1, 0, 0), Constant(7, 0, 0, 1), Constant(7, 0, 0, 1)):
         slots.begin(0, ConnectFour(), simulations=30)
         slots.run(evaluate)
-        said.append(slots.root(0).network_value)
+        said.append(slots.result(0).network_value)
     assert said == [1, -1, -1]
 
 
@@ -132,7 +132,7 @@ def test_draws_are_spread_evenly_differ_by_seed_and_place_and_are_those_of_plain
 
 
 def test_a_worker_whose_cache_knows_every_position_still_looks_up_after_each_game():
-    settings = Settings(selfplay=SelfplaySettings(slots=4, simulations=24, fast_simulations=8))
+    settings = Settings(selfplay=SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8))
     for start, positions in ((TicTacToe(), 4520), (Relay(6), 6)):
         games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
         finished = [games.run(evaluate) for _ in range(6000)]

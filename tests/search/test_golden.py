@@ -31,7 +31,7 @@ def trees(start, moves):
         slots = SearchSlots(start, SearchSettings(algorithm=kind), slots=1, simulations=SIMULATIONS)
         slots.begin(0, position, simulations=SIMULATIONS)
         slots.run(toys.Hashed(start.num_actions))
-        root = slots.root(0)
+        root = slots.result(0)
         names = [start.action_name(int(action)) for action in root.actions]
         found[f"{kind}: value"] = toys.rounded(root.value)
         found[f"{kind}: best action"] = start.action_name(root.best_action())

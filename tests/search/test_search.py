@@ -456,7 +456,7 @@ def test_with_exact_values_gumbel_plays_every_position_of_tic_tac_toe_perfectly_
     while done := slots.run(exact):
         for slot in done:
             slots.idle(slot)
-    roots = [slots.root(slot) for slot in range(len(tic_tac_toe_states))]
+    roots = [slots.result(slot) for slot in range(len(tic_tac_toe_states))]
     assert all(root.visits.max() == 1 for root in roots)
     assert mistakes(tic_tac_toe_states, roots) == 0
 
@@ -572,7 +572,7 @@ def test_what_a_slot_finds_does_not_depend_on_its_neighbours_or_its_past():
             if slot not in running and waiting:
                 running[slot] = waiting.pop(0)
                 position, kind, simulations = jobs[running[slot]]
-                slots.begin(slot, position, simulations=simulations, kind=kind)
+                slots.begin(slot, position, simulations=simulations, algorithm=kind)
         for slot in slots.run(evaluate):
             found[running[slot]] = tree_of(slots, slot, start)
             del running[slot]
@@ -743,7 +743,7 @@ def test_dirichlet_noise_takes_its_share_of_the_priors_of_the_root_alone():
         shares.append((edges["prior"][:7] - 0.75 / 7) / 0.25)
         assert edges["prior"][:7].sum() == pytest.approx(1)
         assert edges["prior"][7:14] == pytest.approx(np.full(7, 1 / 7))
-        assert tree_slots.root(0).prior == pytest.approx(np.full(7, 1 / 7))
+        assert tree_slots.result(0).prior == pytest.approx(np.full(7, 1 / 7))
     shares = np.array(shares)
     assert (shares > -1e-6).all()
     # Dirichlet(α) over 7: mean 1/7, variance (1/7)(6/7) / (7 α + 1)
@@ -780,4 +780,4 @@ def small_searches():
 
 
 def test_the_search_is_the_same_with_the_compiler_off():
-    assert toys.without_compiler("test_search", "small_searches") == small_searches()
+    assert toys.without_compiler(__name__, "small_searches") == small_searches()

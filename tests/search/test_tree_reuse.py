@@ -8,9 +8,9 @@ import pytest
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe
-from plyzero.search.mcts import resume_slot
+from plyzero.search.mcts import resume_search
 from plyzero.search.slots import SearchSlots
-from plyzero.search.tree import NOTHING, PUCT
+from plyzero.search.tree import NO_NODE, PUCT
 from plyzero.search.tree_reuse import keep_subtree
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
@@ -43,13 +43,13 @@ def test_the_tree_below_a_move_is_kept_whole_and_as_it_was(start, kind):
         expected = tree_of(slots, 1, start)["moves"].get(start.action_name(int(edge["action"])), {}).get("then")
         assert keep_subtree(slots.trees, 1, e, 80) == (expected is not None)
         if expected is None:
-            assert edge["child"] == NOTHING
+            assert edge["child"] == NO_NODE
             continue
         kept += 1
         assert tree_of(slots, 1, start) == expected
-        assert slots.trees.nodes[1, 0]["parent"] == NOTHING
+        assert slots.trees.nodes[1, 0]["parent"] == NO_NODE
         if isinstance(start, Plain):
-            slots.place_kept(1)
+            slots.place_subtree(1)
             assert set(slots._positions[1]) == set(range(slots.trees.slots[1]["nodes"]))
         after = start.play(int(edge["action"]))
         assert slots.position(1).key() == after.key()
@@ -62,14 +62,14 @@ def test_a_search_goes_on_where_the_tree_was_kept_and_counts_anew(start):
     e = int(np.argmax(slots.trees.edges[1, : slots.trees.nodes[1, 0]["num_edges"]]["visits"]))
     assert keep_subtree(slots.trees, 1, e, 80)
     if isinstance(start, Plain):
-        slots.place_kept(1)
+        slots.place_subtree(1)
     visits = int(slots.trees.nodes[1, 0]["visits"])
-    resume_slot(slots.trees, 1, 50, False, 0)
+    resume_search(slots.trees, 1, 50, False, 0)
     slots.run(Hashed(start.num_actions))
-    root = slots.root(1)
+    root = slots.result(1)
     assert root.simulations == 50
     assert root.visits.sum() == visits - 1 + 50
-    together = searched(slots.position(1), "", "puct").root(1)
+    together = searched(slots.position(1), "", "puct").result(1)
     assert root.prior == pytest.approx(together.prior)
 
 
@@ -85,7 +85,7 @@ def test_without_room_for_the_next_search_nothing_is_kept_or_changed():
 def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_true(start):
     settings = Settings(
         selfplay=SelfplaySettings(
-            slots=3, simulations=24, fast_simulations=8, full_search_probability=0.5, reuse_trees=True, opening_plies=2
+            parallel_games=3, simulations=24, fast_simulations=8, full_search_probability=0.5, reuse_trees=True, opening_plies=2
         )
     )
     games, finished = GamesInPlay(start, settings, seeds=itertools.count()), []
@@ -108,7 +108,7 @@ def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_t
 def test_plain_and_compiled_games_are_the_same_with_trees_kept():
     def played(start):
         games, found = (
-            GamesInPlay(start, Settings(selfplay=SelfplaySettings(slots=2, reuse_trees=True)), seeds=itertools.count()),
+            GamesInPlay(start, Settings(selfplay=SelfplaySettings(parallel_games=2, reuse_trees=True)), seeds=itertools.count()),
             {},
         )
         while len(found) < 4:

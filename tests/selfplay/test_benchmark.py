@@ -15,7 +15,7 @@ from tests.helpers.cli import plyzero, shown
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
-PARTS = {"network", "select", "rules", "expand", "record", "other"}
+PARTS = {"network", "search", "rules", "record", "other"}
 
 
 class Slow:
@@ -26,10 +26,10 @@ class Slow:
         self.label = "slow"
         self.positions = 0
 
-    def __call__(self, leaves: EvaluationBatch):
+    def __call__(self, batch: EvaluationBatch):
         time.sleep(0.0015)
-        self.positions += len(leaves.observations)
-        return self._network(leaves)
+        self.positions += len(batch.observations)
+        return self._network(batch)
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def run(tmp_path, request: pytest.FixtureRequest) -> Run:
 def test_a_report_counts_what_was_done_and_its_shares_are_all_of_the_time(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(benchmark, "WARM_SECONDS", 0.1)
     network, told = Slow(Network(untrained(run), run.game, label="x")), []
-    report = benchmark.measure(run, network, seconds=2, tell=told.append)
+    report = benchmark.measure(run, network, seconds=2, on_progress=told.append)
     evaluations = (report["evaluations_per_second"] + report["ceiling_per_second"]) * report["slices"]
-    assert network.positions >= 0.5 * evaluations * benchmark.SLICE_SECONDS > 0
+    assert network.positions >= 0.5 * evaluations * benchmark.TURN_SECONDS > 0
     assert report["shares"].keys() == PARTS
     assert sum(report["shares"].values()) == pytest.approx(1, abs=0.001)
     assert all(share >= 0 for share in report["shares"].values())
@@ -59,8 +59,8 @@ def test_a_report_counts_what_was_done_and_its_shares_are_all_of_the_time(run: R
 def test_bench_prints_one_object(game: str):
     small = ("--blocks", "1", "--channels", "4", "--seconds", "1", "-o", "selfplay.parallel_games=4", "--json")
     report = json.loads(shown("bench", game, *small))
-    assert report["version"] == 1
-    assert report["slots"] == 4
+    assert report["version"] == 2
+    assert report["parallel_games"] == 4
     assert report["network"] == "random weights, 1 x 4"
 
 

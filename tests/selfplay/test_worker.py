@@ -125,10 +125,10 @@ def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Pat
     stop = threading.Event()
     worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
     worker.start()
-    while not any(name.low == 10 for name in list_segments(run.segments)):
+    while not any(name.first_step == 10 for name in list_segments(run.segments)):
         worker.join(0.05)
     publish_model(run.models, untrained(run), fence=1, step=20)
-    while not any(name.low == 20 for name in list_segments(run.segments)):
+    while not any(name.first_step == 20 for name in list_segments(run.segments)):
         worker.join(0.05)
     stop.set()
     worker.join()
@@ -168,7 +168,7 @@ def test_what_the_network_said_is_recorded(tmp_path: Path):
 
 def played(start: Game, count: int, **selfplay: Any) -> list[Games]:
     """At least so many games, three at a time, with two simulations a move."""
-    settings = SelfplaySettings(slots=3, simulations=2, fast_simulations=2, **selfplay)
+    settings = SelfplaySettings(parallel_games=3, simulations=2, fast_simulations=2, **selfplay)
     in_play, found = GamesInPlay(start, Settings(selfplay=settings), seeds=itertools.count()), []
     while len(found) < count:
         found += in_play.run(Uniform(start.num_actions))

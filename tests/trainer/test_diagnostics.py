@@ -186,9 +186,9 @@ class Endless(Hopeless, version=1):
 @pytest.mark.parametrize(
     ("game", "said"),
     [
-        ("tests.test_guard:Blind", "observe()"),
-        ("tests.test_guard:Hopeless", "nothing to learn"),
-        ("tests.test_guard:Endless", "cut off"),
+        ("tests.trainer.test_diagnostics:Blind", "observe()"),
+        ("tests.trainer.test_diagnostics:Hopeless", "nothing to learn"),
+        ("tests.trainer.test_diagnostics:Endless", "cut off"),
     ],
 )
 def test_a_game_that_cannot_be_learned_is_told(tmp_path: Path, game: str, said: str):

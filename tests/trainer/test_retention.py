@@ -40,7 +40,8 @@ def run_with(root: Path, *options: str) -> Run:
 def put(run: Run, sequence: int, incarnation: str = A, *, step: int | None = None, size: int = 10) -> str:
     """A file in the place of a segment of 10 positions."""
     step = sequence if step is None else step
-    name = str(SegmentName("w0", incarnation, sequence, 1, 10, 5, step, step + 3))
+    fields = {"games": 1, "positions": 10, "full": 5, "first_step": step, "last_step": step + 3}
+    name = str(SegmentName(worker="w0", incarnation=incarnation, sequence=sequence, **fields))
     (run.segments / name).write_bytes(bytes(size))
     return name
 
@@ -136,7 +137,7 @@ def steps(run: Run) -> list[int]:
 
 
 def prune(retention: Retention) -> None:
-    retention.observer.look()
+    retention.monitor.refresh()
     retention.prune(covered={}, window=[])
 
 

@@ -1,0 +1,82 @@
+"""Compile the kernel's functions, and keep their machine code on disk until any of the kernel's sources changes.
+
+Numba's own cache watches the file of the compiled function alone. The search is spread over several files, so after an
+edit or an upgrade of one file Numba would go on to run machine code made from the old one. Here the names of the cache
+files contain a digest of all kernel sources: another version of the kernel never finds them.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+from plyzero.errors import UserError
+
+SUPPORTED_NUMBA: Final = ((0, 61), (0, 69))
+"""The first version that works, and the first that was not tried: internals of Numba are used."""
+
+PACKAGE: Final = Path(__file__).parent.parent
+
+
+def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["never", "always"] = "never") -> Any:
+    """Compile a kernel function, as `numba.njit` does, with a cache on disk keyed by the kernel's sources.
+
+    inline: "always" inserts the function's body where it is called. What takes Trees is inlined: to copy and count so
+    many arrays at every call takes longer than the search itself.
+    """
+    if function is None:
+        return functools.partial(cached_njit, inline=inline)
+    dispatcher: Any = numba.njit(inline=inline)(function)
+    if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
+        dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+    return dispatcher
+
+
+def check_numba(version: str) -> None:
+    """Raise UserError if this version of Numba is not supported."""
+    first, end = SUPPORTED_NUMBA
+    found = tuple(int(part) for part in version.split(".")[:2])
+    if not first <= found < end:
+        needed = f">={first[0]}.{first[1]},<{end[0]}.{end[1]}"
+        raise UserError(
+            f"expected Numba {needed}, whose internals plyzero uses, found {version}: pip install 'numba{needed}'"
+        )
+
+
+@functools.cache
+def kernel_digest(file: Path) -> str:
+    """Return 16 hex digits that change with the content of any kernel source; `file` holds the function compiled."""
+    rules = PACKAGE / "rules"
+    sources = {*(PACKAGE / "search").glob("*.py"), rules / "game.py", rules / "compiled_game.py", file}
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sorted(sources):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+class _KernelCacheImpl(CompileResultCacheImpl):
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        base = super().get_filename_base(fullname, abiflags)  # type: ignore[no-untyped-call]
+        return f"{base}.{kernel_digest(Path(self.locator._py_file))}"
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _KernelCacheImpl
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save machine code, and remove what other versions of the kernel have left of the same function."""
+        super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        function, _, own = self._impl.filename_base.partition("-")
+        for path in Path(self.cache_path).glob(f"{glob.escape(function)}-*.nb[ic]"):
+            if own.rpartition(".")[2] not in path.name:
+                path.unlink(missing_ok=True)
+
+
+check_numba(numba.__version__)

@@ -1,0 +1,281 @@
+"""The compiled step of self-play: search on, choose and record moves, play them, begin the next searches.
+
+Between two batches of the network there is one call of `play_on`, since Python is slow where a network has just emptied
+the caches. All randomness in a game is computed from its seed. Games in plain Python take the same path; what only they
+or their records need, Python does in between (selfplay.games_in_play).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.rules.game import ONGOING
+from plyzero.search import rule_calls
+from plyzero.search.counter_rng import random_bits
+from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.mcts import advance, begin_search, join_batch, resume_search
+from plyzero.search.numba_arrays import borrowed, copy_to
+from plyzero.search.policy import policy_target, root_value
+from plyzero.search.selection import edge_values
+from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_SEARCH, PUCT, Trees
+from plyzero.search.tree_reuse import keep_subtree
+
+SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER = range(4)
+"""The phases of a game. Its slot in the search is idle, or done, unless the game is SEARCHING:
+
+phase        waits for                            moved on by                            to
+SEARCHING    its search                           play_on, when the search is DONE       SEARCHING, with the next search
+MOVE_CHOSEN  plain rules: the move must be played GamesInPlay._play_chosen_move          SEARCHING, OVER
+RECORD_FULL  room to record the move              GamesInPlay._enlarge_records           SEARCHING
+OVER         its record must be taken             GamesInPlay._finish, _begin_game       SEARCHING, with another game
+"""
+
+IN_PLAY: Final = np.dtype(
+    [
+        ("phase", "i1"),
+        ("seed", "u8"),
+        ("plies", "i4"),  # moves played
+        ("opening_plies", "i4"),  # so many moves at the start are random
+        ("moves", "i4"),  # legal actions recorded
+        ("edge", "i4"),  # the root's edge that was chosen last
+        ("full", "i1"),  # 1 = the current search is a full one
+        ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
+    ],
+    align=True,
+)
+"""What is known of a game besides its records."""
+
+STEP_SETTINGS: Final = np.dtype(
+    [
+        ("max_plies", "i8"),
+        ("opening_plies", "i8"),
+        ("temperature", "f8"),
+        ("final_temperature", "f8"),
+        ("temperature_plies", "f8"),
+        ("c_visit", "f8"),
+        ("c_scale", "f8"),
+        ("full_search_probability", "f8"),
+        ("simulations", "i8"),
+        ("fast_simulations", "i8"),
+        ("algorithm", "i8"),
+        ("fast_algorithm", "i8"),
+        ("reuse_trees", "i8"),
+    ],
+    align=True,
+)
+"""The settings by which a move and the next search are chosen."""
+
+# Every ply of a game has one random number for each of these purposes.
+MOVE_CHOICE, FULL_SEARCH, SEARCH_NOISE, OPENING_LENGTH = range(4)
+
+# What became of a chosen move: it was played, it was played and its subtree kept, or it was taken back.
+PLAYED, SUBTREE_KEPT, TAKEN_BACK = range(3)
+
+
+class GameRecords(NamedTuple):
+    """The games in B slots and their records so far; P is the game's max_plies.
+
+    games:        `[B]` IN_PLAY.
+    positions:    `[B, P]` POSITION of plyzero.run.records.
+    moves:        `[B, M]` MOVE of plyzero.run.records.
+    observations: `[B, P, C, H, W]` float32.
+    settings:     `[1]` STEP_SETTINGS.
+    counts:       `[2]` int64, number of searched moves, and of their simulations.
+    """
+
+    games: NDArray[np.void]
+    positions: NDArray[np.void]
+    moves: NDArray[np.void]
+    observations: NDArray[np.float32]
+    settings: NDArray[np.void]
+    counts: NDArray[np.int64]
+
+
+@cached_njit
+def play_on(
+    trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32], records: GameRecords, fence: int, step: int
+) -> int:
+    """Search and play on in every slot until it waits for the network or for Python; return how many wait for the
+    network.
+
+    logits, wdl: the network's answer to the batch of the call before, `[n, A]` and `[n, 3]`, or of no rows.
+    fence, step: of the model that answered.
+    """
+    trees = borrowed(trees)
+    logits = borrowed(logits)
+    wdl = borrowed(wdl)
+    records = borrowed(records)
+    waiting = 0
+    for b in range(len(trees.slots)):
+        slot, game = trees.slots[b], records.games[b]
+        while game["phase"] == SEARCHING:
+            advance(trees, b, logits, wdl)
+            if slot["phase"] != DONE:
+                break
+            if game["moves"] + trees.nodes[b, 0]["num_edges"] > records.moves.shape[1]:
+                game["phase"] = RECORD_FULL
+                break
+            record_move(trees, records, b, fence, step)
+            slot["phase"] = IDLE
+            if not trees.settings[0]["has_compiled_rules"]:
+                game["phase"] = MOVE_CHOSEN
+                break
+            following = trees.states[b, -1]
+            copy_to(following, trees.states[b, 0])
+            rule_calls.play(trees.rules, following, records.positions[b, game["plies"]]["action"])
+            became = finish_move(trees, records, b, rule_calls.outcome(trees.rules, following))
+            if became == PLAYED:
+                copy_to(trees.states[b, 0], following)
+            elif became == SUBTREE_KEPT:
+                trees.roots[b] = 0
+                rule_calls.observe(trees.rules, trees.states[b, 0], trees.roots[b])
+        waiting = join_batch(trees, b, waiting)
+    return waiting
+
+
+@cached_njit
+def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: int) -> None:
+    """Choose a move by what the search in slot `b` found, and record both."""
+    slot, root, game, settings = trees.slots[b], trees.nodes[b, 0], records.games[b], records.settings[0]
+    row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
+    moves = records.moves[b, game["moves"] : game["moves"] + len(row)]
+    position = records.positions[b, game["plies"]]
+    copy_to(records.observations[b, game["plies"]], trees.roots[b])
+    record_search(position, slot, root, game["full"], fence, step)
+    record_edges(moves, row, slot["algorithm"], trees.scratch)
+    position["num_legal"] = len(row)
+    if slot["algorithm"] == NO_SEARCH:
+        chosen = int(uniform(game, MOVE_CHOICE) * len(row))
+    else:
+        policy = policy_target(
+            slot["algorithm"],
+            moves["visits"],
+            moves["prior"],
+            moves["q"],
+            position["network_value"],
+            position["proven"],
+            settings["c_visit"],
+            settings["c_scale"],
+        )
+        chosen = sample_index(policy, temperature(game["plies"], settings), uniform(game, MOVE_CHOICE))
+        records.counts[0] += 1
+        records.counts[1] += slot["simulations"]
+    position["action"] = moves[chosen]["action"]
+    game["edge"] = root["first_edge"] + chosen
+
+
+@cached_njit
+def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int:
+    """Count the recorded move as played, with the `outcome` code after it, and begin the next search unless that ends
+    the game.
+
+    Return PLAYED; SUBTREE_KEPT if the next search goes on with what this one found; or TAKEN_BACK: a random opening
+    that ends the game before its first search would teach nothing, so the search begins before that move.
+    """
+    slot, game = trees.slots[b], records.games[b]
+    if slot["algorithm"] == NO_SEARCH and outcome != ONGOING:
+        game["opening_plies"] = game["plies"]
+        choose_search(trees, records, b, NO_EDGE)
+        return TAKEN_BACK
+    game["moves"] += records.positions[b, game["plies"]]["num_legal"]
+    game["plies"] += 1
+    game["outcome"] = outcome
+    if outcome == ONGOING and game["plies"] < records.settings[0]["max_plies"]:
+        return SUBTREE_KEPT if choose_search(trees, records, b, game["edge"]) else PLAYED
+    game["phase"] = OVER
+    return PLAYED
+
+
+@cached_njit
+def begin_game(trees: Trees, records: GameRecords, b: int) -> None:
+    """Begin a game, whose seed is set, at the position that is in slot `b`."""
+    game, settings = records.games[b], records.settings[0]
+    game["plies"], game["moves"], game["outcome"] = 0, 0, ONGOING
+    game["opening_plies"] = int(uniform(game, OPENING_LENGTH) * (settings["opening_plies"] + 1))
+    choose_search(trees, records, b, NO_EDGE)
+
+
+@cached_njit
+def choose_search(trees: Trees, records: GameRecords, b: int, played: int) -> bool:
+    """Begin the search for the next move: none in the opening, later a full one with noise, or a fast one.
+
+    This is playout-cap randomisation (Wu, 2019). With tree reuse, PUCT goes on with the subtree below the edge
+    `played`; Gumbel's sequential halving needs a root without visits. Return whether the subtree was kept.
+    """
+    slot, game, settings = trees.slots[b], records.games[b], records.settings[0]
+    full = uniform(game, FULL_SEARCH) < settings["full_search_probability"]
+    algorithm, simulations = settings["fast_algorithm"], settings["fast_simulations"]
+    if full:
+        algorithm, simulations = settings["algorithm"], settings["simulations"]
+    if game["plies"] < game["opening_plies"]:
+        full, algorithm, simulations = False, NO_SEARCH, 0
+    game["full"] = full
+    game["phase"] = SEARCHING
+    noise_seed = random_word(game, SEARCH_NOISE)
+    reuse = settings["reuse_trees"] and algorithm == PUCT and played != NO_EDGE
+    if reuse and keep_subtree(trees, b, played, simulations):
+        resume_search(trees, b, simulations, full, noise_seed)
+        return True
+    begin_search(slot, algorithm, simulations, full, noise_seed)
+    return False
+
+
+@cached_njit
+def record_search(position: Any, slot: Any, root: Any, full: int, fence: int, step: int) -> None:
+    """Write what the search found about the position itself."""
+    position["to_play"], position["search"], position["full"] = root["to_play"], slot["algorithm"], full
+    position["simulations"], position["proven"] = slot["simulations"], root["proven"]
+    position["root_value"], position["root_draw"] = root_value(root)
+    position["network_value"], position["network_draw"] = root["network_value"], root["network_draw"]
+    searched = slot["algorithm"] != NO_SEARCH
+    position["model_fence"], position["model_step"] = fence if searched else 0, step if searched else 0
+
+
+@cached_njit
+def record_edges(moves: NDArray[np.void], row: NDArray[np.void], algorithm: int, scratch: NDArray[np.float64]) -> None:
+    """Write what the search found about every legal move; `row` are the root's edges."""
+    q = edge_values(row, scratch)
+    for i in range(len(row)):
+        moves[i]["action"], moves[i]["visits"], moves[i]["q"] = row[i]["action"], row[i]["visits"], q[i]
+        moves[i]["prior"] = math.exp(row[i]["logit"]) if algorithm != NO_SEARCH else 0.0
+
+
+@cached_njit
+def temperature(plies: int, settings: Any) -> float:
+    """Return the temperature after `plies` moves: it halves every `temperature_plies` down to the final one."""
+    first, final = settings["temperature"], settings["final_temperature"]
+    return float(final + (first - final) * 0.5 ** (plies / settings["temperature_plies"]))
+
+
+@cached_njit
+def sample_index(policy: NDArray[np.float64], temperature: float, random: float) -> int:
+    """Return an index sampled from policy^(1/temperature) by `random`, from [0, 1); never one of probability 0."""
+    weights, highest, left, chosen = np.empty(len(policy)), 0.0, 0.0, 0
+    for i in range(len(policy)):
+        highest = max(highest, policy[i])
+    for i in range(len(policy)):
+        weights[i] = (policy[i] / highest) ** (1 / temperature)
+        left += random * weights[i]
+    for i in range(len(weights)):
+        if weights[i] > 0:
+            chosen = i
+            left -= weights[i]
+            if left < 0:
+                break
+    return chosen
+
+
+@cached_njit
+def uniform(game: Any, purpose: int) -> float:
+    """Return the game's random number for `purpose` at this ply, from [0, 1)."""
+    return float(random_word(game, purpose) / 2**32)
+
+
+@cached_njit
+def random_word(game: Any, purpose: int) -> int:
+    """Return the 32 bits that it is made of."""
+    return int(random_bits(game["seed"], 4 * game["plies"] + purpose))

@@ -1,0 +1,37 @@
+"""Learning in one thread: a worker and a trainer that take turns, so that every run is the same."""
+
+from contextlib import closing
+from itertools import count
+
+from plyzero.play.model_loader import load_newest
+from plyzero.run.directory import Run
+from plyzero.run.models import list_models
+from plyzero.search.evaluators import Uniform
+from plyzero.search.onnx_network import Network
+from selfplay.games_in_play import GamesInPlay
+from selfplay.replay_writer import ReplayWriter
+from trainer.loop import Trainer
+
+
+def learn(run: Run, *, models: int, full: int) -> Network:
+    """Let a worker and a trainer take turns in this thread, so many positions with a full search at a time.
+
+    Return the last of `models`. The same on every machine, but for what floating point does.
+    """
+    games = GamesInPlay(run.game.start, run.settings, seeds=count())
+    network: Network | None = None
+    with closing(Trainer(run, device="cpu")) as trainer:
+        while len(list_models(run.models)) < models:
+            fence, step = (network.fence, network.step) if network else (0, 0)
+            with ReplayWriter(run, worker="w0", incarnation=f"{trainer.games:08x}") as store:
+                while store.totals()["full_positions"] < full:
+                    for finished in games.run(network or Uniform(run.game.start.num_actions), fence=fence, step=step):
+                        store.add(finished)
+            trainer.ingest()
+            while not trainer.missing_positions():
+                trainer.train_step()
+            if trainer.step:
+                trainer.publish()
+                network = load_newest(run.models, run.game)
+    assert network is not None
+    return network

@@ -1,0 +1,73 @@
+"""The wheel, in an empty environment with the extra `cpu` alone: it works without torch and far from the checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "plyzero", "games", "selfplay", "trainer")
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str | Path, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment | {"COLUMNS": "120"},
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def must_run(*command: str | Path, cwd: Path, given: str = "") -> str:
+    done = run(*command, cwd=cwd, given=given)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def build_wheel(tmp_path: Path) -> Path:
+    """Return a wheel built from a copy of the sources, so that nothing is left in the checkout."""
+    copy = tmp_path / "sources"
+    copy.mkdir()
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+    must_run(sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--wheel-dir", tmp_path / "wheels", cwd=copy)
+    (wheel,) = (tmp_path / "wheels").glob("plyzero-*.whl")
+    return wheel
+
+
+def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_path: Path):
+    wheel = build_wheel(tmp_path)
+    venv.create(tmp_path / "venv", with_pip=True)
+    programs, elsewhere = tmp_path / "venv" / "bin", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    constraints = ROOT / "constraints.txt"
+    must_run(programs / "pip", "install", "--quiet", "-c", constraints, f"{wheel}[cpu]", cwd=elsewhere)
+
+    imported = must_run(programs / "python", "-c", "import plyzero; print(plyzero.__file__)", cwd=elsewhere)
+    assert Path(imported.strip()).is_relative_to(tmp_path / "venv")
+    torch = run(programs / "python", "-c", "import torch", cwd=elsewhere)
+    assert torch.returncode == 1
+    assert "No module named 'torch'" in torch.stderr
+
+    shown = must_run(programs / "plyzero", "play", "tic-tac-toe", cwd=elsewhere, given="quit\n")
+    assert "tic-tac-toe: you move first; the bot is " in shown
+    assert ", level " in shown  # pure MCTS, the opponent where no bot is bundled, has no levels
+    checked = must_run(programs / "plyzero", "check", "connect-four", "--games", "5", cwd=elsewhere)
+    assert checked.startswith("connect-four v1: 15 laws hold on 5 random games")
+    made = must_run(programs / "plyzero", "new", "my-game", cwd=elsewhere)
+    assert made.startswith("# my-game")
+    assert {path.name for path in (elsewhere / "my-game").iterdir()} == {"my_game.py", "test_my_game.py", "README.md"}
