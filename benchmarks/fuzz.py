@@ -500,7 +500,7 @@ def look(run: Any, path: Path) -> bool:
     from plyzero.run.liveness import LivenessMonitor
     from plyzero.run.metrics import read_heartbeat
     from plyzero.run.models import best_model
-    from selfplay.backpressure import TrainerWatch
+    from selfplay.backpressure import TrainerProgress
 
     there = (run.metrics if path.suffix == ".jsonl" else run.workers) / path.name
     there.write_bytes(path.read_bytes())
@@ -512,10 +512,10 @@ def look(run: Any, path: Path) -> bool:
         screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         _print_status(Console(file=screen, highlight=False), found)
         screen.flush()
-        watch = TrainerWatch(time.monotonic)
+        progress = TrainerProgress(time.monotonic)
         for _ in range(2):
-            watch.look(read_heartbeat(run.workers / "trainer.json"))
-            watch.has_plenty()
+            progress.update(read_heartbeat(run.workers / "trainer.json"))
+            progress.has_enough()
         try:
             best_model(run.models, run.metrics)
         except UserError as error:

@@ -79,7 +79,7 @@ def table(report: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield "reader was behind at the end by, positions", f"{write['reader_behind']:,}", ""
     yield "bytes/position in journals", f"{write['journal_bytes_per_position']:.1f}", ""
     yield "bytes/position in segments", f"{write['segment_bytes_per_position']:.1f}", ""
-    yield "share of the time in which the store was full", f"{write['full_search_probability']:.0%}", ""
+    yield "share of the time in which the store was full", f"{write['full_share']:.0%}", ""
     cpu = f"{write['writer_cpu_microseconds']:.2f}, {write['reader_cpu_microseconds']:.2f}"
     yield "CPU µs/position, writer and reader", cpu, ""
     yield "games written, read once", f"{write['games_written']:,}, {write['games_read_once']:,}", "equal"
@@ -123,7 +123,7 @@ def measure_writing(root: Path, games: list[Games], *, writers: int, seconds: fl
         "reader_behind": sealed - found["in_time"],
         "journal_bytes_per_position": sum(count["journal_bytes"] for count in counts) / positions,
         "segment_bytes_per_position": found["bytes"] / found["positions"],
-        "full_search_probability": sum(count["full_seconds"] for count in counts) / seconds / writers,
+        "full_share": sum(count["full_seconds"] for count in counts) / seconds / writers,
         "writer_cpu_microseconds": 1e6 * sum(count["cpu_seconds"] for count in counts) / positions,
         "reader_cpu_microseconds": 1e6 * found["cpu_seconds"] / found["positions"],
         "games_written": len(wanted),
@@ -185,7 +185,7 @@ def count_what_is_stored() -> dict[str, int]:
 def read(root: Path, seconds: float, start: Barrier, written: Event, told: Queue) -> None:
     """Take segments in as the trainer does, and remove each, until all that was written is read."""
     run = open_run(root)
-    intake, window = ReplayReader(run), Window(run.game.start)
+    reader, window = ReplayReader(run), Window(run.game.start)
     samples_of(run, play_games(1, seed=1)[0])  # compiles
     ids: list[int] = []
     positions = in_time = size = 0
@@ -193,7 +193,7 @@ def read(root: Path, seconds: float, start: Barrier, written: Event, told: Queue
     cpu, until = time.process_time(), time.monotonic() + seconds
     while True:
         is_last = written.is_set()
-        for name, games in intake.new():
+        for name, games in reader.read_new():
             window.add(str(name), samples_of(run, games), size=WINDOW)
             path = run.segments / str(name)
             size += path.stat().st_size
@@ -331,7 +331,9 @@ def play_games(count: int, *, seed: int) -> list[Games]:
         logits = rng.normal(scale=2, size=(n, start.num_actions))
         return Evaluation(logits.astype(np.float32), rng.dirichlet([5, 1, 5], size=n).astype(np.float32))
 
-    games = GamesInPlay(start, Settings(selfplay=SelfplaySettings(parallel_games=min(count, 64))), seeds=itertools.count(seed))
+    games = GamesInPlay(
+        start, Settings(selfplay=SelfplaySettings(parallel_games=min(count, 64))), seeds=itertools.count(seed)
+    )
     played: list[Games] = []
     while len(played) < count:
         played += games.run(guess, fence=1, step=1000)

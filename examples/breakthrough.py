@@ -1,6 +1,7 @@
-"""Breakthrough in plain Python, a game whose players move in opposite directions: copy this file and change the rules.
+"""Breakthrough in plain Python: an example of a game whose players move in opposite directions.
 
-From its directory, `plyzero train breakthrough:Breakthrough --run runs/mine` trains it.
+Copy this file and change the rules. `plyzero train breakthrough:Breakthrough --run runs/mine`, run in its directory,
+trains the game.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.rules.game import Game, Outcome
-from plyzero.rules.symmetry import Symmetry, mirror_columns
-from plyzero.rules.text_board import render_grid, square_names
+from plyzero import Game, Outcome, Symmetry, mirror_columns, render_grid, square_names
 
 EMPTY, OWN, OTHER = 0, 1, 2
-SWAPPED = np.array([EMPTY, OTHER, OWN], np.int8)
+SWAPPED = np.array([EMPTY, OTHER, OWN], np.int8)  # what each of them is for the other player
 
 
 class Breakthrough(Game, version=1):
-    """Pawns step forward, capture diagonally, and win on the far row. `Breakthrough(size=8)` is the big board."""
+    """Pawns step forward, capture diagonally, and win on the far row. `Breakthrough(size=8)` is the full-size board."""
 
     observation_dtype = bool
     to_play = 0
@@ -28,8 +27,9 @@ class Breakthrough(Game, version=1):
     def __init__(self, size: int = 6) -> None:
         if not 4 <= size <= 26:
             raise ValueError(f"expected a size from 4 to 26, got {size!r}")
-        # Board and steps are as the player to move sees them, who walks from row 0 upwards. Since the network is not
-        # told whose move it is, equal planes must call for equal actions: whatever turns the board turns them too.
+        # Board and steps are from the point of view of the player to move, whose pawns advance from row 0. The network
+        # does not know which player is to move, so equal planes must mean equal actions: where the board is turned
+        # around, the actions are turned around with it.
         self.board = np.full((size, size), EMPTY, np.int8)
         self.board[:2], self.board[-2:] = OWN, OTHER
         self.steps = [
@@ -44,15 +44,15 @@ class Breakthrough(Game, version=1):
         self.names: NDArray[np.str_] = np.reshape(square_names(size, size), (size, size))
         self.num_actions = len(self.steps)
         self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns
-        # Every ply takes a pawn one row forward. Before the last ply none has come further than to the row before
-        # the far one, which is size - 2 rows from the first row and size - 3 from the second, `size` pawns on each.
+        # Every ply moves one pawn one row forward. Before the last ply every pawn is at most in the last row but one,
+        # which is size - 2 rows from the first row and size - 3 from the second; `size` pawns start in each.
         self.max_plies = 2 * size * (2 * size - 5) + 1
 
-    # Never empty before the end: nothing own stands ahead of the foremost pawn, so a diagonal is free to it.
+    # There is always a legal move: no own pawn is ahead of the foremost pawn, so it can step diagonally.
     def legal_actions(self) -> list[int]:
         if OTHER in self.board[0]:
             return []
-        # All steps at once, which is much faster than one by one: a pawn to make it, and nothing ahead that blocks it.
+        # A step is legal if there is an own pawn and nothing blocks it. Testing all steps at once is much faster.
         pawn, ahead = self.board.take(self.origins), self.board.take(self.targets)
         actions: list[int] = np.flatnonzero((pawn == OWN) & (ahead & self.blocked_by == EMPTY)).tolist()
         return actions
@@ -61,7 +61,7 @@ class Breakthrough(Game, version=1):
         row, column, to = self.steps[action]
         board = self.board.copy()
         board[row, column], board[row + 1, to] = EMPTY, OWN
-        after = copy.copy(self)  # a position never changes: play on a copy
+        after = copy.copy(self)  # positions are immutable: change a copy
         after.board = turned(board)
         after.to_play = 1 - self.to_play
         return after
@@ -89,5 +89,5 @@ class Breakthrough(Game, version=1):
 
 
 def turned(board: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return the board as the other player sees it: from the far side, columns in the same order."""
+    """Return the board from the other player's point of view: rows in reverse order, columns in the same order."""
     return SWAPPED[board[::-1]]

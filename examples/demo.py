@@ -1,7 +1,7 @@
-"""Train tic-tac-toe until its raw network cannot be beaten, and prove it: `make demo`.
+"""Train tic-tac-toe until the raw network cannot be beaten, and prove it: `make demo`.
 
-The proof plays out every reply of the opponent, with the network moving first and moving second; the network moves
-without any search. The untrained network goes through the same proof first, and has to fail it.
+The proof enumerates every reply of the opponent. The network plays without a search, once as the first player and once
+as the second. The untrained network takes the same test first and has to fail it.
 """
 
 import argparse
@@ -11,70 +11,31 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from plyzero import Bot, Game
 from plyzero.ops.processes import interrupt_on_signals
 from plyzero.ops.supervisor import Report, train
-from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.rules.game import Game
 from plyzero.run.directory import create_run
 from plyzero.search.evaluators import Evaluate
 from plyzero.search.onnx_network import Network
 from plyzero.settings import SearchSettings
 
 
-def find_loss(evaluate: Evaluate, game: GameSpec) -> tuple[list[int] | None, int]:
-    """Play the raw network against every reply, as both players.
-
-    Return the moves of a game that it loses, None if there is none, and how many games were played out.
-    """
-    player = Bot("raw network", game, evaluate, simulations=0, settings=SearchSettings())
-    finished = 0
-    for side in (0, 1):
-        frontier: list[tuple[Game, list[int]]] = [(game.start, [])]
-        while frontier:
-            ours = [(position, line) for position, line in frontier if position.to_play == side]
-            replies = player.choose_all([position for position, _ in ours]) if ours else []
-            grown = [(position, line, [reply]) for (position, line), reply in zip(ours, replies, strict=True)]
-            grown += [(p, line, list(p.legal_actions())) for p, line in frontier if p.to_play != side]
-            frontier = []
-            for position, line, actions in grown:
-                for action in actions:
-                    following, longer = position.play(action), [*line, action]
-                    outcome = following.outcome()
-                    if outcome is None:
-                        frontier.append((following, longer))
-                    elif outcome.value(side) < 0:
-                        return longer, finished
-                    else:
-                        finished += 1
-    return None, finished
-
-
-def verdict(name: str, evaluate: Evaluate, game: GameSpec) -> bool:
-    """Print and return whether `evaluate` stands the proof."""
-    loss, finished = find_loss(evaluate, game)
-    if loss is None:
-        print(f"{name}: cannot be beaten. It lost none of the {finished} games that its opponents can steer it into.")
-    else:
-        print(f"{name}: loses, for example {' '.join(game.start.action_name(action) for action in loss)}")
-    return loss is None
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the exit code: 0 if the trained network stands the proof and the untrained one does not."""
+    """Train and test; return exit code 0 if the trained network passes the test and the untrained one fails it."""
     from trainer.export import untrained
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--run", type=Path, default=Path("runs/demo"), help="made anew")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=90.0, help="of training, at most")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--run", type=Path, default=Path("runs/demo"), help="run directory; an existing one is deleted")
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
+    parser.add_argument("--seconds", type=float, default=90.0, help="longest duration of the training")
+    options = parser.parse_args(arguments)
 
     game = load_game("tic-tac-toe")
-    if given.run.exists():
-        shutil.rmtree(given.run)
-    run = create_run(given.run, game, seed=given.seed)
-    print(f"Training {game.name} from nothing but its rules, two workers and a trainer, seed {given.seed}.")
+    if options.run.exists():
+        shutil.rmtree(options.run)
+    run = create_run(options.run, game, seed=options.seed)
+    print(f"Training {game.name} from its rules alone, with two workers and a trainer, seed {options.seed}.")
     trained: list[Network] = []
     began = time.monotonic()
 
@@ -83,18 +44,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{report.seconds:5.1f} s: {fields['games']:6d} games, step {fields['step']:5d}", end="", flush=True)
         print(f", value loss {fields['value_loss']:.3f}", flush=True)
 
-    def proven(network: Network) -> bool:
+    def passes(network: Network) -> bool:
         trained[:] = [network]
         return find_loss(network, game)[0] is None
 
-    train(run, workers=2, minutes=given.seconds / 60, stop=interrupt_on_signals(), report=show, until=proven)
+    train(run, workers=2, minutes=options.seconds / 60, stop=interrupt_on_signals(), on_report=show, stop_when=passes)
     print(f"Trained for {time.monotonic() - began:.0f} s.\n")
-    before = verdict("untrained network", Network(untrained(run), game, label="untrained"), game)
-    after = bool(trained) and verdict("trained network", trained[0], game)
+    before = print_test("untrained network", Network(untrained(run), game, label="untrained"), game)
+    after = bool(trained) and print_test("trained network", trained[0], game)
     command = Path(sys.executable).with_name("plyzero")
-    print(f"\nPlay it:            {command} play tic-tac-toe --run {run.root} --as second")
-    print(f"Train a bigger one: {command} train connect-four --run runs/c4 --minutes 10")
+    print(f"\nPlay against it:      {command} play tic-tac-toe --run {run.root} --as second")
+    print(f"Train a larger game:  {command} train connect-four --run runs/c4 --minutes 10")
     return 0 if after and not before else 1
+
+
+def find_loss(evaluate: Evaluate, game: GameSpec) -> tuple[list[int] | None, int]:
+    """Play the raw network against every reply, on both sides.
+
+    Return the moves of a game that it loses, None if there is none, and the number of finished games.
+    """
+    bot = Bot("raw network", game, evaluate, simulations=0, settings=SearchSettings())
+    finished = 0
+    for side in (0, 1):
+        unfinished: list[tuple[Game, list[int]]] = [(game.start, [])]
+        while unfinished:
+            own = [(position, moves) for position, moves in unfinished if position.to_play == side]
+            chosen = bot.choose_all([position for position, _ in own]) if own else []
+            nodes = [(position, moves, [action]) for (position, moves), action in zip(own, chosen, strict=True)]
+            nodes += [(p, moves, list(p.legal_actions())) for p, moves in unfinished if p.to_play != side]
+            unfinished = []
+            for position, moves, actions in nodes:
+                for action in actions:
+                    after, moves_after = position.play(action), [*moves, action]
+                    outcome = after.outcome()
+                    if outcome is None:
+                        unfinished.append((after, moves_after))
+                    elif outcome.value(side) < 0:
+                        return moves_after, finished
+                    else:
+                        finished += 1
+    return None, finished
+
+
+def print_test(name: str, evaluate: Evaluate, game: GameSpec) -> bool:
+    """Print and return whether `evaluate` passes the test: it loses no game."""
+    loss, finished = find_loss(evaluate, game)
+    if loss is None:
+        print(f"{name}: cannot be beaten. It loses none of the {finished} games that its opponents can reach.")
+    else:
+        print(f"{name}: loses, for example {' '.join(game.start.action_name(action) for action in loss)}")
+    return loss is None
 
 
 if __name__ == "__main__":

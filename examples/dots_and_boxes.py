@@ -1,6 +1,7 @@
-"""Dots and Boxes in plain Python, a game in which a player may move twice in a row: copy this file, change the rules.
+"""Dots and Boxes in plain Python: an example of a game in which a player may move several times in a row.
 
-From its directory, `plyzero train dots_and_boxes:DotsAndBoxes --run runs/mine` trains it.
+Copy this file and change the rules. `plyzero train dots_and_boxes:DotsAndBoxes --run runs/mine`, run in its directory,
+trains the game.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.rules.game import Game, Outcome
-from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import render_grid, square_names
+from plyzero import Game, Outcome, Symmetry, render_grid, square_names, turns_and_mirrors
 
-DRAWN = 0
-BOXES = (1, 2)
+EDGES = 0  # plane of the edges that have been taken
+BOXES = (1, 2)  # planes of the boxes of player 0 and of player 1
 
 
 class DotsAndBoxes(Game, version=1):
-    """Draw lines between dots; who completes a box owns it and draws again; most boxes win."""
+    """Connect dots by edges; a player who completes a box owns it and moves again; most boxes win."""
 
     observation_dtype = bool
     to_play = 0
@@ -28,27 +27,27 @@ class DotsAndBoxes(Game, version=1):
     def __init__(self, size: int = 3) -> None:
         if not 1 <= size <= 12:
             raise ValueError(f"expected a size from 1 to 12, got {size!r}")
-        # A grid of cells as in the drawing: dots where row and column are even, boxes where both are odd, and lines
-        # on the other cells. Lines and boxes lie in it next to each other, where the network's convolutions look.
+        # A grid of cells as on paper: dots where row and column are even, boxes where both are odd, and edges on the
+        # other cells. Edges and boxes are neighbours in this grid, which suits the network's convolutions.
         self.width = 2 * size + 1
-        self.observation_shape = (3, self.width, self.width)  # lines, own boxes, the opponent's boxes
-        self.planes = np.zeros(self.observation_shape, np.bool_)  # DRAWN lines, and the BOXES of player 0 and 1
+        self.observation_shape = (3, self.width, self.width)  # edges, own boxes, the opponent's boxes
+        self.planes = np.zeros(self.observation_shape, np.bool_)  # EDGES, then BOXES
         self.names = square_names(self.width, self.width)
-        # action = index of the line
-        self.lines = [cell for cell in range(self.width**2) if (cell // self.width + cell % self.width) % 2]
-        self.num_actions = len(self.lines)
-        self.max_plies = len(self.lines)  # every ply draws one
+        # action = index of the edge
+        self.edges = [cell for cell in range(self.width**2) if (cell // self.width + cell % self.width) % 2]
+        self.num_actions = len(self.edges)
+        self.max_plies = len(self.edges)  # every ply takes one
 
     def legal_actions(self) -> list[int]:
-        actions: list[int] = np.flatnonzero(~self.planes[DRAWN].take(self.lines)).tolist()
+        actions: list[int] = np.flatnonzero(~self.planes[EDGES].take(self.edges)).tolist()
         return actions
 
     def play(self, action: int) -> Self:
-        after = copy.copy(self)  # a position never changes: play on a copy
+        after = copy.copy(self)  # positions are immutable: change a copy
         after.planes = self.planes.copy()
-        lines = after.planes[DRAWN]
-        lines.flat[self.lines[action]] = True
-        four_sides = lines[:-1:2, 1::2] & lines[2::2, 1::2] & lines[1::2, :-1:2] & lines[1::2, 2::2]
+        edges = after.planes[EDGES]
+        edges.flat[self.edges[action]] = True
+        four_sides = edges[:-1:2, 1::2] & edges[2::2, 1::2] & edges[1::2, :-1:2] & edges[1::2, 2::2]
         boxes = after.planes[:, 1::2, 1::2]
         completed = four_sides & ~boxes[BOXES[0]] & ~boxes[BOXES[1]]
         if completed.any():
@@ -58,28 +57,28 @@ class DotsAndBoxes(Game, version=1):
         return after
 
     def outcome(self) -> Outcome | None:
-        if not self.planes[DRAWN].take(self.lines).all():
+        if not self.planes[EDGES].take(self.edges).all():
             return None
         first, second = (int(self.planes[boxes].sum()) for boxes in BOXES)
         return Outcome(winner=None if first == second else int(second > first))
 
     def observe(self) -> NDArray[np.bool_]:
-        return self.planes[[DRAWN, BOXES[self.to_play], BOXES[1 - self.to_play]]]
+        return self.planes[[EDGES, BOXES[self.to_play], BOXES[1 - self.to_play]]]
 
     def action_name(self, action: int) -> str:
-        return self.names[self.lines[action]]
+        return self.names[self.edges[action]]
 
-    # turns_and_mirrors knows where each cell of the grid goes; an action needs to know it of its line.
+    # turns_and_mirrors permutes the cells of the grid; an action moves with the cell of its edge.
     def symmetries(self) -> tuple[Symmetry, ...]:
         return tuple(
-            Symmetry(planes, np.array([self.lines.index(cells[line]) for line in self.lines]))
+            Symmetry(planes, np.array([self.edges.index(cells[edge]) for edge in self.edges]))
             for planes, cells in turns_and_mirrors(self.observation_shape)
         )
 
     def __str__(self) -> str:
-        drawn, *boxes = self.planes
-        picture = 4 * boxes[0] + 5 * boxes[1]
-        picture[::2, ::2] = 1
-        picture[::2, 1::2] = 2 * drawn[::2, 1::2]
-        picture[1::2, ::2] = 3 * drawn[1::2, ::2]
-        return render_grid(picture, glyphs=" +-|xo")
+        edges, *boxes = self.planes
+        cells = 4 * boxes[0] + 5 * boxes[1]
+        cells[::2, ::2] = 1
+        cells[::2, 1::2] = 2 * edges[::2, 1::2]
+        cells[1::2, ::2] = 3 * edges[1::2, ::2]
+        return render_grid(cells, glyphs=" +-|xo")

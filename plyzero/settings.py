@@ -114,7 +114,8 @@ class SelfplaySettings(SettingsSection):
     """Temperature that is approached during the game, by exponential decay."""
 
     temperature_plies: float | None = Field(None, gt=0)
-    """Half-life of the decay from temperature to final_temperature, in plies; none = a fifth of the game's max_plies. KataGo: the board's width."""
+    """Half-life of the decay from temperature to final_temperature, in plies; none = a fifth of the game's max_plies.
+    KataGo: the board's width."""
 
     bootstrap_positions: int = Field(8192, ge=1)
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""
@@ -207,8 +208,8 @@ class StoreSettings(SettingsSection):
     """Durability, and how much is kept on the volume."""
 
     sync_seconds: float = Field(1.0, ge=0)
-    """Seconds until a finished game is synced to disk, so that it survives a power failure; 0 = at once. A game survives
-    the death of its process at once."""
+    """Seconds until a finished game is synced to disk, so that it survives a power failure; 0 = at once. It survives
+    the death of its process in any case."""
 
     min_free_mb: int = Field(200, ge=0)
     """Workers pause while the volume has less free space than this many MB, and resume when it has more."""

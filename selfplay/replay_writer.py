@@ -1,4 +1,4 @@
-"""A worker's end of the replay store: a thread takes finished games to the journal, and from there into segments."""
+"""The replay writer of a worker: a thread that appends finished games to the journal and seals them into segments."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment, write_segment
 
 BUFFER_POSITIONS: Final = 16_384
-"""What may wait for a disk that stalls; with more the worker pauses."""
+"""Positions that may wait to be journaled; with more the worker pauses."""
 
 SEAL_BYTES: Final = 1 << 26
-"""A segment is sealed when its games take so much memory, however few positions they have."""
+"""Size of the games in memory, in bytes, at which a segment is sealed, however few positions it has."""
 
-TRANSIENT: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.ETIMEDOUT}
-"""Errors that may pass: the thread tries again, and no game is dropped."""
+TRANSIENT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.ETIMEDOUT}
+"""Error numbers after which the thread tries again, without dropping a game."""
 
 log = logging.getLogger(__name__)
 
 
 class ReplayWriter:
-    """Takes one worker's finished games. Use it in a `with`; at its end everything is sealed.
+    """Writes the finished games of one worker. It is a context manager; on exit all games are sealed.
 
-    trouble: why games cannot be written just now, or None.
+    write_error: why games cannot be written at the moment, or None.
     """
 
     def __init__(self, run: Run, *, worker: str, incarnation: str) -> None:
         self._run, self._worker, self._incarnation = run, worker, incarnation
-        self.trouble: str | None = None
+        self.write_error: str | None = None
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = self._seal_asked = False
-        self._must_seal = False  # before anything else is journaled
-        self._error: BaseException | None = None
-        self._waiting: deque[Games] = deque()  # finished
-        self._waiting_positions = 0  # of those
-        self._journaled: list[Games] = []  # acknowledged
+        self._must_seal = False  # before anything else is appended to the journal
+        self._error: BaseException | None = None  # what ended the thread
+        self._waiting: deque[Games] = deque()  # finished, not yet journaled
+        self._waiting_positions = 0
+        self._journaled: list[Games] = []  # acknowledged, not yet sealed
+        self._journaled_positions = self._journaled_bytes = 0
+        self._oldest = self._synced = 0.0  # times of the oldest journaled game and of the last sync
         self._journal: Journal | None = None
         self._sequence = 0
-        self._positions = self._bytes = 0  # of those
-        self._oldest = self._synced = 0.0
-        self._made = {"games": 0, "positions": 0, "full_positions": 0}
+        self._totals = {"games": 0, "positions": 0, "full_positions": 0}  # added so far
         self._sealed_full = 0
-        self._thread = threading.Thread(target=self._work, name="store", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="replay-writer", daemon=True)
 
     def __enter__(self) -> Self:
-        self._open_journal()  # a volume that cannot be written is found at once
+        self._open_journal()  # fails at once if the volume cannot be written
         self._thread.start()
         return self
 
@@ -67,53 +67,53 @@ class ReplayWriter:
             raise self._error
 
     def add(self, games: Games) -> None:
-        """Take one finished game, without waiting for the disk. Raises what has ended the thread."""
+        """Add one finished game, without waiting for the disk. Raises the error that ended the thread, if any."""
         if self._error:
             raise self._error
         with self._lock:
             self._waiting.append(games)
             self._waiting_positions += len(games.positions)
-            self._made["games"] += len(games.games)
-            self._made["positions"] += len(games.positions)
-            self._made["full_positions"] += games.num_full
+            self._totals["games"] += len(games.games)
+            self._totals["positions"] += len(games.positions)
+            self._totals["full_positions"] += games.num_full
 
     def seal_soon(self) -> None:
-        """Put all that was added onto the volume as a segment, whatever its age."""
+        """Request that all games added so far are sealed into a segment."""
         self._seal_asked = True
         self._wake.set()
 
     @property
     def is_full(self) -> bool:
-        """So much waits for the disk that the worker has to. Raises what has ended the thread."""
+        """Whether so much waits for the disk that the worker must pause. Raises the error that ended the thread."""
         if self._error:
             raise self._error
         return self._waiting_positions >= BUFFER_POSITIONS
 
     @property
     def unsealed_full_positions(self) -> int:
-        """Positions with a full search that no other process can see yet."""
+        """The number of full-search positions that no other process can see yet."""
         with self._lock:
-            return self._made["full_positions"] - self._sealed_full
+            return self._totals["full_positions"] - self._sealed_full
 
     def totals(self) -> dict[str, int]:
-        """Return what this process has made: games, positions, full_positions."""
+        """Return the numbers of games, positions and full_positions added so far."""
         with self._lock:
-            return dict(self._made)
+            return dict(self._totals)
 
     def _work(self) -> None:
         try:
             while not (self._closing and not self._waiting and not self._journaled):
                 try:
                     self._write()
-                    self.trouble = None
+                    self.write_error = None
                     pause = 0.0 if self._waiting else 0.1
                 except OSError as error:
-                    if self._closing or error.errno not in TRANSIENT:
+                    if self._closing or error.errno not in TRANSIENT_ERRORS:
                         raise
                     pause = 1.0
-                    if self.trouble is None:
-                        log.warning("games wait: cannot write to the volume: %s", error.strerror)
-                    self.trouble = f"cannot write to the volume: {error.strerror}"
+                    if self.write_error is None:
+                        log.warning("cannot write to the volume, will try again: %s", error.strerror)
+                    self.write_error = f"cannot write to the volume: {error.strerror}"
                 if not self._closing:
                     self._wake.wait(pause)
                     self._wake.clear()
@@ -140,11 +140,11 @@ class ReplayWriter:
                 games = self._waiting.popleft()
                 self._waiting_positions -= len(games.positions)
                 self._journaled.append(games)
-            self._positions += len(games.positions)
-            self._bytes += games.nbytes
+            self._journaled_positions += len(games.positions)
+            self._journaled_bytes += games.nbytes
             if settings.store.sync_seconds == 0:
                 self._sync()
-            if self._positions >= settings.selfplay.seal_positions or self._bytes >= SEAL_BYTES:
+            if self._journaled_positions >= settings.selfplay.seal_positions or self._journaled_bytes >= SEAL_BYTES:
                 self._seal()
                 return
         if self._journaled and time.monotonic() - self._synced >= settings.store.sync_seconds:
@@ -158,20 +158,20 @@ class ReplayWriter:
         try:
             self._journal.sync()
         except OSError:
-            self._must_seal = True  # what the disk has of it is unknown, but a segment is a new file
+            self._must_seal = True  # the state of the journal on disk is unknown, but a segment is a new file
             raise
 
     def _seal(self) -> None:
-        """Write what is in the journal as a segment, and begin the next journal.
+        """Write the journaled games as a segment, and begin the next journal.
 
-        If that fails the segment may be there all the same, and whoever adopts the journal would hold all of it for
-        sealed: so nothing more goes into it.
+        If this fails, the segment may exist nevertheless, and a process that adopts the journal would then treat all of
+        its games as sealed. Therefore nothing more is appended to this journal.
         """
         self._must_seal = True
         for name in list_segments(self._run.segments):
             if (name.incarnation, name.sequence) == (self._incarnation, self._sequence):
-                # an earlier try that succeeded all the same, or somebody who held this process for dead
-                self._forget(set(read_segment(self._run.segments / str(name), self._run.game).games["id"]))
+                # an earlier attempt succeeded despite its error, or another process took this one for dead
+                self._drop_sealed(set(read_segment(self._run.segments / str(name), self._run.game).games["id"]))
                 self._sequence += 1
                 break
         if self._journaled:
@@ -184,7 +184,7 @@ class ReplayWriter:
                 sequence=self._sequence,
             )
             log.info("sealed %s", path.name)
-            self._forget({games.games["id"][0] for games in self._journaled})
+            self._drop_sealed({games.games["id"][0] for games in self._journaled})
             self._sequence += 1
         journal, self._journal = self._journal, None
         assert journal is not None
@@ -193,13 +193,14 @@ class ReplayWriter:
             self._open_journal()
         self._must_seal = False
 
-    def _forget(self, sealed: set[int]) -> None:
+    def _drop_sealed(self, sealed: set[int]) -> None:
+        """Remove the games with these ids from the journaled ones."""
         with self._lock:
             before, kept = self._journaled, [each for each in self._journaled if each.games["id"][0] not in sealed]
             self._sealed_full += sum(each.num_full for each in before) - sum(each.num_full for each in kept)
             self._journaled = kept
-        self._positions = sum(len(games.positions) for games in kept)
-        self._bytes = sum(games.nbytes for games in kept)
+        self._journaled_positions = sum(len(games.positions) for games in kept)
+        self._journaled_bytes = sum(games.nbytes for games in kept)
 
     def _open_journal(self) -> None:
         self._synced = time.monotonic()

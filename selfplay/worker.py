@@ -1,4 +1,4 @@
-"""The worker's loop: slots of games, all searched together; finished ones go to the store."""
+"""The loop of a self-play worker: many games are searched together, and finished games go to the replay writer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plyzero.run.journals import adopt_journals
 from plyzero.run.metrics import Heartbeat, Rate
 from plyzero.search.evaluators import Uniform
 from plyzero.search.onnx_network import Network
-from selfplay.backpressure import LOOK_SECONDS, Backpressure
+from selfplay.backpressure import REFRESH_SECONDS, Backpressure
 from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter
 
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str | None = None) -> None:
-    """Play until `stop` is set: then seal what is finished; games still being played are lost.
+    """Play until `stop` is set, then seal the finished games; games that are still being played are lost.
 
-    name:        of the worker, out of [a-z0-9_].
-    incarnation: 8 hex digits, new with every start unless given; two workers of one name never collide.
+    name:        name of the worker, of the characters [a-z0-9_].
+    incarnation: 8 hex digits, random if not given, so that two workers of the same name do not collide.
     """
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
@@ -40,7 +40,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     made, began, waited = Rate(), time.monotonic(), 0.0
 
     def describe(state: str) -> dict[str, object]:
-        seconds, totals = time.monotonic() - began, store.totals()
+        seconds, totals = time.monotonic() - began, writer.totals()
         return {
             "role": "selfplay",
             "state": state,
@@ -53,19 +53,19 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
         }
 
     with (
-        ReplayWriter(run, worker=name, incarnation=incarnation) as store,
+        ReplayWriter(run, worker=name, incarnation=incarnation) as writer,
         ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads) as watch,
     ):
-        brake = Backpressure(run, store)
+        backpressure = Backpressure(run, writer)
         network = watch.newer()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
-        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, brake) as beside:
+        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, backpressure) as thread:
             while not stop.is_set():
                 if newer := watch.newer():
                     network = newer
                     log.info("model %s", network.label)
-                reason = brake.reason(has_model=network is not None)
-                beside.rounds += 1
+                reason = backpressure.reason(has_model=network is not None)
+                thread.iterations += 1
                 if reason:
                     before = time.monotonic()
                     watch.wait(0.2)
@@ -73,21 +73,23 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
                     continue
                 fence, step = (network.fence, network.step) if network else (0, 0)
                 for finished in games.run(network or uniform, fence=fence, step=step):
-                    store.add(finished)
+                    writer.add(finished)
     heartbeat.beat(describe("stopped"), force=True)
 
 
 class HeartbeatThread:
-    """Looks at the volume and writes the heartbeat beside the search, which must not wait for a slow disk.
+    """Refreshes the back-pressure and writes the heartbeat in a thread, so that the search never waits for the disk.
 
-    rounds: counted up by the search; while it stands still, so does the heartbeat.
+    iterations: number of iterations of the worker's loop; the heartbeat is only written when it has changed.
     """
 
-    def __init__(self, describe: Callable[[], dict[str, object]], heartbeat: Heartbeat, brake: Backpressure) -> None:
-        self.rounds = 0
-        self._describe, self._heartbeat, self._brake = describe, heartbeat, brake
+    def __init__(
+        self, describe: Callable[[], dict[str, object]], heartbeat: Heartbeat, backpressure: Backpressure
+    ) -> None:
+        self.iterations = 0
+        self._describe, self._heartbeat, self._backpressure = describe, heartbeat, backpressure
         self._finished = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="beside", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -99,18 +101,18 @@ class HeartbeatThread:
 
     def _work(self) -> None:
         before = 0
-        while not self._finished.wait(LOOK_SECONDS / 2):
+        while not self._finished.wait(REFRESH_SECONDS / 2):
             try:
-                self._brake.look()
+                self._backpressure.refresh()
             except OSError as error:
-                log.warning("cannot look at the volume: %s", error.strerror)
-            if self.rounds != before:
-                before = self.rounds
+                log.warning("cannot read the state of the volume: %s", error.strerror)
+            if self.iterations != before:
+                before = self.iterations
                 self._heartbeat.beat(self._describe())
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:
-    """Yield a 64-bit number per game, different for every run, worker, start and game: its seed and its id."""
+    """Yield a 64-bit number per game, its seed and its id, which depends on the run, the worker and the incarnation."""
     count = 0
     while True:
         text = f"{seed}/{worker}/{incarnation}/{count}"

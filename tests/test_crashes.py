@@ -100,8 +100,8 @@ def test_a_worker_killed_at_any_fault_point_loses_no_acknowledged_game(tmp_path:
     assert acknowledged(log) <= found.keys()
     assert set(found.values()) <= {1}
     assert list(run.journals.glob("*.wal")) == []
-    intake = ReplayReader(run)
-    assert sorted(int(i) for _, games in intake.new() for i in games.games["id"]) == sorted(found)
+    reader = ReplayReader(run)
+    assert sorted(int(i) for _, games in reader.read_new() for i in games.games["id"]) == sorted(found)
     assert faults(run) == []
 
 
@@ -220,7 +220,7 @@ def check_that_nothing_is_lost(run: Run, logs: list[Path], kills: Iterator[int |
     found = visible(run)
     trainer.kill()
     trainer.join()
-    taken_in = Counter(int(i) for _, games in ReplayReader(run).new() for i in games.games["id"])
+    taken_in = Counter(int(i) for _, games in ReplayReader(run).read_new() for i in games.games["id"])
     trainer = victim("trainer", run.root)
     deadline = time.monotonic() + 300
     while sum(found.values()) != games_of_newest_state(run) or not waits(run, trainer):

@@ -1,1 +1,14 @@
-"""The trainer: learns from the replay store and publishes models; the only package that imports torch."""
+"""The trainer: learns from the replay store and publishes models. Only this package imports torch.
+
+loop           the loop of the trainer: ingest, train or wait, publish
+replay_reader  new segments: each is read once, in its writer's order
+window         the newest positions in memory, from which batches are sampled
+targets        training targets of recorded positions
+network        the residual network
+loss           the loss function
+ledger         the replay ratio, as an account of positions
+state          the checkpoint from which a trainer resumes
+export         from torch to ONNX
+retention      what is removed from the volume
+diagnostics    warnings about a run that is not learning, and their likely causes
+"""

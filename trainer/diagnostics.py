@@ -1,4 +1,4 @@
-"""The guard: what a run has learned of games that it never trained on, and what stands in its way if that is little."""
+"""Diagnostics: what the network has learned, measured on held-out games, and warnings if a run is not learning."""
 
 from __future__ import annotations
 
@@ -15,174 +15,219 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import DRAW
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.run.segments import SegmentName
-from trainer.loss import loss
+from trainer.loss import loss, to_device
 from trainer.window import Window
 
 HELD_OUT: Final = 32
-"""One game in so many is held out."""
+"""One of this many games is held out."""
 
-SAMPLE: Final = 512
-"""Positions that a network is asked about, of those held out and of those in the window."""
+SAMPLE_SIZE: Final = 512
+"""Number of positions on which a network is evaluated, of the held-out ones and of the window each."""
 
-NEWEST: Final = 500
-"""Games whose habits are watched."""
+NEWEST_GAMES: Final = 500
+"""Number of the newest games of which statistics are kept; no warning is based on fewer."""
 
-OPENING: Final = 8
-"""Plies of an opening; of a shorter game half of them."""
+OPENING_PLIES: Final = 8
+"""Length of an opening in plies; for a game shorter than 16 plies, half of the game."""
 
-FEW_OPENINGS: Final = 10
-STALE_SECONDS: Final = 300.0
-MODELS: Final = 20
-"""Before so many are published nobody is told that nothing is learned."""
+MIN_OPENINGS: Final = 10
+"""Number of different openings in the newest games below which there is a warning."""
+
+MAX_STALE_SECONDS: Final = 300.0
+"""Time for which a worker may play with an outdated model before there is a warning."""
+
+MIN_MODELS: Final = 20
+"""Number of published models before which there is no warning about what the network has learned."""
 
 
 class Learned(NamedTuple):
-    """How much of what there is to learn of some positions a network knows: 1 = all, 0 = no more than a guess.
+    """What a network has learned about some positions, as skill scores: 1 = the targets, 0 = a guess, below 0 = worse.
 
-    The guess gives all legal actions the same probability, and every position the mean of all values. What is compared
-    are the divergences KL(target || network) and KL(target || guess). None: there is nothing to learn.
+    The score is 1 - KL(target || network) / KL(target || guess). The guess for the policy is the uniform distribution
+    over the legal actions; for the value, the mean target of all positions. None means that there is nothing to learn:
+    there are no positions, or the guess is almost perfect.
     """
 
     policy: float | None
     value: float | None
 
 
-class Habits(NamedTuple):
-    """Of the newest `games`: different openings, and the shares that were drawn and that were cut off at max_plies."""
+class GameStatistics(NamedTuple):
+    """Statistics of the newest games.
+
+    games:     number of games.
+    openings:  number of different openings.
+    drawn:     share of drawn games.
+    truncated: share of games that were truncated at max_plies.
+    """
 
     games: int
     openings: int
     drawn: float
-    cut_off: float
+    truncated: float
+
+
+class Staleness(NamedTuple):
+    """The worker that plays with the most outdated model.
+
+    worker:  its name.
+    seconds: time since a newer model was published; 0 if all workers are up to date.
+    """
+
+    worker: str
+    seconds: float
+
+
+class GameResult(NamedTuple):
+    """What the statistics need of one game: its opening, its winner and how it ended, as in its record."""
+
+    opening: bytes
+    winner: int
+    end: int
 
 
 def diagnose(
-    game: str, *, habits: Habits, unseen: Learned, seen: Learned, models: int, stale: tuple[str, float]
+    game: str, *, statistics: GameStatistics, held_out: Learned, trained: Learned, models: int, stale: Staleness
 ) -> str | None:
-    """Return a sentence, what is wrong with its likeliest cause and what to do about it; None as long as nothing is.
+    """Return a warning with its most likely cause and what to do, None if nothing is wrong.
 
-    unseen, seen: what is known of held-out positions, and of those in the window. models: published so far.
-    stale:        the worker with the oldest model, and for how many seconds there has been a newer one.
+    held_out: what the network has learned about positions that it was never trained on.
+    trained:  what it has learned about positions in the window.
+    models:   number of models published so far.
     """
     check = f"plyzero check {game}"
-    if habits.games == NEWEST and habits.cut_off > 0.5:
+    if statistics.games == NEWEST_GAMES and statistics.truncated > 0.5:
         return (
-            f"{habits.cut_off:.0%} of the newest games were cut off at max_plies with nobody to win them; raise it, or "
-            f"mend the rule that lets games go on for ever: {check}"
+            f"{statistics.truncated:.0%} of the newest games were cut off at max_plies without a winner; raise "
+            f"max_plies, or correct the rule that lets games continue forever: {check}"
         )
-    if habits.games == NEWEST and habits.openings < FEW_OPENINGS:
+    if statistics.games == NEWEST_GAMES and statistics.openings < MIN_OPENINGS:
         return (
-            f"the newest {habits.games} games have {habits.openings} different openings, so the network sees the same "
-            "positions again and again; go on with -o selfplay.opening_plies=4 -o selfplay.temperature=1"
+            f"games all look alike: the newest {statistics.games} games have {statistics.openings} different openings; "
+            "continue with -o selfplay.opening_plies=4 -o selfplay.temperature=1"
         )
-    if stale[1] > STALE_SECONDS:
+    if stale.seconds > MAX_STALE_SECONDS:
         return (
-            f"worker {stale[0]} plays with a model that has been out of date for {stale[1] / 60:.0f} minutes; its log "
-            "says why it takes no newer one"
+            f"worker {stale.worker} plays with a model that has been outdated for {stale.seconds / 60:.0f} minutes; "
+            "its log says why it does not load a newer one"
         )
-    if models < MODELS:
+    if models < MIN_MODELS:
         return None
-    if unseen.value is not None and seen.value is not None and unseen.value < 0 and seen.value > 0.2:
+    if held_out.value is not None and trained.value is not None and held_out.value < 0 and trained.value > 0.2:
         return (
-            f"the network knows {seen.value:.0%} of the values of the games it learns from, and of others less than a "
-            "guess: it learns them by heart; let it see more games: more workers, or -o trainer.replay_ratio=2"
+            f"overfitting: the value head has learned {trained.value:.0%} of the values of the games it is trained on, "
+            "but predicts the results of other games worse than a guess; generate more games with more workers, or "
+            "train less with -o trainer.replay_ratio=2"
         )
-    if unseen.value is None and habits.drawn > 0.95:
+    if held_out.value is None and statistics.drawn > 0.95:
         return (
-            f"{habits.drawn:.0%} of the newest games were drawn, and every position has the same value, so there is "
-            f"nothing to learn; see who can win at all: {check}"
+            f"there is nothing to learn: {statistics.drawn:.0%} of the newest games were drawn, and every position has "
+            f"the same value; to see whether a player can win at all: {check}"
         )
-    if _is(unseen.policy, below=0.25) and _is(unseen.value, below=0.02):  # legal moves alone tell something of a policy
+    # The legal actions alone predict a part of the policy, so its limit is higher.
+    if _is_below(held_out.policy, 0.25) and _is_below(held_out.value, 0.02):
         return (
-            "of who wins games that it has not seen the network knows no more than a guess; most often observe() does "
-            f"not show what decides the game, or not from the view of the player to move: {check}"
+            "not learning: on games that it was not trained on, the value head predicts results no better than a "
+            "guess; most often observe() does not show what decides the game, or not from the point of view of the "
+            f"player to move: {check}"
         )
     return None
 
 
 class Diagnostics:
-    """Holds games out, remembers the habits of the newest ones, and judges whenever a model is published.
+    """Holds games out, keeps statistics of the newest games, and evaluates every network that is published.
 
-    held_out: positions of whole games that are never trained on.
-    verdict:  of the model that was published last; what heartbeat and metrics say of it.
+    held_out: the held-out positions, of whole games that are never trained on.
+    report:   the fields of the last evaluation, for heartbeat and metrics.
     """
 
     def __init__(self, game: GameSpec, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.held_out = Window(game.start)
-        self.verdict: dict[str, Any] = {"warning": None}
+        self.report: dict[str, Any] = {"warning": None}
         self._game, self._clock = game.name, clock
-        self._newest: deque[tuple[bytes, int, int]] = deque(maxlen=NEWEST)  # opening, winner, end
-        self._published: deque[tuple[int, float]] = deque(maxlen=NEWEST)  # step, when
-        self._ages: dict[str, float] = {}  # worker -> for how long there has been a newer model than its newest
+        self._newest: deque[GameResult] = deque(maxlen=NEWEST_GAMES)
+        self._published: deque[tuple[int, float]] = deque(maxlen=NEWEST_GAMES)  # step, time of publication
+        self._stale: dict[str, float] = {}  # worker -> age of the model that replaced the one it plays with
 
     def split(self, games: Games) -> tuple[Games, Games]:
-        """Return the games to learn from, and those held out; a game's id alone decides."""
-        held_out = games.games["id"] % np.uint64(HELD_OUT) == 0
-        return games.where(~held_out), games.where(held_out)
+        """Return the games to train on and the held-out ones; only the id of a game decides."""
+        is_held_out = games.games["id"] % np.uint64(HELD_OUT) == 0
+        return games.select(~is_held_out), games.select(is_held_out)
 
-    def watch(self, name: SegmentName, games: Games) -> None:
-        """Remember the habits of games that have just been taken in."""
+    def record(self, name: SegmentName, games: Games) -> None:
+        """Add the games of a segment that was just read to the statistics."""
         actions, start = games.positions["action"], 0
         for game in games.games:
             plies = int(game["positions"])
-            opening = actions[start : start + min(OPENING, plies // 2)].tobytes()
-            self._newest.append((opening, int(game["winner"]), int(game["end"])))
+            opening = actions[start : start + min(OPENING_PLIES, plies // 2)].tobytes()
+            self._newest.append(GameResult(opening=opening, winner=int(game["winner"]), end=int(game["end"])))
             start += plies
-        newer = [when for step, when in self._published if step > name.high]
-        age = self._clock() - newer[0] if newer else 0.0
-        self._ages[name.worker] = min(age, self._ages.get(name.worker, age))
+        newer = [when for step, when in self._published if step > name.last_step]
+        seconds = self._clock() - newer[0] if newer else 0.0
+        self._stale[name.worker] = min(seconds, self._stale.get(name.worker, seconds))
 
-    def judge(self, network: nn.Module, window: Window, *, step: int, device: torch.device) -> None:
-        """Make the `verdict` on a network that is about to be published."""
+    def evaluate(self, network: nn.Module, window: Window, *, step: int, device: torch.device) -> None:
+        """Evaluate a network that is about to be published, and update the `report`."""
         self._published.append((step, self._clock()))
-        unseen, seen = (learned(network, each, device, seed=step) for each in (self.held_out, window))
-        habits = habits_of(self._newest)
-        stale = max(self._ages.items(), key=lambda each: each[1], default=("", 0.0))
-        self._ages.clear()
+        held_out = learned(network, self.held_out, device, seed=step)
+        trained = learned(network, window, device, seed=step)
+        statistics = game_statistics(self._newest)
+        worker = max(self._stale, key=lambda name: self._stale[name], default="")
+        stale = Staleness(worker=worker, seconds=self._stale.get(worker, 0.0))
+        self._stale.clear()
         warning = diagnose(
-            self._game, habits=habits, unseen=unseen, seen=seen, models=len(self._published), stale=stale
+            self._game,
+            statistics=statistics,
+            held_out=held_out,
+            trained=trained,
+            models=len(self._published),
+            stale=stale,
         )
-        self.verdict = {
+        self.report = {
             "held_out": len(self.held_out),
-            "policy_learned": unseen.policy,
-            "value_learned": unseen.value,
-            "openings": habits.openings,
-            "drawn": round(habits.drawn, 4),
-            "cut_off": round(habits.cut_off, 4),
-            "stale_seconds": round(stale[1], 1),
+            "policy_learned": held_out.policy,
+            "value_learned": held_out.value,
+            "openings": statistics.openings,
+            "drawn": round(statistics.drawn, 4),
+            "cut_off": round(statistics.truncated, 4),
+            "stale_seconds": round(stale.seconds, 1),
             "warning": warning,
         }
 
 
 def learned(network: nn.Module, window: Window, device: torch.device, *, seed: int) -> Learned:
-    """Return what `network` knows of SAMPLE positions drawn from `window`, each as it was seen."""
+    """Return what `network` has learned about SAMPLE_SIZE positions sampled from `window`, without symmetries."""
     if not len(window):
-        return Learned(None, None)
-    batch = window.sample(SAMPLE, np.random.default_rng(seed), symmetries=False)
-    observations, legal, policy, wdl = (torch.from_numpy(each).to(device) for each in batch)
+        return Learned(policy=None, value=None)
+    batch = to_device(window.sample(SAMPLE_SIZE, np.random.default_rng(seed), symmetries=False), device)
     with torch.no_grad():
-        policy_logits, wdl_logits = network.eval()(observations)
-        found = loss(policy_logits, wdl_logits, legal, policy, wdl)
-        mean = wdl.mean(dim=0).clamp(min=1e-6)
-        guess = loss(torch.zeros_like(policy), torch.log(mean).expand_as(wdl), legal, policy, wdl)
-        entropy = torch.special.entr(wdl).sum(dim=1).mean()
+        policy_logits, wdl_logits = network.eval()(batch.observations)
+        losses = loss(policy_logits, wdl_logits, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
+        mean = batch.wdl.mean(dim=0).clamp(min=1e-6)
+        uniform, log_mean = torch.zeros_like(batch.policy), torch.log(mean).expand_as(batch.wdl)
+        guess = loss(uniform, log_mean, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
+        entropy = torch.special.entr(batch.wdl).sum(dim=1).mean()
     return Learned(
-        _share(found.policy.item(), guess.policy.item()),
-        _share((found.value - entropy).item(), (guess.value - entropy).item()),
+        policy=_skill(losses.policy.item(), guess.policy.item()),
+        value=_skill((losses.value - entropy).item(), (guess.value - entropy).item()),
     )
 
 
-def habits_of(newest: Collection[tuple[bytes, int, int]]) -> Habits:
-    """Return the habits of games that are told by opening, winner and end."""
-    openings, winners, ends = zip(*newest, strict=True) if newest else ((), (), ())
+def game_statistics(newest: Collection[GameResult]) -> GameStatistics:
+    """Return the statistics of games."""
     count = max(1, len(newest))
-    return Habits(len(newest), len(set(openings)), winners.count(DRAW) / count, ends.count(TRUNCATED) / count)
+    return GameStatistics(
+        games=len(newest),
+        openings=len({game.opening for game in newest}),
+        drawn=sum(game.winner == DRAW for game in newest) / count,
+        truncated=sum(game.end == TRUNCATED for game in newest) / count,
+    )
 
 
-def _share(divergence: float, of_guess: float) -> float | None:
+def _skill(divergence: float, of_guess: float) -> float | None:
     return round(1 - divergence / of_guess, 4) if of_guess > 0.01 else None
 
 
-def _is(learned: float | None, *, below: float) -> bool:
-    """Tell whether so little is known, or nothing could be."""
-    return learned is None or learned < below
+def _is_below(score: float | None, limit: float) -> bool:
+    """Return whether a skill score is below `limit`, or there is none."""
+    return score is None or score < limit

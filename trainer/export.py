@@ -1,9 +1,10 @@
-"""From torch to ONNX, and the proof that both say the same before anything is published."""
+"""Export from torch to ONNX. The exported model is compared with the original before it may be published."""
 
 from __future__ import annotations
 
 import io
 import warnings
+from typing import Final
 
 import numpy as np
 import onnx
@@ -17,17 +18,20 @@ from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network
 from trainer.network import ResidualNetwork
 
-TOLERANCE = 1e-4
-"""Largest difference, over all logits and probabilities, between torch and ONNX Runtime."""
+TOLERANCE: Final = 1e-4
+"""Largest allowed difference of any logit or probability between torch and ONNX Runtime."""
 
 
 class ExportError(Exception):
-    """The exported model does not say what torch says; it must not be published."""
+    """The outputs of the exported model differ from those of torch, so it must not be published."""
 
 
 def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32], *, metadata: dict[str, str]) -> bytes:
-    """Return `network` as one ONNX file, checked on real `observations`, `[n, C, H, W]`. Raises ExportError."""
-    with_probabilities = _Probabilities(network).to("cpu").eval()
+    """Return `network` as an ONNX file with `metadata`.
+
+    Raises ExportError if its outputs for `observations`, `[n, C, H, W]`, differ from those of torch by TOLERANCE.
+    """
+    with_probabilities = _WithProbabilities(network).to("cpu").eval()
     content = _to_onnx(with_probabilities, torch.from_numpy(observations[:2]), metadata | _identity(game))
     with torch.no_grad():
         logits, wdl = with_probabilities(torch.from_numpy(observations))
@@ -38,8 +42,17 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
     return content
 
 
-class _Probabilities(nn.Module):
-    """What is published: policy logits, and win, draw and loss as probabilities."""
+def untrained(run: Run) -> bytes:
+    """Return the ONNX file of the network of `run` before its first step, a baseline for trained models."""
+    torch.manual_seed(run.seed)
+    start, size = run.game.start, run.settings.network
+    network = ResidualNetwork(start.observation_shape, start.num_actions, blocks=size.blocks, channels=size.channels)
+    metadata = {"step": "0", "settings": run.settings.model_dump_json()}
+    return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata=metadata)
+
+
+class _WithProbabilities(nn.Module):
+    """A network whose second output is the probabilities of win, draw and loss, as published models have it."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -53,12 +66,12 @@ class _Probabilities(nn.Module):
 def _to_onnx(network: nn.Module, example: Tensor, metadata: dict[str, str]) -> bytes:
     file = io.BytesIO()
     with warnings.catch_warnings():
-        # The exporter of choice is the deprecated one: 0.03 s against seconds, and it folds the normalisation.
+        # The deprecated exporter is used because it takes 0.03 s instead of seconds and folds the normalisation.
         warnings.simplefilter("ignore")
         torch.onnx.export(
             network,
             (example,),
-            file,  # type: ignore[arg-type]  # a file object will do
+            file,  # type: ignore[arg-type]  # a file object is accepted
             input_names=[INPUT],
             output_names=[LOGITS, WDL],
             dynamic_axes={name: {0: "batch"} for name in (INPUT, LOGITS, WDL)},
@@ -72,12 +85,3 @@ def _to_onnx(network: nn.Module, example: Tensor, metadata: dict[str, str]) -> b
 
 def _identity(game: GameSpec) -> dict[str, str]:
     return {"encoding": ENCODING, "game": game.identity}
-
-
-def untrained(run: Run) -> bytes:
-    """Return the network of `run` as it is before its first step: the yardstick that training must beat."""
-    torch.manual_seed(run.seed)
-    start, size = run.game.start, run.settings.network
-    network = ResidualNetwork(start.observation_shape, start.num_actions, blocks=size.blocks, channels=size.channels)
-    metadata = {"step": "0", "settings": run.settings.model_dump_json()}
-    return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata=metadata)

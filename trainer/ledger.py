@@ -1,4 +1,4 @@
-"""The replay ratio: an account of the positions that may be trained, earned by those that were generated."""
+"""The replay ratio, as an account: generated positions earn credit, trained positions spend it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass
 class Ledger:
-    """Counts positions, never batches or games. It lives in the trainer's state, and rolls back with it in a crash.
+    """Counts positions, never batches or games. It is part of the trainer's state and rolls back with it in a crash.
 
-    bootstrap: full-search positions taken in that were made before the first model.
-    generated: full-search positions taken in that were made with a model.
-    trained:   positions that went through the optimiser, symmetries not counted.
-    free:      positions whose training the bootstrap paid for; the ratio leaves them out.
-    skipped:   credit given up because more of it had piled up than the window deserves.
-    credit:    positions that may be trained now; the trainer waits while it is less than a batch. Past ratios are in
-               it as they were, so a run that goes on with another one has nothing to make up for.
+    bootstrap: full-search positions read that were generated before the first model.
+    generated: full-search positions read that were generated with a model.
+    trained:   positions that were in a batch of an optimiser step; symmetries do not count separately.
+    free:      credit earned by the bootstrap, in positions, which the replay ratio does not count.
+    skipped:   credit discarded by `cap`, in positions.
+    credit:    positions that may be trained now; the trainer waits while this is less than a batch. Each position earns
+               credit at the ratio in use when it is read, so changing the ratio of a run creates no debt.
     """
 
     bootstrap: int = 0
@@ -26,28 +26,31 @@ class Ledger:
     credit: float = 0.0
 
     def earn(self, positions: int, *, ratio: float) -> None:
-        """Take in positions that were made with a model."""
+        """Add `positions` that were generated with a model; each earns `ratio` positions of credit."""
         self.generated += positions
         self.credit += ratio * positions
 
     def earn_bootstrap(self, positions: int, *, passes: float, limit: int) -> None:
-        """Take in positions that were made without one; no more than `limit` of them in all earn anything."""
+        """Add `positions` that were generated before the first model.
+
+        Each earns `passes` positions of credit; those beyond the first `limit` of the run earn nothing.
+        """
         counted = min(limit, self.bootstrap + positions) - min(limit, self.bootstrap)
         self.bootstrap += positions
         self.free += passes * counted
         self.credit += passes * counted
 
     def spend(self, positions: int) -> None:
-        """Train `positions`."""
+        """Count `positions` as trained."""
         self.trained += positions
         self.credit -= positions
 
-    def cap(self, most: float) -> None:
-        """Give up credit above `most`: a trainer that was away need not make up for all of it."""
-        surplus = max(0.0, self.credit - most)
+    def cap(self, max_credit: float) -> None:
+        """Discard credit above `max_credit`, so that a trainer that was stopped need not catch up completely."""
+        surplus = max(0.0, self.credit - max_credit)
         self.skipped += surplus
         self.credit -= surplus
 
     def replay_ratio(self) -> float:
-        """Return positions trained per position generated, the bootstrap left out on both sides."""
+        """Return positions trained per position generated, both without the bootstrap."""
         return max(0.0, self.trained - self.free) / self.generated if self.generated else 0.0

@@ -1,4 +1,4 @@
-"""The loss: cross-entropy of the policy over legal actions plus cross-entropy of win, draw and loss."""
+"""The loss: cross-entropy of the policy over the legal actions, plus cross-entropy of win, draw and loss."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trainer.window import Batch
+
 
 class Losses(NamedTuple):
-    """Means over the batch, in nats. `policy` is the divergence KL(target || policy), so that 0 is perfect."""
+    """Means over a batch, in nats.
+
+    total:  policy cross-entropy + value cross-entropy, which is minimised.
+    policy: KL(target || policy), the policy cross-entropy minus the entropy of the target, so that 0 is perfect.
+    value:  cross-entropy of win, draw and loss.
+    """
 
     total: Tensor
     policy: Tensor
@@ -17,9 +24,35 @@ class Losses(NamedTuple):
 
 
 def loss(policy_logits: Tensor, wdl_logits: Tensor, legal: Tensor, policy: Tensor, wdl: Tensor) -> Losses:
-    """Return -Σ π log p - Σ w log v, π over legal actions alone; illegal actions take no part."""
+    """Return -Σ π log p - Σ w log v, with p over the legal actions only.
+
+    policy_logits: `[B, A]`, those of illegal actions are ignored.
+    wdl_logits:    `[B, 3]`.
+    legal:         `[B, A]` bool.
+    policy:        π, `[B, A]`, 0 for illegal actions.
+    wdl:           w, `[B, 3]`.
+    """
     log_policy = torch.log_softmax(policy_logits.float().masked_fill(~legal, -torch.inf), dim=1)
     cross_entropy = -(policy * log_policy.masked_fill(~legal, 0.0)).sum(dim=1).mean()
     value = -(wdl * torch.log_softmax(wdl_logits.float(), dim=1)).sum(dim=1).mean()
     entropy = torch.special.entr(policy).sum(dim=1).mean()
-    return Losses(cross_entropy + value, cross_entropy - entropy, value)
+    return Losses(total=cross_entropy + value, policy=cross_entropy - entropy, value=value)
+
+
+class BatchTensors(NamedTuple):
+    """A `Batch` as tensors on one device, with the same fields."""
+
+    observations: Tensor
+    legal: Tensor
+    policy: Tensor
+    wdl: Tensor
+
+
+def to_device(batch: Batch, device: torch.device) -> BatchTensors:
+    """Return `batch` as tensors on `device`."""
+    return BatchTensors(
+        observations=torch.from_numpy(batch.observations).to(device, non_blocking=True),
+        legal=torch.from_numpy(batch.legal).to(device, non_blocking=True),
+        policy=torch.from_numpy(batch.policy).to(device, non_blocking=True),
+        wdl=torch.from_numpy(batch.wdl).to(device, non_blocking=True),
+    )

@@ -1,4 +1,4 @@
-"""The network: one residual tower (He et al., 2016; Silver et al., 2018), made from a game's shapes alone."""
+"""The network: a residual tower with a policy head and a value head (He et al., 2016; Silver et al., 2018)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from torch import Tensor, nn
 
 
 class ResidualNetwork(nn.Module):
-    """Observations `[B, C, H, W]` float32 -> policy logits `[B, A]`, win/draw/loss logits `[B, 3]`."""
+    """Maps observations `[B, C, H, W]` float32 to policy logits `[B, A]` and win, draw, loss logits `[B, 3]`.
+
+    Its layers depend only on the shapes of the game and on the numbers of blocks and channels.
+    """
 
     def __init__(
         self, observation_shape: tuple[int, int, int], num_actions: int, *, blocks: int, channels: int
@@ -37,7 +40,7 @@ class ResidualNetwork(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """relu(x + f(x)), f = two convolutions."""
+    """Computes relu(x + f(x)), where f is two convolutions with batch normalisation."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -48,5 +51,5 @@ class ResidualBlock(nn.Module):
 
 
 def _convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
-    # The normalisation folds into the convolution on export and costs nothing at inference.
+    # On export the batch normalisation is folded into the convolution, so it costs nothing at inference.
     return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))

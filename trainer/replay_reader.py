@@ -1,4 +1,7 @@
-"""Taking segments in: each one once, in its writer's order, and none that is lost or damaged stands in the way."""
+"""The replay reader of the trainer: new segments, each read once and in its writer's order.
+
+A segment that is lost or damaged delays those after it, and then they are read without it.
+"""
 
 from __future__ import annotations
 
@@ -15,37 +18,37 @@ from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 
 GAP_SECONDS: Final = 60.0
-"""How long a missing segment is waited for: over NFS a directory may show a later one first."""
+"""Seconds for which a missing segment is waited for, because over NFS a directory may show a later one first."""
 
 TRIES: Final = 3
-"""How often a segment is read, one poll apart, before it goes to quarantine."""
+"""Number of attempts to read a segment, one per poll, before it is moved to quarantine."""
 
 log = logging.getLogger(__name__)
 
 
 class ReplayReader:
-    """The trainer's end of the replay store.
+    """Reads the segments of all workers.
 
-    cursor: incarnation -> sequence of the next segment to take in. It belongs into the trainer's state: then a crash
-            takes it back together with what was learned, and nothing is missed or counted twice.
-    holes:  segments that never appeared.
+    cursor:           incarnation -> sequence of the next segment to read. It is part of the trainer's state, so that a
+                      crash rolls it back together with the weights, and no segment is skipped or read twice.
+    missing_segments: number of segments that never appeared.
     """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
         self.cursor: dict[str, int] = {}
-        self.holes = 0
-        self._gaps: dict[str, float] = {}  # incarnation -> since when its next segment has been missing
+        self.missing_segments = 0
+        self._missing_since: dict[str, float] = {}  # incarnation -> since when its next segment has been missing
         self._failures: dict[SegmentName, int] = {}
 
-    def new(self) -> Iterator[tuple[SegmentName, Games]]:
-        """Yield what has come since; each is behind the cursor once the next one is asked for."""
-        for incarnation, segments in self._waiting().items():
+    def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
+        """Yield every new segment. The cursor moves past a segment when the next one is requested."""
+        for incarnation, segments in self._new_segments().items():
             for name in segments:
-                following = self.cursor.get(incarnation, 0)
-                if name.sequence < following:
-                    continue  # a second one of that number
-                if name.sequence > following and not self._has_given_up(name, following):
+                expected = self.cursor.get(incarnation, 0)
+                if name.sequence < expected:
+                    continue  # a second segment with the same sequence number
+                if name.sequence > expected and not self._skips_missing(name, expected):
                     break
                 try:
                     games = read_segment(self._run.segments / str(name), self._run.game)
@@ -57,35 +60,39 @@ class ReplayReader:
                 else:
                     yield name, games
                 self.cursor[incarnation] = name.sequence + 1
-                self._gaps.pop(incarnation, None)
+                self._missing_since.pop(incarnation, None)
 
-    def _waiting(self) -> Mapping[str, list[SegmentName]]:
-        """Return incarnation -> segments at or after its cursor, in order; those of the oldest models first."""
-        waiting: dict[str, list[SegmentName]] = {}
-        for name in sorted(list_segments(self._run.segments), key=lambda each: (each.low, each.sequence)):
+    def _new_segments(self) -> Mapping[str, list[SegmentName]]:
+        """Return incarnation -> its segments from the cursor on, in order; the incarnations of older models first."""
+        new: dict[str, list[SegmentName]] = {}
+        for name in sorted(list_segments(self._run.segments), key=lambda each: (each.first_step, each.sequence)):
             if name.sequence >= self.cursor.get(name.incarnation, 0):
-                waiting.setdefault(name.incarnation, []).append(name)
-        return {incarnation: sorted(names, key=lambda each: each.sequence) for incarnation, names in waiting.items()}
+                new.setdefault(name.incarnation, []).append(name)
+        return {incarnation: sorted(names, key=lambda each: each.sequence) for incarnation, names in new.items()}
 
-    def _has_given_up(self, name: SegmentName, following: int) -> bool:
-        """Tell whether the segments before `name` will never come."""
-        journal = self._run.journals / journal_name(name.worker, name.incarnation, following)
-        since = self._gaps.setdefault(name.incarnation, self._clock())
-        if self._is_quarantined(name, following):
+    def _skips_missing(self, name: SegmentName, expected: int) -> bool:
+        """Return whether to read `name` although the segments from `expected` up to it are missing."""
+        journal = self._run.journals / journal_name(name.worker, name.incarnation, expected)
+        since = self._missing_since.setdefault(name.incarnation, self._clock())
+        if self._are_quarantined(name, expected):
             return True
         if journal.exists() or self._clock() - since < GAP_SECONDS:
             return False
-        log.warning("%s.%s: segments %d to %d never came", name.worker, name.incarnation, following, name.sequence - 1)
-        self.holes += name.sequence - following
+        log.warning("%s.%s: segments %d to %d are missing", name.worker, name.incarnation, expected, name.sequence - 1)
+        self.missing_segments += name.sequence - expected
         return True
 
-    def _is_quarantined(self, name: SegmentName, sequence: int) -> bool:
-        """Tell whether all before `name` was put away earlier, by a trainer whose state was lost."""
-        put_away = (SegmentName.parse(path.name) for path in _names(self._run.quarantine))
-        known = {each.sequence for each in put_away if each and each.incarnation == name.incarnation}
-        return known.issuperset(range(sequence, name.sequence))
+    def _are_quarantined(self, name: SegmentName, expected: int) -> bool:
+        """Return whether all segments from `expected` up to `name` are in quarantine.
+
+        An earlier trainer, whose state was lost, may have moved them there.
+        """
+        quarantined = (SegmentName.parse(path.name) for path in _list_files(self._run.quarantine))
+        sequences = {each.sequence for each in quarantined if each and each.incarnation == name.incarnation}
+        return sequences.issuperset(range(expected, name.sequence))
 
     def _quarantine(self, name: SegmentName, error: SegmentError) -> bool:
+        """Count a failed attempt to read `name`. After TRIES attempts quarantine it and return True."""
         self._failures[name] = self._failures.get(name, 0) + 1
         if self._failures[name] < TRIES:
             return False
@@ -94,9 +101,9 @@ class ReplayReader:
             move(self._run.segments / str(name), self._run.quarantine)
             log.warning("moved to quarantine: %s", error)
         except OSError as refusal:
-            log.warning("passed over, since quarantine does not take it (%s): %s", refusal.strerror, error)
+            log.warning("skipped, because it cannot be moved to quarantine (%s): %s", refusal.strerror, error)
         return True
 
 
-def _names(directory: Path) -> Iterator[Path]:
+def _list_files(directory: Path) -> Iterator[Path]:
     return directory.iterdir() if directory.exists() else iter(())

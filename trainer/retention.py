@@ -1,4 +1,4 @@
-"""What is removed from the volume, so that it stays bounded: only what nobody will miss, and only by the trainer."""
+"""Retention: the trainer removes old segments, models and heartbeats, so that the size of the volume is bounded."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ log = logging.getLogger(__name__)
 
 
 class Retention:
-    """Remembers since when it has seen what, by its own clock; times of files are another machine's.
+    """Removes files of one run that no process needs. It measures their age with its own clock, not by file times.
 
-    observer: who lives, as of its last look, which is the caller's to take.
+    monitor: the processes of the run; the caller refreshes it before `prune`.
     """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
-        self.observer = LivenessMonitor(run, clock=clock)
-        self._seen: dict[Path, float] = {}
+        self.monitor = LivenessMonitor(run, clock=clock)
+        self._first_seen: dict[Path, float] = {}
 
     def prune(self, *, covered: Mapping[str, int], window: Collection[str]) -> None:
         """Remove what is not needed any more.
 
-        covered: incarnation -> sequence below which every segment is in a state that is on the disk for good.
-        window:  names of the segments that a restart would read.
+        covered: incarnation -> sequence number below which the older of the two saved states has read every segment.
+        window:  names of the segments that a restart from either state reads again.
         """
         self._prune_segments(covered, window)
         self._prune_models()
-        self._prune_rest()
-        self._seen = {path: since for path, since in self._seen.items() if path.exists()}
+        self._prune_leftovers()
+        self._first_seen = {path: since for path, since in self._first_seen.items() if path.exists()}
 
     def _prune_segments(self, covered: Mapping[str, int], window: Collection[str]) -> None:
         store, directory = self._run.settings.store, self._run.segments
-        names = sorted(list_segments(directory), key=lambda name: (name.low, name.sequence))
+        names = sorted(list_segments(directory), key=lambda name: (name.first_step, name.sequence))
         sizes = {name: _size(directory / str(name)) for name in names}
         positions, size = sum(name.positions for name in names), sum(sizes.values())
         free = free_bytes(directory)
         removed = 0
         for name in names:
-            enough_room = free >= store.min_free_mb << 20
-            if positions <= store.keep_positions and size <= store.keep_mb << 20 and enough_room:
+            enough_space = free >= store.min_free_mb << 20
+            if positions <= store.keep_positions and size <= store.keep_mb << 20 and enough_space:
                 break
             if name.sequence < covered.get(name.incarnation, 0) and str(name) not in window:
                 remove(directory / str(name))
@@ -68,30 +68,30 @@ class Retention:
                 remove(path)
 
     def _models_in_use(self) -> set[ModelName]:
-        labels = [
-            beat.get("model") for name, beat in self.observer.beats.items() if self.observer.judge(name) != "gone"
-        ]
+        heartbeats = self.monitor.heartbeats
+        labels = [heartbeats[name].get("model") for name in heartbeats if self.monitor.liveness(name) != "gone"]
         used = {ModelName.parse(label) for label in labels if isinstance(label, str)}
-        with suppress(UserError):  # none has been measured
+        with suppress(UserError):  # no model has been measured
             used.add(best_model(self._run.models, self._run.metrics))
         return {name for name in used if name}
 
-    def _prune_rest(self) -> None:
-        """Heartbeats of processes that are long gone, and what writers that were killed left behind.
+    def _prune_leftovers(self) -> None:
+        """Remove old heartbeats of processes that have ended, and unfinished files of processes that were killed.
 
-        A journal that could not be sealed yet keeps its owner's: without locks nothing else says that it is dead.
+        A heartbeat is kept while its process has a journal: without locks, only the heartbeat shows that it is dead.
         """
         unsealed = {path.name.rpartition("-")[0] for path in self._run.journals.glob("*.wal")}
-        for name in self.observer.beats.keys() - unsealed:
+        for name in self.monitor.heartbeats.keys() - unsealed:
             path = self._run.workers / f"{name}.json"
-            if self.observer.judge(name) in ("gone", "stopped") and self.observer.silence(name) >= GONE_SECONDS:
+            if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.silence(name) >= GONE_SECONDS:
                 remove(path)
         for path in self._run.root.glob(f"*/{TEMPORARY}*"):
             if self._age(path) >= GONE_SECONDS:
                 remove(path)
 
     def _age(self, path: Path) -> float:
-        return self._clock() - self._seen.setdefault(path, self._clock())
+        """Return for how many seconds this object has known `path`."""
+        return self._clock() - self._first_seen.setdefault(path, self._clock())
 
 
 def _size(path: Path) -> int:

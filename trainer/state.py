@@ -1,4 +1,4 @@
-"""The trainer's state: one atomic file with all that it needs to go on as if nothing had happened."""
+"""The trainer's state: one file, written atomically, from which a trainer resumes exactly where it was."""
 
 from __future__ import annotations
 
@@ -7,57 +7,70 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from plyzero.errors import UserError, shown
 from plyzero.files import read_file, remove, write_file
 
-FORMAT = 2
-KEPT = 2
-MAX_BYTES = 1 << 33
-MAX_MEMBERS = 100_000
-NAME = re.compile(r"state-(\d{6})-(\d{9})\.pt")
+FORMAT: Final = 2
+"""Format version of a state; docs/formats.md lists the fields."""
+
+NUM_STATES: Final = 2
+"""Number of the newest states that are kept."""
+
+MAX_BYTES: Final = 1 << 33
+"""Largest size of a state that is read, in bytes."""
+
+MAX_MEMBERS: Final = 100_000
+"""Largest number of members in the zip archive of a state."""
+
+NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")
+"""Pattern of the file name of a state: fence and step."""
 
 
 def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
-    """Write `state` beside the older ones, or over that of this step, then remove all but the newest two."""
+    """Write `state`, replacing one of the same fence and step, then remove all but the newest NUM_STATES."""
     file = io.BytesIO()
     torch.save({"format": FORMAT, **state}, file)
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", file.getvalue(), replace=True)
-    for path in _list(directory)[KEPT:]:
+    for path in _list_states(directory)[NUM_STATES:]:
         remove(path)
 
 
 def load_state(directory: Path) -> dict[str, Any] | None:
-    """Return the newest state, None if there is none yet; nothing in it can run code. UserError for another format."""
-    states = _list(directory)
+    """Return the newest state, None if there is none yet. Nothing in the file can run code.
+
+    Raises UserError if it cannot be read or has another format.
+    """
+    states = _list_states(directory)
     if not states:
         return None
     try:
         content = read_file(states[0], max_bytes=MAX_BYTES)
-        _check_stored(content)
+        _check_uncompressed(content)
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
-    except Exception as error:  # torch has many words for damage
-        raise UserError(f"{states[0]} cannot be read; move it away to go on from the state before it") from error
+    except Exception as error:  # torch raises errors of many types for damage
+        raise UserError(f"{states[0]} cannot be read; to continue from the previous state, move it away") from error
     if type(found) is not int or found != FORMAT:
-        raise UserError(f"{states[0]} has format {shown(found)}; this version of plyzero reads {FORMAT}")
+        raise UserError(f"{states[0]} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
     return state
 
 
-def _check_stored(content: bytes) -> None:
-    """Raise ValueError for an archive that would unpack to more than it is; torch only ever stores."""
+def _check_uncompressed(content: bytes) -> None:
+    """Raise ValueError if the archive would decompress to more than its own size; torch never compresses."""
     if content.count(b"PK\1\2") > MAX_MEMBERS:
         raise ValueError("too many members")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        raise ValueError("a compressed member")
+        raise ValueError("a member is compressed")
     if sum(member.file_size for member in members) > len(content):
-        raise ValueError("members larger than the file")
+        raise ValueError("the members are larger than the file")
 
 
-def _list(directory: Path) -> list[Path]:
+def _list_states(directory: Path) -> list[Path]:
+    """Return the files of all states, newest first."""
     return sorted((path for path in directory.iterdir() if NAME.fullmatch(path.name)), reverse=True)

@@ -1,28 +1,28 @@
-"""What the network is asked to learn of a recorded position, made from the record when it is read."""
+"""Training targets: the policy, and the win, draw and loss probabilities, computed from the recorded positions."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.records import Games
+from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.policy import policy_target
 from plyzero.search.tree import UNPROVEN
 from plyzero.settings import SearchSettings, TrainerSettings
 
 
 class Samples(NamedTuple):
-    """n positions to learn from; L legal actions in all.
+    """Training samples: n positions with L legal actions in all.
 
-    observations:  `[n, K]`, bits of uint8 where the game's observations are bool, else the numbers themselves.
+    observations:  `[n, K]`, packed bits in uint8 if the game's observations are bool, otherwise the values themselves.
     wdl:           `[n, 3]` float32, target probabilities of win, draw and loss for the player to move.
-    num_legal:     `[n]` int64.
-    actions:       `[L]` int64, the legal actions, position after position.
-    probabilities: `[L]` float32, the target policy, 1 in sum per position.
+    num_legal:     `[n]` int64, number of legal actions of each position.
+    actions:       `[L]` int64, the legal actions of all positions, in order.
+    probabilities: `[L]` float32, the target policy; its sum per position is 1.
     """
 
     observations: NDArray[np.generic]
@@ -33,87 +33,96 @@ class Samples(NamedTuple):
 
     @staticmethod
     def concatenate(parts: list[Samples]) -> Samples:
-        """Return all samples of `parts`, at least one, in order."""
-        return Samples(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        """Return all samples of `parts`, in order; there must be at least one part."""
+        return Samples(
+            observations=np.concatenate([part.observations for part in parts]),
+            wdl=np.concatenate([part.wdl for part in parts]),
+            num_legal=np.concatenate([part.num_legal for part in parts]),
+            actions=np.concatenate([part.actions for part in parts]),
+            probabilities=np.concatenate([part.probabilities for part in parts]),
+        )
 
 
 def make_samples(games: Games, *, search: SearchSettings, trainer: TrainerSettings) -> Samples:
-    """Return what `games` teach: positions with a full search, and of the others those whose value is proven.
+    """Return the samples of `games`: all positions with a full search, and those with a proven value.
 
-    What is proven is exact, however short the search was.
+    A proven value is exact, no matter how few simulations the search had.
     """
     positions, moves = games.positions, games.moves
     wdl = value_targets(games.games, positions, trainer.search_value_weight, trainer.td_lambda)
     probabilities = policy_targets(positions, moves, search.c_visit, search.c_scale)
-    teaches = (positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN))
-    legal = np.repeat(teaches, positions["num_legal"])
-    flat = games.observations[teaches].reshape(int(teaches.sum()), int(np.prod(games.observations.shape[1:])))
+    is_sample = (positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN))
+    legal = np.repeat(is_sample, positions["num_legal"])
+    flat = games.observations[is_sample].reshape(int(is_sample.sum()), int(np.prod(games.observations.shape[1:])))
     return Samples(
         observations=np.packbits(flat, axis=1) if flat.dtype.kind == "b" else flat,
-        wdl=wdl[teaches],
-        num_legal=positions["num_legal"][teaches].astype(np.int64),
+        wdl=wdl[is_sample],
+        num_legal=positions["num_legal"][is_sample].astype(np.int64),
         actions=moves["action"][legal].astype(np.int64),
         probabilities=probabilities[legal],
     )
 
 
-@numba.njit(cache=True)
+@cached_njit
 def value_targets(
-    games: NDArray[np.void], positions: NDArray[np.void], search_share: float, td_lambda: float
+    games: NDArray[np.void], positions: NDArray[np.void], search_weight: float, td_lambda: float
 ) -> NDArray[np.float32]:
-    """Return `[N, 3]` win, draw, loss: the outcome, mixed with the search's values ahead, exact where proven.
+    """Return `[N, 3]`, target probabilities of win, draw and loss for the player to move at each position.
 
-    The searches' part is G_t = (1 - λ) v_t + λ G_{t+1} (Sutton and Barto, equation 12.2, over root values), turned
-    where the player to move turns, and cut where a value is proven. A search that had no model knows only what it has
-    proven, so G passes it by. A game given up has no outcome: G alone counts.
+    The target is (1 - w) · outcome + w · G_t, where w = `search_weight` and G_t is the λ-return over the root values of
+    the position and of those after it, G_t = (1 - λ) v_t + λ G_{t+1} (Sutton and Barto, equation 12.2), with the sign
+    changed where the player to move changes. At a proven position G_t is the proven value, and w = 1. A search without
+    a model has no other information than a proven value, so otherwise λ = 1 there. A truncated game has no outcome, so
+    w = 1.
     """
     wdl = np.zeros((len(positions), 3), np.float32)
     end = 0
     for g in range(len(games)):
         start, end = end, end + games[g]["positions"]
-        ahead_value, ahead_draw, ahead_mover = 0.0, 0.0, -1
+        winner = games[g]["winner"]
+        next_value, next_draw, next_mover = 0.0, 0.0, -1  # G_{t+1}, of the next position that was searched
         for t in range(end - 1, start - 1, -1):
             position = positions[t]
-            mover = position["to_play"]
-            value, draw = position["root_value"], position["root_draw"]
             if position["search"] == 0:
                 continue
-            drawn = games[g]["winner"] == DRAW
-            result = 0.0 if drawn else (1.0 if games[g]["winner"] == mover else -1.0)
+            mover = position["to_play"]
+            value, draw = position["root_value"], position["root_draw"]
+            drawn = winner == DRAW
+            outcome = 0.0 if drawn else (1.0 if winner == mover else -1.0)
             if position["proven"] == UNPROVEN:
-                blind = position["model_fence"] == 0
-                kept = 0.0 if blind else 1 - td_lambda
-                if ahead_mover >= 0:
-                    turned = ahead_value if mover == ahead_mover else -ahead_value
-                    value = kept * value + (1 - kept) * turned
-                    draw = kept * draw + (1 - kept) * ahead_draw
-                elif blind and games[g]["winner"] != ONGOING:
-                    value, draw = result, 1.0 if drawn else 0.0
-            ahead_value, ahead_draw, ahead_mover = value, draw, mover
-            share = search_share
-            if position["proven"] != UNPROVEN or games[g]["winner"] == ONGOING:
-                share = 1.0
-            wdl[t, 0] = share * max(0.0, (1 - draw + value) / 2)
-            wdl[t, 1] = share * draw
-            wdl[t, 2] = share * max(0.0, (1 - draw - value) / 2)
-            wdl[t, 1 if drawn else (0 if result > 0 else 2)] += 1 - share
+                without_model = position["model_fence"] == 0
+                own_weight = 0.0 if without_model else 1 - td_lambda
+                if next_mover >= 0:
+                    value_ahead = next_value if mover == next_mover else -next_value
+                    value = own_weight * value + (1 - own_weight) * value_ahead
+                    draw = own_weight * draw + (1 - own_weight) * next_draw
+                elif without_model and winner != ONGOING:
+                    value, draw = outcome, 1.0 if drawn else 0.0
+            next_value, next_draw, next_mover = value, draw, mover
+            weight = search_weight
+            if position["proven"] != UNPROVEN or winner == ONGOING:
+                weight = 1.0
+            wdl[t, 0] = weight * max(0.0, (1 - draw + value) / 2)
+            wdl[t, 1] = weight * draw
+            wdl[t, 2] = weight * max(0.0, (1 - draw - value) / 2)
+            wdl[t, 1 if drawn else (0 if outcome > 0 else 2)] += 1 - weight
     return wdl
 
 
-@numba.njit(cache=True)
+@cached_njit
 def policy_targets(
     positions: NDArray[np.void], moves: NDArray[np.void], c_visit: float, c_scale: float
 ) -> NDArray[np.float32]:
-    """Return `[M]`, the policy target of every position over its legal actions; zeros where there was no search."""
+    """Return `[M]`, the target policy of every position over its legal actions; zeros where there was no search."""
     probabilities = np.zeros(len(moves), np.float32)
-    high = 0
+    end = 0
     for t in range(len(positions)):
         position = positions[t]
-        low, high = high, high + position["num_legal"]
+        start, end = end, end + position["num_legal"]
         if position["search"] == 0:
             continue
-        row = moves[low:high]
-        probabilities[low:high] = policy_target(
+        row = moves[start:end]
+        probabilities[start:end] = policy_target(
             position["search"],
             row["visits"],
             row["prior"],

@@ -72,7 +72,7 @@ def main() -> None:
 
 def measure_levels(network: Network, games: int, openings: Sequence[Sequence[int]] | None) -> list[dict[str, Any]]:
     """Return the levels of a card: those of LEVELS that are a STEP stronger than the one before, and the strongest."""
-    bots: list[Player] = [Bot.of(network, simulations=number, temperature=drawn) for number, drawn in LEVELS]
+    bots: list[Player] = [Bot.from_network(network, simulations=number, temperature=drawn) for number, drawn in LEVELS]
     players = {f"level {level}": bot for level, bot in zip(LEVELS, bots, strict=True)}
     rng = np.random.default_rng(0)
     rated = measure(network.game, players, games=games, rng=rng, openings=openings)
@@ -117,7 +117,7 @@ def against_reference(network: Network, games: int, openings: Sequence[Sequence[
     rng = np.random.default_rng(1)
     other: Player = find_player(REFERENCE, network.game, rng)
     result = play_match(
-        Bot.of(network, simulations=64), other, network.game.start, games=games, rng=rng, openings=openings
+        Bot.from_network(network, simulations=64), other, network.game.start, games=games, rng=rng, openings=openings
     )
     score = f"won {result.wins}, drawn {result.draws}, lost {result.losses}: {result}"
     return {f"against {REFERENCE}, 64 simulations": score}

@@ -68,7 +68,7 @@ def player_scores(player: Player, game: GameSpec, exam: Sequence[Question]) -> d
 
 def network_scores(network: Network, exam: Sequence[Question], simulations: int) -> dict[str, Any]:
     """Return the shares of best moves of a network's bot; with 0 simulations also what its values are worth."""
-    bot = Bot.of(network, simulations=simulations)
+    bot = Bot.from_network(network, simulations=simulations)
     report = {"simulations": simulations, **player_scores(bot, network.game, exam)}
     return report | (value_scores(exam, network) if simulations == 0 else {})
 

@@ -116,9 +116,9 @@ def changed_share(played: Sequence[PlayedGame]) -> float | None:
 
 def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
     """Return the mean time of a call from Python, in microseconds, by the name of the rule."""
-    steps = [
-        (position, move) for game in played for position, move in zip(game.positions, game.moves, strict=False)
-    ][:2000]
+    steps = [(position, move) for game in played for position, move in zip(game.positions, game.moves, strict=False)][
+        :2000
+    ]
     found = {}
     rules: dict[str, Callable[[Game, int], Any]] = {
         "play": lambda position, move: position.play_unchecked(move),

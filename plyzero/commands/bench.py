@@ -21,7 +21,9 @@ def bench(
     blocks: Annotated[int, typer.Option(min=1, help="Residual blocks of the random network.")] = 4,
     channels: Annotated[int, typer.Option(min=1, help="Channels of the random network.")] = 64,
     seconds: Annotated[float, typer.Option(min=1, help="Duration of the measurement, in seconds.")] = 20,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Evaluate every position with the network, without the cache.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Evaluate every position with the network, without the cache.")
+    ] = False,
     options: Options = None,
     as_json: Json = False,
 ) -> None:
@@ -81,9 +83,8 @@ def _untrained(run: Path) -> bytes:
 
 def _print(report: dict[str, Any]) -> None:
     console = Console(highlight=False)
-    console.print(
-        f"{report['game']}, {report['network']}, {report['parallel_games']} parallel games, batches of {report['batch']}"
-    )
+    games = f"{report['parallel_games']} parallel games, batches of {report['batch']}"
+    console.print(f"{report['game']}, {report['network']}, {games}")
     low, _, high = report["share_of_ceiling_quartiles"]
     table = Table(box=None, show_header=False)
     table.add_column()

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
 
 GameArgument = Annotated[str, typer.Argument(metavar="GAME", help="connect-four, othello(size=6), my_module:MyGame")]
-GameOption = Annotated[str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")]
+GameOption = Annotated[
+    str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")
+]
 RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The run directory.")]
 Options = Annotated[
     list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="A setting, such as selfplay.simulations=64.")

@@ -37,7 +37,7 @@ def doctor(
             table.add_row(Text(each.verdict, STYLES[each.verdict]), each.name, Text(each.says))
         Console(highlight=False).print(table)
     if failures:
-        raise FailedError(f"plyzero cannot run here until these are fixed: {', '.join(failures)}")
+        raise FailedError(f"cannot run here until these are fixed: {', '.join(failures)}")
     if not as_json:
         warnings = sum(finding.verdict == "warning" for finding in findings)
         where = "this machine" if run is None else "this machine and this volume"

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def check(
     game: GameArgument,
-    games: Annotated[int, typer.Option(min=1, help="Number of random games per law; the same games at each call.")] = 100,
+    games: Annotated[
+        int, typer.Option(min=1, help="Number of random games per law; the same games at each call.")
+    ] = 100,
     against: Annotated[
         str | None, typer.Option(metavar="GAME", help="Another implementation, which must agree move for move.")
     ] = None,
@@ -67,7 +69,9 @@ def _report(found: Survey, settings: str) -> str:
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results
     costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
-    turns = f"the same player moves again after {found.same_mover:.0%} of the moves" if found.same_mover else "alternate"
+    turns = (
+        f"the same player moves again after {found.same_mover:.0%} of the moves" if found.same_mover else "alternate"
+    )
     lines = [
         *(f"warning        unusual: {sentence}" for sentence in found.warnings),
         f"legal moves    {found.branching[0]:.1f} on average, at most {found.branching[1]}",

@@ -78,7 +78,9 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
     from plyzero.run.directory import open_run
     from plyzero.run.segments import list_segments
 
-    names = sorted(list_segments(open_run(run).segments), key=lambda name: (name.first_step, name.worker, name.sequence))
+    names = sorted(
+        list_segments(open_run(run).segments), key=lambda name: (name.first_step, name.worker, name.sequence)
+    )
     totals = {key: sum(getattr(name, key) for name in names) for key in ("games", "positions", "full")}
     if as_json:
         print(json.dumps({"version": 1, "segments": [_segment_fields(name) for name in names], "totals": totals}))
@@ -144,7 +146,7 @@ def replay_export(run: RunOption) -> None:
 
 def printable(text: str) -> Text:
     """Return a text from another process, shortened and without unprintable characters, for a terminal."""
-    return Text("".join(letter if letter.isprintable() else "?" for letter in text[:400]))
+    return Text("".join(char if char.isprintable() else "?" for char in text[:400]))
 
 
 def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
@@ -152,7 +154,7 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
     from plyzero.run.metrics import number
     from plyzero.run.models import ModelName
 
-    over: dict[str, list[float]] = {}
+    ended: dict[str, list[float]] = {}  # games of the workers, by state
     for process in processes:
         name, life, state = process["name"], process["life"], process["state"]
         games = number(process, "games")
@@ -162,15 +164,11 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
             yield name, life, state, f"step {step:.0f}, replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
         elif life in ("ok", "stalled"):
             model = ModelName.parse(str(process.get("model")))
-            yield (
-                name,
-                life,
-                state,
-                f"{games:.0f} games, " + (f"model of step {model.step}" if model else "no model yet"),
-            )
+            newest = f"model of step {model.step}" if model else "no model yet"
+            yield name, life, state, f"{games:.0f} games, {newest}"
         else:
-            over.setdefault(life, []).append(games)
-    for life, games_of in over.items():
+            ended.setdefault(life, []).append(games)
+    for life, games_of in ended.items():
         yield f"{len(games_of)} worker{'s' if len(games_of) > 1 else ''}", life, "", f"{sum(games_of):.0f} games"
 
 
@@ -205,6 +203,6 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     console.print(printable(found["waiting"]))
     if balance := found["balance"]:
         console.print(
-            f"while nobody waits, the workers make {balance['made_per_second']:.0f} positions/s and the trainer can "
-            f"use {balance['wanted_per_second']:.0f}: {balance['suitable_workers']} such workers would suit it"
+            f"without waiting, the workers produce {balance['made_per_second']:.0f} positions/s and the trainer can "
+            f"use {balance['wanted_per_second']:.0f}: {balance['suitable_workers']} such workers would keep it busy"
         )

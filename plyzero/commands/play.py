@@ -1,4 +1,4 @@
-"""play, analyze, match: meet the bot, ask it, let it meet others."""
+"""play, analyze, match: play against a bot, analyze positions, compare players."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from plyzero.play.players import Bot
     from plyzero.rules.catalog import GameSpec
 
-RunToPlay = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The bot of this run.")]
-Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="The bot in this ONNX file.")]
-Model = Annotated[str, typer.Option(metavar="WHICH", help="With --run: newest, best (as measured), or a step.")]
+RunToPlay = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="Use a model of this run.")]
+Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="Use the model in this ONNX file.")]
+Model = Annotated[
+    str, typer.Option(metavar="WHICH", help="With --run: newest, best (by measured scores), or a training step.")
+]
 Simulations = Annotated[
     int | None,
-    typer.Option(min=0, help="Of the bot, a move; 0 = the raw network. Default: 64; of pure MCTS 1000."),
+    typer.Option(min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000."),
 ]
 
 
@@ -32,9 +34,9 @@ def play(
     model: Model = "newest",
     side: Annotated[str, typer.Option("--as", help="Your side: first, second or random.")] = "first",
     simulations: Simulations = None,
-    level: Annotated[int | None, typer.Option(min=1, help="Of the bot that comes along, from 1 on.")] = None,
+    level: Annotated[int | None, typer.Option(min=1, help="Level of the bundled bot; 1 is the weakest.")] = None,
 ) -> None:
-    """Play the bot in the terminal: of a run, of a file, or the one that comes along; for other games pure MCTS."""
+    """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
     import numpy as np
 
     from plyzero.commands.terminal import Terminal
@@ -45,7 +47,9 @@ def play(
         raise UserError(f"expected --as first, second or random, got {side!r}")
     spec = find_game(game)
     if level is not None and (run, net, simulations) != (None, None, None):
-        raise UserError("--level is of the bot that comes along, with its own simulations; leave the other options out")
+        raise UserError(
+            "--level selects the bundled bot, which sets its own simulations; omit --run, --net and --simulations"
+        )
     bot = Bot.at_level(spec, level) if level else _bot(spec, run, net, model, simulations)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     Terminal(Session(spec, person), bot).run()
@@ -54,28 +58,32 @@ def play(
 def analyze(
     game: GameArgument, run: RunToPlay = None, net: Net = None, model: Model = "newest", simulations: Simulations = None
 ) -> None:
-    """Answer positions: JSON lines in, such as {"id": 1, "moves": ["4", "4"]}, JSON lines out, in the same order."""
-    from plyzero.play.analysis_engine import answer_lines
+    """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
+    from plyzero.play.analysis_engine import answer_queries
 
     spec = find_game(game)
-    answer_lines(spec, _bot(spec, run, net, model, simulations), sys.stdin, sys.stdout)
+    answer_queries(spec, _bot(spec, run, net, model, simulations), sys.stdin, sys.stdout)
 
 
 def match(
     first: Annotated[
-        str, typer.Argument(metavar="A", help="random, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file.")
+        str, typer.Argument(metavar="A", help="random, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best) or an ONNX file.")
     ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The same.")],
-    game: Annotated[str, typer.Option("--game", metavar="GAME", help="What they play.")],
-    games: Annotated[int, typer.Option(min=2, help="How many; two from each opening, with colours swapped.")] = 100,
-    simulations: Annotated[int, typer.Option(min=0, help="Of networks, a move; 0 = the raw network.")] = 64,
+    second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],
+    game: Annotated[str, typer.Option("--game", metavar="GAME", help="The game to play.")],
+    games: Annotated[
+        int, typer.Option(min=2, help="Number of games; each opening is played twice, with sides swapped.")
+    ] = 100,
+    simulations: Annotated[
+        int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
+    ] = 64,
     opening_plies: Annotated[
         int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of openings and players.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of openings and players.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Let two players meet, and say how much stronger A is, with a 95 % interval."""
+    """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
     import json
 
     import numpy as np
@@ -84,22 +92,30 @@ def match(
     from plyzero.play.players import find_player
 
     if games % 2:
-        raise UserError(f"expected an even number of --games, two from each opening, got {games}")
+        raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     spec, rng = find_game(game), np.random.default_rng(seed)
-    one, other = (find_player(name, spec, rng, simulations=simulations) for name in (first, second))
+    player_a, player_b = (find_player(name, spec, rng, simulations=simulations) for name in (first, second))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
-    with console.status(f"{games} games side by side") as status:
+    with console.status(f"playing {games} games in parallel") as status:
         result = play_match(
-            *(one, other, spec.start),
+            player_a,
+            player_b,
+            spec.start,
             games=games,
             rng=rng,
             opening_plies=opening_plies,
-            doing=lambda finished, plies: status.update(f"{finished} of {games} games finished after {plies} plies"),
+            on_progress=lambda finished, plies: status.update(
+                f"{finished} of {games} games finished after {plies} plies"
+            ),
         )
     if as_json:
-        print(json.dumps({"version": 1, "game": spec.identity, "a": one.name, "b": other.name, **result.as_json()}))
+        print(
+            json.dumps(
+                {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name, **result.as_json()}
+            )
+        )
         return
-    console.print(f"{spec.name}: {one.name} against {other.name}")
+    console.print(f"{spec.name}: {player_a.name} against {player_b.name}")
     console.print(result.report())
 
 
@@ -108,12 +124,12 @@ def _bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulat
 
     from plyzero.play.bundled_bots import find_card
     from plyzero.play.model_loader import load_network
-    from plyzero.play.players import SIMULATIONS, Bot
+    from plyzero.play.players import DEFAULT_SIMULATIONS, Bot
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")
     if model != "newest" and run is None:
-        raise UserError(f"--model {model} needs the --run it belongs to")
+        raise UserError(f"--model {model} needs --run")
     card, path = find_card(game), net or run
     if path is None and card is not None:
         if simulations is None:
@@ -124,4 +140,4 @@ def _bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulat
     if net is not None and net.is_dir():
         raise UserError(f"{net} is a directory; expected --net FILE, or --run {net}")
     network = load_network(path, game, model=model)
-    return Bot.of(network, simulations=SIMULATIONS if simulations is None else simulations)
+    return Bot.from_network(network, simulations=DEFAULT_SIMULATIONS if simulations is None else simulations)

@@ -1,4 +1,4 @@
-"""train, init, selfplay, trainer: make a run, and the roles that work on it."""
+"""train, init, selfplay, trainer: create a run, and start the processes that work on it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,18 @@ if TYPE_CHECKING:
 def train(
     game: GameArgument,
     run: RunOption,
-    workers: Annotated[int | None, typer.Option(min=1, help="Self-play processes; default: one a core.")] = None,
-    minutes: Annotated[float | None, typer.Option(min=0, help="Stop after so many; default: on Ctrl-C.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of self-play processes; default: one per core.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Stop after this many minutes; default: on Ctrl-C.")
+    ] = None,
     preset: Preset = None,
     seed: Seed = None,
     device: Device = "auto",
     options: Options = None,
 ) -> None:
-    """Learn GAME on this machine. The same command goes on where the last one stopped."""
+    """Train GAME on this machine. The same command continues a training that was stopped."""
     from plyzero.ops.processes import interrupt_on_signals, usable_cores
 
     stop = interrupt_on_signals()  # before the slow imports
@@ -76,44 +80,44 @@ def train(
                 stop=stop,
                 options=options or (),
                 device=device,
-                report=show,
-                rated=lambda rating: console.print(_rating_row(rating)),
-                doing=status.update,
+                on_report=show,
+                on_rating=lambda rating: console.print(_rating_row(rating)),
+                on_progress=status.update,
             )
     except KeyboardInterrupt:
-        pass  # what there is to tell follows
+        pass  # how to continue is printed below
     except supervisor.ChildFailedError as error:
-        hint = f"; if the rules are to blame, plyzero check {quoted(game)} finds the moves"
+        hint = f"; to test the rules of the game: plyzero check {quoted(game)}"
         raise FailedError(f"{error}{hint}") from error
     ended = "stopped and saved" if stop.is_set() else "saved"
     if list_models(opened.models):
-        console.print(f"{ended}. To go on, the same command. To play: plyzero play {quoted(game)} --run {run}")
+        console.print(f"{ended}. To continue: the same command. To play: plyzero play {quoted(game)} --run {run}")
     else:
-        console.print(f"{ended}, but there is no model yet. To go on, the same command.")
+        console.print(f"{ended}, but there is no model yet. To continue: the same command.")
 
 
 def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
-    """Make a run directory with its resolved settings in run.toml."""
+    """Create a run directory with its resolved settings in run.toml."""
     from plyzero.run.directory import create_run
 
     try:
-        made = create_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
+        created = create_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
     except FileExistsError as error:
-        raise UserError(f"{run} is a run directory already; it stays as it is") from error
-    print(f"made {run} for {made.game.name}; its settings are in {run / 'run.toml'}")
+        raise UserError(f"{run} is a run directory already; it was not changed") from error
+    print(f"created {run} for {created.game.name}; its settings are in {run / 'run.toml'}")
 
 
 def selfplay(
     run: RunOption,
     game: GameOption = None,
-    name: Annotated[str | None, typer.Option(help="Of this worker; default: the host's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of this worker; default: the host name.")] = None,
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
-    """Play games for a run until stopped."""
+    """Run a self-play worker for a run until it is stopped."""
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
     from selfplay.worker import run_worker
 
@@ -131,7 +135,7 @@ def trainer(
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
-    """Train on a run's games and publish models until stopped."""
+    """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
     from trainer.loop import run_trainer
 
@@ -171,7 +175,7 @@ def _begin_role(
     log_format: str,
     until_end: bool,
 ) -> tuple[Run, threading.Event]:
-    """Return the run and what ends the role; signals are caught first, before the slow imports."""
+    """Return the run and the event that stops the process. Signals are caught before the slow imports."""
     from plyzero.ops.processes import stop_on_end_of_input, stop_on_signals
 
     stop = stop_on_signals()
@@ -179,13 +183,13 @@ def _begin_role(
         stop_on_end_of_input(stop)
     from plyzero.run.directory import open_or_create_run
 
-    _log_lines(log_format)
+    _set_up_logging(log_format)
     spec = find_game(game) if game else None
-    # an empty --preset is what a compose file passes on when nobody has chosen one
+    # compose.yaml passes an empty --preset if none is set
     return open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or ()), stop
 
 
-def _log_lines(log_format: str) -> None:
+def _set_up_logging(log_format: str) -> None:
     if log_format not in LOG_FORMATS:
         raise UserError(f"expected --log-format {' or '.join(LOG_FORMATS)}, got {log_format!r}")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -195,7 +199,7 @@ def _log_lines(log_format: str) -> None:
 
 
 class _JsonFormatter(logging.Formatter):
-    """One JSON object a line, with the same parts as the text."""
+    """Formats a log record as one JSON object per line, with the same fields as the text format."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = super().format(record)  # a traceback included

@@ -1,4 +1,4 @@
-"""Says whether a machine and a volume are fit for plyzero, and what plyzero does about what they lack."""
+"""Checks whether a machine and a volume meet plyzero's requirements, and what plyzero does if they do not."""
 
 from __future__ import annotations
 
@@ -24,21 +24,29 @@ from plyzero.ops.processes import usable_cores
 from plyzero.run.directory import open_run
 from plyzero.settings import Settings
 
-SYNCS: Final = 20
-SLOW_SYNC: Final = 0.05
+NUM_SYNCS: Final = 20
+"""Number of syncs whose median time is measured."""
+
+SLOW_SYNC_SECONDS: Final = 0.05
+"""Median time of a sync above which it is called slow."""
+
 EVENT_SECONDS: Final = 2.0
+"""Time for which the probe waits for a file event."""
 
 Verdict = Literal["ok", "warning", "failure"]
-Answer = tuple[Verdict, str]
+"""failure = plyzero cannot work until this is repaired. warning = it works, with a restriction."""
+
+ProbeResult = tuple[Verdict, str]
+"""The fields `verdict` and `says` of a Finding."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one probe found.
+    """The result of one probe.
 
     name:    what was probed.
-    verdict: failure = plyzero cannot do its work before it is mended; warning = it can, in a lesser way.
-    says:    what was found and, if it is not ok, what plyzero does about it or what a person can do.
+    verdict: ok, warning or failure.
+    says:    what was found and, if it is not ok, what plyzero does about it or what the user can do.
     """
 
     name: str
@@ -47,9 +55,9 @@ class Finding:
 
 
 def examine(run: Path | None) -> Iterator[Finding]:
-    """Probe this machine and then the volume on which `run` is, or would be; yield each finding as it is made.
+    """Probe this machine, then the volume of the directory `run`, which need not exist; yield one finding per probe.
 
-    No file of the probes stays on the volume. Of OSErrors come failures.
+    The probes leave no file on the volume. An OSError in a probe becomes a failure.
     """
     machine = {"python": _python, "packages": _packages, "networks": _networks, "training": _training}
     for name, probe in {**machine, "cores": _cores, "memory": _memory}.items():
@@ -70,85 +78,86 @@ def examine(run: Path | None) -> Iterator[Finding]:
             yield _finding("free space", partial(_free_space, directory, settings))
             yield _finding("file events", partial(_file_events, directory, settings))
     except OSError as error:
-        says = f"every process of a run must make and remove files in {place}, which fails: {error.strerror}"
+        says = f"every process of a run must create and remove files in {place}, which fails: {error.strerror}"
         yield Finding("writing", "failure", says)
 
 
-def _finding(name: str, probe: Callable[[], Answer]) -> Finding:
+def _finding(name: str, probe: Callable[[], ProbeResult]) -> Finding:
     try:
-        return Finding(name, *probe())
+        verdict, says = probe()
     except OSError as error:
-        return Finding(name, "failure", f"the probe of this failed: {error.strerror or error}")
+        verdict, says = "failure", f"the probe failed: {error.strerror or error}"
+    return Finding(name=name, verdict=verdict, says=says)
 
 
-def _python() -> Answer:
-    """The interpreter."""
+def _python() -> ProbeResult:
+    """Report the version of Python and the platform."""
     return "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
 
 
-def _packages() -> Answer:
-    """What every process needs."""
+def _packages() -> ProbeResult:
+    """Check the packages that every process needs."""
     found = {package: _version(package) for package in ("numpy", "numba", "zarr")}
     if missing := [package for package, its_version in found.items() if its_version is None]:
         return "failure", f"not installed: {', '.join(missing)}; pip install plyzero"
     return "ok", ", ".join(f"{package} {its_version}" for package, its_version in found.items())
 
 
-def _networks() -> Answer:
-    """What runs networks; a provider tells what the package could use, not that a GPU is there."""
+def _networks() -> ProbeResult:
+    """Check ONNX Runtime. A provider means that the package supports it, not that there is a GPU."""
     try:
         import onnxruntime
     except ImportError as error:
-        return "failure", f"no network can be run here ({error}): pip install 'plyzero[cpu]' or 'plyzero[gpu]'"
+        return "failure", f"networks cannot be evaluated here ({error}): pip install 'plyzero[cpu]' or 'plyzero[gpu]'"
     providers = onnxruntime.get_available_providers()
-    gpu = "an NVIDIA GPU if there is one, else the CPU" if "CUDAExecutionProvider" in providers else "the CPU"
-    return "ok", f"onnxruntime {onnxruntime.__version__} ({', '.join(providers)}): networks run on {gpu}"
+    device = "an NVIDIA GPU if there is one, otherwise the CPU" if "CUDAExecutionProvider" in providers else "the CPU"
+    return "ok", f"onnxruntime {onnxruntime.__version__} ({', '.join(providers)}): networks run on {device}"
 
 
-def _training() -> Answer:
-    """What a trainer needs besides; looked up, not imported, for torch takes seconds to load."""
+def _training() -> ProbeResult:
+    """Check the packages that only the trainer needs. They are not imported, because torch takes seconds to load."""
     found = {package: _version(package) for package in ("torch", "onnx")}
     if missing := [package for package, its_version in found.items() if its_version is None]:
         return "warning", (
-            f"not installed: {', '.join(missing)}; this machine can play and work, not train: "
+            f"not installed: {', '.join(missing)}; this machine can play and run workers, but not train: "
             "pip install 'plyzero[train]'"
         )
     return "ok", ", ".join(f"{package} {its_version}" for package, its_version in found.items())
 
 
-def _cores() -> Answer:
-    """Cores, as `train` counts them when it starts workers."""
+def _cores() -> ProbeResult:
+    """Report the usable cores, which is the default number of workers of `plyzero train`."""
     return "ok", f"{usable_cores()} usable"
 
 
-def _memory() -> Answer:
-    """Memory of the machine, whatever a container may use of it."""
+def _memory() -> ProbeResult:
+    """Report the memory of the machine; the limit of a container is not considered."""
     page = os.sysconf("SC_PAGE_SIZE") / (1 << 30)
-    whole, unused = (os.sysconf(name) * page for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"))
-    return "ok", f"{whole:.1f} GB, {unused:.1f} GB of it unused even as file cache"
+    total, unused = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
+    return "ok", f"{total:.1f} GB, {unused:.1f} GB of it unused even as file cache"
 
 
-def _directory(run: Path, place: Path) -> Answer:
-    """What is there already."""
+def _directory(run: Path, place: Path) -> ProbeResult:
+    """Report what the directory contains."""
     if (run / "run.toml").exists():
         try:
             return "ok", f"{run} is a run of {open_run(run).game.name}"
         except UserError as error:
             return "failure", str(error)
     if place == run:
-        return "ok", f"{run} is there and is not a run yet; plyzero init makes it one"
-    return "ok", f"{run} does not exist yet; probed is {place}, where it would be made"
+        return "ok", f"{run} exists and is not a run directory yet; plyzero init makes it one"
+    return "ok", f"{run} does not exist yet; {place}, where it would be created, was probed"
 
 
 def _settings(run: Path) -> Settings:
     try:
         return open_run(run).settings
-    except (UserError, OSError):  # said by `_directory`
+    except (UserError, OSError):  # reported by `_directory`
         return Settings()
 
 
-def _writing(directory: Path) -> Answer:
-    """Whether what is written can be read."""
+def _writing(directory: Path) -> ProbeResult:
+    """Check that a file can be read as it was written."""
     path, content = directory / "written", os.urandom(4096)
     write_file(path, content)
     if read_file(path, max_bytes=len(content)) != content:
@@ -156,18 +165,21 @@ def _writing(directory: Path) -> Answer:
     return "ok", "a file reads as it was written"
 
 
-def _replacing(directory: Path) -> Answer:
-    """Whether a rename puts a new file in the place of an old one."""
+def _replacing(directory: Path) -> ProbeResult:
+    """Check that a rename replaces an existing file."""
     path = directory / "replaced"
     for content in (b"old", b"new"):
         write_file(path, content, replace=True)
     if read_file(path, max_bytes=3) != b"new":
-        return "failure", "a replaced file reads as before, so processes would miss what is new; use another volume"
-    return "ok", "a rename puts a new file in the place of an old one"
+        return (
+            "failure",
+            "a replaced file keeps its old content, so processes would miss updates; use another volume",
+        )
+    return "ok", "a rename replaces an existing file"
 
 
-def _exclusive_names(directory: Path) -> Answer:
-    """Whether of two who make a file of one name the second is refused, which takes hard links."""
+def _exclusive_names(directory: Path) -> ProbeResult:
+    """Check that a second file of the same name is refused, which needs hard links."""
     path = directory / "made"
     write_file(path, b"first")
     try:
@@ -175,21 +187,24 @@ def _exclusive_names(directory: Path) -> Answer:
     except FileExistsError:
         pass
     else:
-        return "failure", "two files of one name can be made, so a file could be lost; use another volume"
+        return (
+            "failure",
+            "a file can be created although its name is taken, so files could be lost; use another volume",
+        )
     try:
         os.link(path, directory / "link")
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
         return "warning", (
-            "no hard links: two processes that start a new run in the same instant could both believe they made it; "
-            "make it first with plyzero init"
+            "no hard links: two processes that start a new run at the same moment could both believe that they "
+            "created it; create it first with plyzero init"
         )
     return "ok", "a name that is taken is refused"
 
 
-def _locks(directory: Path) -> Answer:
-    """Whether a lock that is held is refused; another descriptor is as good as another process."""
+def _locks(directory: Path) -> ProbeResult:
+    """Check that a lock that is held is refused; a second descriptor is treated like another process."""
     path = directory / "locked"
     write_file(path, b"")
     held: list[int] = []
@@ -201,55 +216,58 @@ def _locks(directory: Path) -> Answer:
         if error.errno not in NO_LOCKS:
             raise
         return "warning", (
-            "no locks: journals of dead workers are taken over only after ten minutes of silence, and a second trainer "
-            "is noticed by its fence number, not refused at once"
+            "no locks: journals of dead workers are sealed only after ten minutes without a heartbeat, and a second "
+            "trainer is detected by its fence number instead of being refused at once"
         )
     finally:
         for descriptor in held:
             os.close(descriptor)
     if len(held) == 1:
-        return "ok", "a held lock is refused on this machine; whether it is on another cannot be probed from here"
-    got = "given to two at once" if held else "refused though nobody holds it"
-    return "failure", f"a lock is {got}, so processes would disturb each other; mount the volume with working locks"
+        return (
+            "ok",
+            "a lock that is held is refused; whether this is also true across machines cannot be probed from here",
+        )
+    how = "granted twice at the same time" if held else "refused although no process holds it"
+    return "failure", f"a lock is {how}, so processes would disturb each other; mount the volume with working locks"
 
 
-def _sync(directory: Path) -> Answer:
-    """How long it takes until 4 kB are on the disk itself."""
+def _sync(directory: Path) -> ProbeResult:
+    """Measure how long it takes to write and sync 4 kB."""
     seconds = []
     with open_to_append(directory / "synced") as file:
-        for _ in range(SYNCS):
+        for _ in range(NUM_SYNCS):
             start = perf_counter()
             file.write(bytes(4096))
             file.flush()
             os.fsync(file.fileno())
             seconds.append(perf_counter() - start)
     median = statistics.median(seconds)
-    found = f"{median * 1000:.1f} ms to write and sync 4 kB, the median of {SYNCS}"
-    if median > SLOW_SYNC:
+    found = f"{median * 1000:.1f} ms to write and sync 4 kB, the median of {NUM_SYNCS}"
+    if median > SLOW_SYNC_SECONDS:
         return "warning", (
-            f"{found}, which is slow: sealing happens in a thread, so the search does not wait; "
+            f"{found}, which is slow; the search does not wait for it, because files are written in a thread; "
             "raise selfplay.seal_seconds and store.sync_seconds"
         )
     return "ok", found
 
 
-def _free_space(directory: Path, settings: Settings) -> Answer:
-    """Room for files of this user, against the reserve."""
-    free, reserve = free_bytes(directory) >> 20, settings.store.min_free_mb
-    if free < reserve:
-        return "failure", f"{free} MB, store.min_free_mb is {reserve}: workers will pause until there is room"
-    return "ok", f"{free} MB; workers pause below {reserve} MB (store.min_free_mb)"
+def _free_space(directory: Path, settings: Settings) -> ProbeResult:
+    """Check the free space for this user against store.min_free_mb."""
+    free, minimum = free_bytes(directory) >> 20, settings.store.min_free_mb
+    if free < minimum:
+        return "failure", f"{free} MB, but store.min_free_mb is {minimum}: workers will pause until there is more space"
+    return "ok", f"{free} MB; workers pause below {minimum} MB (store.min_free_mb)"
 
 
-def _file_events(directory: Path, settings: Settings) -> Answer:
-    """Whether a new file makes itself known, as a new model does to a worker."""
+def _file_events(directory: Path, settings: Settings) -> ProbeResult:
+    """Check that a new file causes an event, by which workers detect new models without delay."""
     polling = f"workers find new models by polling every selfplay.poll_seconds ({settings.selfplay.poll_seconds:g} s)"
     seen, observer = threading.Event(), Observer()
     try:
         try:
-            observer.schedule(_Notice(seen), str(directory), recursive=False)
+            observer.schedule(_SetOnEvent(seen), str(directory), recursive=False)
             observer.start()
-        except OSError as error:  # the system's limit on watches, say
+        except OSError as error:  # for example the system's limit on watches
             return "warning", f"no file events ({error.strerror}): {polling}"
         write_file(directory / "noticed", b"")
         if not seen.wait(EVENT_SECONDS):
@@ -258,10 +276,13 @@ def _file_events(directory: Path, settings: Settings) -> Answer:
         if observer.is_alive():
             observer.stop()
             observer.join()
-    return "ok", f"they arrive from this machine; whether from another cannot be probed from here, and if not {polling}"
+    across = "whether they also do across machines cannot be probed from here"
+    return "ok", f"they arrive on this machine; {across}; if not, {polling}"
 
 
-class _Notice(FileSystemEventHandler):
+class _SetOnEvent(FileSystemEventHandler):
+    """Sets `seen` at the first file event."""
+
     def __init__(self, seen: threading.Event) -> None:
         self._seen = seen
 

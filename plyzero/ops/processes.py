@@ -1,4 +1,4 @@
-"""Stopping cleanly: by signal, and when the process that started us is gone."""
+"""Processes: orderly stops, by signals and by the end of standard input; child processes; usable CPU cores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plyzero.files import open_to_append
 
 
 def stop_on_signals() -> threading.Event:
-    """Return an event that SIGINT and SIGTERM set; the main thread must be the caller."""
+    """Return an event that SIGINT and SIGTERM set; must be called in the main thread."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -22,9 +22,9 @@ def stop_on_signals() -> threading.Event:
 
 
 def interrupt_on_signals() -> threading.Event:
-    """Like `stop_on_signals`, and the first signal also raises KeyboardInterrupt in the main thread.
+    """Like `stop_on_signals`, but the first signal also raises KeyboardInterrupt in the main thread.
 
-    The exception alone is not to be trusted: raised while Numba compiles, it gets lost in a callback.
+    The exception alone is not enough: if it is raised while Numba compiles, it is lost in a callback.
     """
     stop = threading.Event()
 
@@ -39,10 +39,10 @@ def interrupt_on_signals() -> threading.Event:
 
 
 def stop_on_end_of_input(stop: threading.Event) -> None:
-    """Set `stop` when standard input ends: a pipe that closes when its other end's process dies, however it dies."""
+    """Set `stop` when standard input ends, which happens when the parent process, at the other end, dies."""
 
     def watch() -> None:
-        while os.read(0, 4096):  # not sys.stdin: a thread that waits there breaks the interpreter's exit
+        while os.read(0, 4096):  # not sys.stdin: a thread blocked on it breaks the exit of the interpreter
             pass
         stop.set()
 
@@ -50,7 +50,7 @@ def stop_on_end_of_input(stop: threading.Event) -> None:
 
 
 def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return how many cores this process may use: of those it may run on, as many as a container's quota pays for."""
+    """Return how many CPU cores this process may use, by its affinity and by the CPU quota of its container."""
     cores = len(os.sched_getaffinity(0))
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # cgroup version 2, version 1
         try:
@@ -62,7 +62,11 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 class Child:
-    """A plyzero command in a process of its own, which stops by itself when this process does."""
+    """A plyzero command in a child process, which stops by itself when this process ends.
+
+    name: what messages call it.
+    log:  the file to which its output is appended.
+    """
 
     def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
         self.name, self.log = name, log
@@ -72,27 +76,27 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches us alone; the pipe tells the children
+                start_new_session=True,  # Ctrl-C reaches only this process, which closes the pipes of the children
             )
 
     def exit_code(self) -> int | None:
-        """Return how it ended, None while it runs."""
+        """Return the exit code, None while the process runs."""
         return self._process.poll()
 
     def ask_to_stop(self) -> None:
-        """Close its standard input."""
+        """Close the standard input of the process, which then stops."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has stopped; kill it when `seconds` are over."""
+        """Wait until the process has ended; kill it after `seconds`."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
 
-    def last_words(self) -> str:
-        """Return the last line of its log."""
+    def last_log_line(self) -> str:
+        """Return the last line of the log."""
         lines = self.log.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "nothing"

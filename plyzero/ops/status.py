@@ -1,10 +1,10 @@
-"""What is on a run's volume: a snapshot that `status` prints and programs read."""
+"""A snapshot of a run for `plyzero status`: its files, its processes, and which process waits for what."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from plyzero.run.directory import Run
 from plyzero.run.liveness import LivenessMonitor
@@ -12,14 +12,15 @@ from plyzero.run.metrics import TRAINER, number, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 
-VERSION = 1
+VERSION: Final = 1
+"""Format version of a snapshot; docs/formats.md lists the fields."""
 
 
-def snapshot(run: Run, observer: LivenessMonitor) -> dict[str, Any]:
-    """Return a JSON object; docs/formats.md lists its fields. `observer` has looked at the run."""
+def snapshot(run: Run, monitor: LivenessMonitor) -> dict[str, Any]:
+    """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
     segments = list(list_segments(run.segments))
     models = list_models(run.models)
-    processes = [{**beat, "name": name, "life": observer.judge(name)} for name, beat in observer.beats.items()]
+    processes = [{**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()]
     ratings = read_lines(run.metrics / "rating.jsonl")
     return {
         "version": VERSION,
@@ -35,39 +36,42 @@ def snapshot(run: Run, observer: LivenessMonitor) -> dict[str, Any]:
         },
         "models": {"count": len(models), "newest": str(models[0]) if models else None},
         "rating": ratings[-1] if ratings else None,
-        "waiting": who_waits(processes),
+        "waiting": describe_waiting(processes),
         "balance": balance(processes, ratio=run.settings.trainer.replay_ratio),
         "processes": processes,
     }
 
 
-def who_waits(processes: Sequence[dict[str, Any]]) -> str:
-    """Return a sentence: who of the processes waits for whom."""
+def describe_waiting(processes: Sequence[dict[str, Any]]) -> str:
+    """Return a sentence that says which processes wait, and for what."""
     alive = [each for each in processes if each["life"] in ("ok", "stalled")]
-    trainers, workers = _of_role(alive, "trainer"), _of_role(alive, "selfplay")
+    trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]
     if not alive:
         return "nothing is running"
     if stalled:
-        return f"nothing is heard of {', '.join(stalled)}, which may be stuck; restart it if that lasts"
+        return f"{', '.join(stalled)}: no new heartbeat, the process may be stuck; restart it if this lasts"
     if paused := [each for each in workers if each["state"].startswith("paused")]:
         return f"{len(paused)} of {len(workers)} workers are {paused[0]['state']}"
     if trainers and trainers[0]["state"].startswith("waiting"):
-        for_whom = "the workers" if workers else "workers, of which none is running"
-        return f"the trainer waits for {for_whom}: {trainers[0]['state']}"
+        for_what = "the workers" if workers else "workers, but none is running"
+        return f"the trainer waits for {for_what}: {trainers[0]['state']}"
     if waiting := [each for each in workers if each["state"].startswith("waiting")]:
-        missing = "" if trainers else ", and there is no trainer: start one"
+        missing = "" if trainers else ", but no trainer is running; start one"
         return f"{len(waiting)} of {len(workers)} workers are {waiting[0]['state']}{missing}"
-    return "nobody waits"
+    return "no process is waiting"
 
 
 def balance(processes: Sequence[dict[str, Any]], *, ratio: float) -> dict[str, float] | None:
-    """Return what the workers make, what the trainer could use, in full-search positions per second while neither
-    waits, and the number of such workers that would suit it; None until both have been measured.
+    """Return how well workers and trainer are balanced, None until the rates of both have been measured.
+
+    made_per_second, wanted_per_second: full-search positions per second that the workers generate, and that the trainer
+    could use at this replay `ratio`, each while it does not wait. suitable_workers: the number of such workers that
+    keeps the trainer busy.
     """
     alive = [each for each in processes if each["life"] == "ok"]
-    trained = sum(number(each, "trained_per_second") for each in _of_role(alive, TRAINER))
-    rates = [number(each, "full_positions_per_second") for each in _of_role(alive, "selfplay")]
+    trained = sum(number(each, "trained_per_second") for each in _with_role(alive, TRAINER))
+    rates = [number(each, "full_positions_per_second") for each in _with_role(alive, "selfplay")]
     made = sum(rates)
     if not trained or not made:
         return None
@@ -76,5 +80,5 @@ def balance(processes: Sequence[dict[str, Any]], *, ratio: float) -> dict[str, f
     return {"made_per_second": round(made, 1), "wanted_per_second": round(wanted, 1), "suitable_workers": suitable}
 
 
-def _of_role(processes: Sequence[dict[str, Any]], role: str) -> list[dict[str, Any]]:
+def _with_role(processes: Sequence[dict[str, Any]], role: str) -> list[dict[str, Any]]:
     return [each for each in processes if each["role"] == role]

@@ -1,4 +1,4 @@
-"""Training on one machine: workers, a trainer, and a line for every model they make."""
+"""Training on one machine for `plyzero train`: start workers and a trainer, watch them, and report every model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,20 +22,24 @@ from plyzero.run.metrics import BEAT_SECONDS, TRAINER, append_line, read_lines
 from plyzero.run.models import ModelName
 from plyzero.search.onnx_network import Network
 
-RATING_SHARE = 0.1
-"""Of this process's time at most goes into measuring strength."""
+RATING_SHARE: Final = 0.1
+"""Largest share of this process's time that is spent on measuring strength."""
+
+POLL_SECONDS: Final = 0.25
+"""Time between two checks of the child processes and of the metrics, in seconds."""
 
 
 class ChildFailedError(Exception):
-    """A worker or the trainer ended by itself; says which, and its last words."""
+    """A worker or the trainer ended without being asked to. The message names it and has the last line of its log."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is shown of one published model.
+    """The report of one published model.
 
-    seconds: since training began, this time. positions_per_second: recorded since the report before.
-    fields:  the trainer's line in metrics.
+    seconds:              time since this call of `train` began.
+    positions_per_second: positions that the trainer read per second since the previous report; 0 in the first one.
+    fields:               the trainer's line of metrics.
     """
 
     seconds: float
@@ -45,7 +49,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Rating:
-    """The strength of one published model. step: of the model. scores: opponent -> the model's result."""
+    """The measured strength of one published model.
+
+    step:   optimiser steps of the model.
+    scores: opponent -> result of the model's games against it.
+    """
 
     step: int
     scores: dict[str, MatchResult]
@@ -59,60 +67,63 @@ def train(
     stop: threading.Event,
     options: Sequence[str] = (),
     device: str = "auto",
-    report: Callable[[Report], None],
-    rated: Callable[[Rating], None] = lambda _: None,
-    doing: Callable[[str], None] = lambda _: None,
-    until: Callable[[Network], bool] = lambda _: False,
+    on_report: Callable[[Report], None],
+    on_rating: Callable[[Rating], None] = lambda _: None,
+    on_progress: Callable[[str], None] = lambda _: None,
+    stop_when: Callable[[Network], bool] = lambda _: False,
 ) -> None:
-    """Run `workers` and a trainer until `stop` is set, for at most `minutes`, or until `until` holds of a new model.
+    """Run `workers` and a trainer until `stop` is set, `minutes` are over, or `stop_when` is true of a new model.
 
-    report: called for every model. rated: for those whose strength is measured, when it is.
-    doing: told every two seconds what everybody does.
-    Raises ChildFailedError. However this function ends, the processes are stopped in order first.
+    on_report:   called for every model.
+    on_rating:   called for every model whose strength has been measured.
+    on_progress: called every two seconds with a sentence that says what the processes are doing.
+
+    Raises ChildFailedError. In every case all processes are stopped before this function ends.
     """
     began = time.monotonic()
-    size, seen = _metrics_size(run), len(_trainer_lines(run))
-    positions, at = 0, 0.0
-    observer, next_look = LivenessMonitor(run), 0.0
+    size, num_read = _metrics_size(run), len(_trainer_lines(run))
+    last_positions, last_time = 0, 0.0
+    monitor, next_refresh = LivenessMonitor(run), 0.0
     with closing(Rater(run)) as rater, children(run, workers=workers, device=device, options=options) as running:
-        while not stop.wait(0.25) and (minutes is None or time.monotonic() - began < 60 * minutes):
-            fail_if_any_ended(running)
-            if time.monotonic() >= next_look:
-                observer.look()
-                doing(_what_everybody_does(observer))
-                next_look = time.monotonic() + BEAT_SECONDS
-            if rating := rater.finished():
-                rated(rating)
-            if (grown := _metrics_size(run)) == size:
-                continue  # reading everything again four times a second is too much in a run of days
-            size = grown
+        while not stop.wait(POLL_SECONDS) and (minutes is None or time.monotonic() - began < 60 * minutes):
+            check_children(running)
+            if time.monotonic() >= next_refresh:
+                monitor.refresh()
+                on_progress(_progress(monitor))
+                next_refresh = time.monotonic() + BEAT_SECONDS
+            if rating := rater.poll():
+                on_rating(rating)
+            if (new_size := _metrics_size(run)) == size:
+                continue  # in a run of days it takes too long to read all metrics at every poll
+            size = new_size
             lines = _trainer_lines(run)
-            for fields in lines[seen:]:
+            for fields in lines[num_read:]:
                 name = ModelName.parse(str(fields.get("model")))
                 if name is None:
                     continue
                 network = load_model(run.models, name, run.game)
                 if fields is lines[-1]:
                     rater.offer(network)
-                speed = (fields["positions"] - positions) / (fields["time"] - at) if positions else 0.0
-                positions, at = fields["positions"], fields["time"]
-                report(Report(time.monotonic() - began, speed, fields))
-                if until(network):
+                positions, now = fields["positions"], fields["time"]
+                speed = (positions - last_positions) / (now - last_time) if last_positions else 0.0
+                last_positions, last_time = positions, now
+                on_report(Report(seconds=time.monotonic() - began, positions_per_second=speed, fields=fields))
+                if stop_when(network):
                     return
-            seen = len(lines)
-        fail_if_any_ended(running)
+            num_read = len(lines)
+        check_children(running)
 
 
-def fail_if_any_ended(running: Sequence[Child]) -> None:
-    """Raise ChildFailedError if one of the processes has ended before it was asked to."""
+def check_children(running: Sequence[Child]) -> None:
+    """Raise ChildFailedError if one of the processes has ended without being asked to."""
     for child in running:
         if child.exit_code() is not None:
-            raise ChildFailedError(f"{child.name} stopped by itself: {child.last_words()} (see {child.log})")
+            raise ChildFailedError(f"{child.name} stopped by itself: {child.last_log_line()} (see {child.log})")
 
 
 @contextmanager
 def children(run: Run, *, workers: int, device: str, options: Sequence[str]) -> Iterator[list[Child]]:
-    """Start the processes; at the end ask all of them to stop, and wait until they have."""
+    """Start the trainer and the workers; on exit ask all of them to stop, and wait until they have ended."""
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
     running: list[Child] = []
     try:
@@ -129,34 +140,34 @@ def children(run: Run, *, workers: int, device: str, options: Sequence[str]) -> 
 
 
 class Rater:
-    """Measures new models against fixed opponents, beside the training, as often as its share of the time allows."""
+    """Measures models against fixed opponents in a thread, for at most RATING_SHARE of the time."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._next = 0.0
+        self._next_start = 0.0
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._done: queue.SimpleQueue[Rating | Exception] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[Rating | Exception] = queue.SimpleQueue()
 
     def offer(self, network: Network) -> None:
-        """Measure this network, if none is being measured and it is time again."""
+        """Start to measure this network if no other is being measured and RATING_SHARE allows it."""
         busy = self._thread is not None and self._thread.is_alive()
-        if not busy and time.monotonic() >= self._next:
+        if not busy and time.monotonic() >= self._next_start:
             self._thread = threading.Thread(target=self._rate, args=(network,), name="rating")
             self._thread.start()
 
-    def finished(self) -> Rating | None:
-        """Return what has been measured since the last call, or None. Raises what went wrong."""
+    def poll(self) -> Rating | None:
+        """Return a rating completed since the last call, or None. Raises the error that ended a measurement."""
         try:
-            found = self._done.get_nowait()
+            result = self._results.get_nowait()
         except queue.Empty:
             return None
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def close(self) -> None:
-        """Give up what is being measured, and wait until it is: a thread that outlives the interpreter aborts it."""
+        """Cancel the measurement and wait for its thread, which would abort the interpreter if it outlived it."""
         self._stopping.set()
         if self._thread:
             self._thread.join()
@@ -164,32 +175,32 @@ class Rater:
     def _rate(self, network: Network) -> None:
         began = time.monotonic()
         try:
-            scores = {name: self._meet(name, network) for name in self._run.settings.rating.opponents}
+            scores = {name: self._play(name, network) for name in self._run.settings.rating.opponents}
             points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
             append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
         except _StoppedError:
             return
         except Exception as error:
-            self._done.put(error)
+            self._results.put(error)
             return
         took = time.monotonic() - began
-        self._next = time.monotonic() + took * (1 - RATING_SHARE) / RATING_SHARE
-        self._done.put(Rating(network.step, scores))
+        self._next_start = time.monotonic() + took * (1 - RATING_SHARE) / RATING_SHARE
+        self._results.put(Rating(step=network.step, scores=scores))
 
-    def _meet(self, opponent: str, network: Network) -> MatchResult:
+    def _play(self, opponent: str, network: Network) -> MatchResult:
         settings, start = self._run.settings, self._run.game.start
         rng = np.random.default_rng([self._run.seed, network.step])
-        bot = Bot.of(network, simulations=settings.rating.simulations)
+        bot = Bot.from_network(network, simulations=settings.rating.simulations)
         other = find_player(opponent, self._run.game, rng)
-        return play_match(bot, other, start, games=settings.rating.games, rng=rng, doing=self._go_on)
+        return play_match(bot, other, start, games=settings.rating.games, rng=rng, on_progress=self._check_stopping)
 
-    def _go_on(self, finished: int, plies: int) -> None:
+    def _check_stopping(self, finished: int, plies: int) -> None:
         if self._stopping.is_set():
             raise _StoppedError
 
 
 class _StoppedError(Exception):
-    pass
+    """Raised during a match to cancel it."""
 
 
 def _metrics_size(run: Run) -> int:
@@ -200,8 +211,10 @@ def _trainer_lines(run: Run) -> list[dict[str, Any]]:
     return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
 
 
-def _what_everybody_does(observer: LivenessMonitor) -> str:
-    alive = {name: beat["state"] for name, beat in observer.beats.items() if observer.judge(name) in ("ok", "stalled")}
-    trainer = alive.pop(TRAINER, "starting")
-    paused = next((f", others {state}" for state in alive.values() if state.startswith("paused")), "")
-    return f"{sum(state == 'playing' for state in alive.values())} workers playing{paused}, trainer {trainer}"
+def _progress(monitor: LivenessMonitor) -> str:
+    """Return a sentence that says what the living processes are doing."""
+    alive = [name for name in monitor.heartbeats if monitor.liveness(name) in ("ok", "stalled")]
+    states = {name: monitor.heartbeats[name]["state"] for name in alive}
+    trainer = states.pop(TRAINER, "starting")
+    paused = next((f", others {state}" for state in states.values() if state.startswith("paused")), "")
+    return f"{sum(state == 'playing' for state in states.values())} workers playing{paused}, trainer {trainer}"

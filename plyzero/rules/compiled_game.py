@@ -174,9 +174,7 @@ class CompiledGame(Game):
         return self.state.tobytes()
 
 
-def compile_rules(
-    name: str, functions: RuleFunctions, state: np.dtype[Any], *, boundscheck: bool = False
-) -> Rules:
+def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, boundscheck: bool = False) -> Rules:
     """Return the rules `functions` compiled for states of dtype `state`; the same rules are compiled only once.
 
     name:        the name of the class, for error messages.

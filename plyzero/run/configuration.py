@@ -95,9 +95,7 @@ def _check_renamed(source: str, layer: Layer) -> None:
         what = "variables"
         renamed = {_variable(old): _variable(new) for old, new in renamed.items()}
     changes = ", ".join(f"{old} is now {new}" for old, new in renamed.items())
-    raise UserError(
-        f"{source}: these {what} have new names since version 0.2: {changes}; rename them and start again"
-    )
+    raise UserError(f"{source}: these {what} have new names since version 0.2: {changes}; rename them and start again")
 
 
 def _variable(key: str) -> str:

@@ -69,7 +69,7 @@ class Journal:
             raise
 
     def append(self, games: Games) -> None:
-        """Append `games`, which acknowledges them. After an error the call may be repeated: it writes to the same offset."""
+        """Append and thereby acknowledge `games`. After an error the call may be repeated; the offset stays the same."""
         frame = _frame(_encode(games))
         half = len(frame) // 2
         files.write_at(self._descriptor, frame[:half], self._size)
@@ -117,9 +117,9 @@ def read_journal(path: Path, game: GameSpec) -> list[Games]:
 def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
     """Seal the journals of `run` whose owners are dead, under the owners' names; return the number of games sealed.
 
-    The process that gets the lock seals a journal. This happens once: if the segment exists already, the journal is only
-    removed. A damaged journal is moved to `quarantine`; one that the volume fails to read is left for a later call. Both
-    are logged as warnings.
+    The process that gets the lock seals a journal. This happens once: if the segment exists already, the journal is
+    only removed. A damaged journal is moved to `quarantine`; one that the volume fails to read is left for a later
+    call. Both are logged as warnings.
 
     gone: `<worker>.<incarnation>` of the owners that count as dead if the volume does not support locks.
     """

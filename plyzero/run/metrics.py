@@ -72,7 +72,7 @@ class Heartbeat:
         self._failing = False
 
     def beat(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
-        """Write `fields` if the last heartbeat is BEAT_SECONDS old, or if `force`. Errors of the volume are only logged."""
+        """Write `fields` if the last heartbeat is BEAT_SECONDS old, or if `force`. An OSError is only logged."""
         now = time.monotonic()
         if now < self._next and not force:
             return

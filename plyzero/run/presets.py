@@ -46,7 +46,7 @@ class Requirement(NamedTuple):
 
 
 def preset_for(name: str, start: Game) -> Layer:
-    """Return the settings of the preset `name`, enlarged where the game requires it; `start` is its initial position."""
+    """Return the settings of the preset `name`, enlarged where the game with the position `start` requires it."""
     preset = {section: dict(values) for section, values in PRESETS[name].items()}
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum

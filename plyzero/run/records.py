@@ -165,5 +165,5 @@ def _in_range(values: NDArray[Any], minimum: float) -> NDArray[np.bool_]:
 
 
 def _concatenate_records(records: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    """Concatenate arrays of records by their bytes; np.concatenate copies field by field and is several times slower."""
+    """Concatenate arrays of records as bytes; np.concatenate copies field by field and is several times slower."""
     return np.frombuffer(b"".join(part.tobytes() for part in records), records[0].dtype)

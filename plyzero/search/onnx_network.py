@@ -20,31 +20,32 @@ WDL: Final = "wdl"
 """Names in the graph: `[B, C, H, W]` float32 -> `[B, A]` float32 logits, `[B, 3]` float32 win, draw, loss."""
 
 ENCODING: Final = "plyzero.model/1"
-"""What the graph's inputs and outputs mean; a model says it in its metadata."""
-
+"""The meaning of the graph's inputs and outputs; every model's metadata names it."""
 
 CPU: Final = "CPUExecutionProvider"
 GPU: Final = "CUDAExecutionProvider"
-"""What runs a network; onnxruntime-gpu alone has the second, and only where there is a GPU does it work."""
-
+"""Execution providers of ONNX Runtime. Only onnxruntime-gpu has the second, and it works only where there is a GPU."""
 
 EXTERNAL_DATA: Final = re.compile(rb"(\x0a|\x8a\x80*\x00)(\x08|\x88\x80*\x00)location")
-"""The key that every tensor in another file has, as protobuf writes it: field 1, 8 bytes."""
+"""The key that marks a tensor stored in another file, as protobuf encodes it: field 1, 8 bytes."""
 
 
 class Network:
     """An ONNX model; call it with an EvaluationBatch. Positions are evaluated independently of one another.
 
-    label: what to call it. fence, step: of its name, 0 for a file outside a run.
-    game:  what it plays; found by the model's own metadata if none is given.
+    label:       its name in messages.
+    fence, step: of its file name in a run; 0 for any other file.
+    game:        the game it plays; without one the model's metadata names it.
+    metadata:    what its ONNX file says of itself.
     """
 
     def __init__(
         self, content: bytes, game: GameSpec | None, *, label: str, fence: int = 0, step: int = 0, threads: int = 1
     ) -> None:
+        """Load an ONNX file from its `content`. Raises ModelRefusedError if it cannot be used for the game."""
         self.label, self.fence, self.step = label, fence, step
         if EXTERNAL_DATA.search(content):
-            raise ModelRefusedError(f"{label} has external data: it would read other files")
+            raise ModelRefusedError(f"{label} stores weights in other files, which is not supported")
         try:
             self._session = open_session(content, threads)
             self._bound = self._session.io_binding() if self._session.get_providers()[0] == GPU else None
@@ -71,16 +72,16 @@ class Network:
             )
         two = np.repeat(game.start.observe()[np.newaxis], 2, axis=0).astype(np.float32)
         try:
-            said = self(EvaluationBatch(two, list))
+            evaluation = self(EvaluationBatch(two, list))
         except Exception as error:
-            raise ModelRefusedError(f"{self.label} cannot be asked: {error}") from error
-        for name, each in said._asdict().items():
+            raise ModelRefusedError(f"{self.label} cannot evaluate a position: {error}") from error
+        for name, each in evaluation._asdict().items():
             if each.dtype != np.float32 or each.shape != (2, *wanted[name]) or not np.isfinite(each).all():
                 raise ModelRefusedError(f"{self.label}: its {name} are not finite numbers for every position")
 
     @property
     def search_settings(self) -> SearchSettings:
-        """The settings that the model was trained with, as far as they concern the search."""
+        """The search settings that the model was trained with; the defaults if its metadata does not have them."""
         try:
             return Settings.model_validate_json(self.metadata.get("settings", "{}")).search
         except (ValidationError, OverflowError):  # of another version of plyzero
@@ -89,16 +90,18 @@ class Network:
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
         observations = np.ascontiguousarray(batch.observations)
         if self._bound is None:
-            return Evaluation(*self._session.run((LOGITS, WDL), {INPUT: observations}))
+            logits, wdl = self._session.run((LOGITS, WDL), {INPUT: observations})
+            return Evaluation(logits, wdl)
         self._bound.bind_cpu_input(INPUT, observations)
         for name in (LOGITS, WDL):
             self._bound.bind_output(name)
         self._session.run_with_iobinding(self._bound)
-        return Evaluation(*self._bound.copy_outputs_to_cpu())
+        logits, wdl = self._bound.copy_outputs_to_cpu()
+        return Evaluation(logits, wdl)
 
 
 def open_session(content: bytes, threads: int) -> onnxruntime.InferenceSession:
-    """Return the model, in half precision on a GPU where ONNX Runtime finds one, else as it is on the CPU."""
+    """Return a session: in half precision on a GPU if ONNX Runtime finds one, otherwise unchanged on the CPU."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -112,7 +115,7 @@ def open_session(content: bytes, threads: int) -> onnxruntime.InferenceSession:
 
 
 def half_precision(content: bytes) -> bytes:
-    """Return the model with weights and arithmetic of 16 bits; what goes in and comes out stays float32."""
+    """Return the model with 16-bit weights and arithmetic; its inputs and outputs stay float32."""
     import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
 

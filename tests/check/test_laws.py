@@ -16,13 +16,14 @@ from examples.dots_and_boxes import DotsAndBoxes
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
-from plyzero.check.laws import COMPILED, LINE_LAWS, Line, agreement_with
-from plyzero.check.sample_laws import SAMPLE_LAWS, near, sample
+from plyzero.check.laws import COMPILED_AS_WRITTEN, POSITION_LAWS, GameTrace, LawBrokenError, agreement_with, games_end
+from plyzero.check.sample_laws import SAMPLE_LAWS, positions_near, sample
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import GameLaws, Violation, find_violation, laws_of, shorten
 from plyzero.rules.compiled_game import CompiledGame, kernel
 from plyzero.rules.game import ONGOING, Game, Outcome
 from plyzero.rules.symmetry import Symmetry
+from plyzero.rules.text_board import render_grid
 from tests.helpers import zoo
 
 MISERE = ("last_mover_wins_some",)
@@ -67,7 +68,7 @@ class TestLawsWithOneLeftOut(GameLaws):
 
 def test_the_class_for_pytest_has_a_test_for_every_law():
     tests = {name.removeprefix("test_") for name in vars(GameLaws) if name.startswith("test_")}
-    assert tests == {law.name for law in (COMPILED, *LINE_LAWS, *SAMPLE_LAWS)}
+    assert tests == {law.name for law in (COMPILED_AS_WRITTEN, *POSITION_LAWS, *SAMPLE_LAWS)}
 
 
 # --- faults ---
@@ -314,6 +315,20 @@ class FailsLate(TicTacToe):
         return super().observe()
 
 
+class RendersBeyond(TicTacToe):
+    """A mistake in a call of the toolkit, where the exception is raised."""
+
+    def __str__(self):
+        return render_grid(np.reshape(self.board, (3, 3)), glyphs=".x")
+
+
+class BoardTooSmall(TicTacToe):
+    """A mistake that raises in the template, which is the user's own code."""
+
+    def __init__(self):
+        self.board = (0,) * 6
+
+
 class ReadsBeyond(CompiledTicTacToe):
     """A rule that reads beyond its array, which Numba does not notice by itself."""
 
@@ -354,41 +369,38 @@ FAULTS = [
     (ListsTakenSquares, "play_makes_a_new_position", 1, r"AssertionError in play\(\) .*taken"),
     (GivesUpEarly, "legal_actions_in_order", 8, "is empty, but outcome"),
     (GoesOnAfterTheEnd, "legal_actions_in_order", 5, "the game is over"),
-    (Unsorted, "legal_actions_in_order", 0, "expected ascending numbers"),
+    (Unsorted, "legal_actions_in_order", 0, "expected ascending order"),
     (LegalAsSet, "legal_actions_in_order", 0, "is a set, expected a list or tuple"),
     (LegalAsGenerator, "legal_actions_in_order", 0, "is a generator, expected a list or tuple"),
     (TooFewActions, "legal_actions_in_order", 0, "expected numbers from 0 to 7"),
-    (Mutating, "play_makes_a_new_position", 0, r"play changed the position it was called on"),
+    (Mutating, "play_makes_a_new_position", 0, r"play\(\) changed the position it was called on"),
     (ReturnsItself, "play_makes_a_new_position", 0, "returns the position it was called on"),
     (ChangesTheGrandparent, "earlier_positions_stay", None, "an earlier position of the game has changed"),
     (WinnerIsTheLoser, "last_mover_wins_some", None, "the player who made the last move lost"),
-    (WinnerAsSign, "answers_in_form", 6, "names winner -1"),
+    (WinnerAsSign, "answers_in_form", 6, r"the winner in outcome\(\) is -1"),
     (OutcomeAsNumber, "answers_in_form", 5, r"outcome\(\) is 1, expected None or an Outcome"),
     (ActionsStay, "symmetries_agree_with_the_rules", 1, "the symmetry, a rule or observe"),
-    (HalfAGroup, "symmetries_are_a_group", 0, "one after the other, are not in"),
-    (NoPermutation, "symmetries_are_a_group", 0, "planes of a symmetry are no permutation"),
-    (
-        NeverEnds,
-        "games_end",
-        9,
-        "after 9 plies, max_plies is 9; pass was played [3-9] times: raise max_plies",
-    ),
-    (HidesWhoMoves, "equal_observations_equal_futures", None, "look the same to the network"),
+    (HalfAGroup, "symmetries_are_a_group", 0, "the composition of two symmetries is not in"),
+    (NoPermutation, "symmetries_are_a_group", 0, "planes of a symmetry are not a permutation"),
+    (NeverEnds, "games_end", 9, r"after 9 plies, max_plies is 9(; \w+ was played \d times)?: raise max_plies"),
+    (HidesWhoMoves, "equal_observations_equal_futures", None, "have equal observations, but differ"),
     (HidesOwners, "equal_observations_equal_futures", None, "outcomes of the moves"),
     (KeyIsCoarse, "equal_keys_equal_futures", 1, "have the same key"),
     (KeyIsTheObject, "same_moves_same_position", 0, "key"),
     (KeyCounts, "asking_changes_nothing", 0, "key"),
     (KeyIsAList, "asking_changes_nothing", 0, "unhashable"),
-    (Dice, "same_moves_same_position", 1, "another position"),
+    (Dice, "same_moves_same_position", 1, "the same moves lead elsewhere"),
     (NotFinite, "observation_as_declared", 0, "not finite"),
-    (CountsAsBool, "observation_as_declared", 1, "cannot hold what observe"),
+    (CountsAsBool, "observation_as_declared", 1, "cannot represent what observe"),
     (SameNames, "actions_have_names", 0, "actions 0 and 3 are both called 'a'"),
     (NamesWithBlanks, "actions_have_names", 0, "expected a word"),
     (ParsesWrongly, "actions_have_names", 0, r"parse_action\('\w\d'\) is not \d"),
     (FailsLate, "rules_answer", 2, r"ZeroDivisionError in observe\(\) \(test_laws.py, line \d+\): in the corner"),
+    (RendersBeyond, "rules_answer", 2, r"IndexError in __str__\(\) \(test_laws.py, line \d+\)"),
+    (BoardTooSmall, "rules_answer", 0, r"IndexError in outcome\(\) \(tic_tac_toe.py, line \d+\)"),
     (ReadsBeyond, "rules_answer", 4, r"IndexError in observe\(\) \(test_laws.py, line \d+\)"),
     (WritesBeyond, "rules_answer", 0, r"IndexError in mark\(\) \(test_laws.py, line \d+\)"),
-    (Overflows, "compiled_as_written", 3, r"compiled \(second\) the rules disagree: observe\(\) differs"),
+    (Overflows, "compiled_as_written", 3, r"plain Python \(first\) and compiled \(second\): observe\(\) differs"),
 ]
 
 
@@ -417,7 +429,7 @@ def test_a_law_that_is_skipped_is_not_asked():
 
 
 def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
-    laws = LINE_LAWS[:2]
+    laws = POSITION_LAWS[:2]
     long = Violation(laws[0], "", ("c2", "b2", "a1"), "")
     assert shorten(FailsLate, laws, long).moves == ("a1", "b2")
     assert shorten(TicTacToe, laws, long) is long
@@ -436,15 +448,15 @@ def test_a_form_that_differs_in_one_position_is_found():
             return ()
 
     agreement = agreement_with(CompiledTicTacToe)
-    assert find_violation(TicTacToe, games=30, more=[agreement]) is None
-    broken = find_violation(Differs, games=60, more=[agreement])
+    assert find_violation(TicTacToe, games=30, extra_laws=[agreement]) is None
+    broken = find_violation(Differs, games=60, extra_laws=[agreement])
     assert broken is not None
     assert (broken.law.name, broken.moves) == ("agrees_with_the_other", ("b2",))
 
 
 def test_a_game_of_another_size_does_not_agree():
     broken = find_violation(
-        functools.partial(Othello, size=6), games=2, more=[agreement_with(functools.partial(Othello, size=8))]
+        functools.partial(Othello, size=6), games=2, extra_laws=[agreement_with(functools.partial(Othello, size=8))]
     )
     assert broken is not None
     assert broken.moves == ()
@@ -526,19 +538,29 @@ def test_a_sample_holds_short_lines_first_and_whole_games():
         assert len(positions) == len(moves) + 1
         assert positions[-1].outcome() is not None
         assert all(position.outcome() is None for position in positions[:-1])
-    close = near(TicTacToe())
+    close = positions_near(TicTacToe())
     assert found.positions[: len(close)][5].moves == close[5].moves == (4,)
     assert [len(each.moves) for each in close] == sorted(len(each.moves) for each in close)
     assert all(each.position.outcome() is None for each in found.positions)
 
 
 def test_a_line_keeps_what_each_position_said():
-    line = Line(TicTacToe)
-    line.add(TicTacToe())
-    assert line.answers[0]["legal_actions()"] == tuple(range(9))
-    assert line.answers[0]["to_play"] == 0
+    trace = GameTrace(TicTacToe)
+    trace.add(TicTacToe())
+    assert trace.answers[0]["legal_actions()"] == tuple(range(9))
+    assert trace.answers[0]["to_play"] == 0
+
+
+def test_a_game_that_does_not_end_names_a_move_that_is_played_often():
+    trace = GameTrace(NeverEnds)
+    trace.add(NeverEnds())
+    for _ in range(NeverEnds.max_plies):
+        trace.moves.append(9)
+        trace.add(trace.position.play(9))
+    with pytest.raises(LawBrokenError, match="max_plies is 9; pass was played 9 times: raise max_plies"):
+        games_end(trace)
 
 
 def test_only_a_compiled_game_is_compared_with_its_plain_form():
-    assert COMPILED in laws_of(CompiledTicTacToe())
-    assert COMPILED not in laws_of(TicTacToe())
+    assert COMPILED_AS_WRITTEN in laws_of(CompiledTicTacToe())
+    assert COMPILED_AS_WRITTEN not in laws_of(TicTacToe())

@@ -55,6 +55,6 @@ def test_a_name_that_python_could_not_import_is_refused(tmp_path: Path, name: st
 def test_what_is_there_already_stays_as_it_is(tmp_path: Path):
     (tmp_path / "my-game").mkdir()
     (tmp_path / "my-game" / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="is there already and stays as it is"):
+    with pytest.raises(UserError, match="exists already and was not changed"):
         make_project(tmp_path, "my-game")
     assert [path.name for path in (tmp_path / "my-game").iterdir()] == ["notes.txt"]

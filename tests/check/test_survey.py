@@ -19,7 +19,7 @@ from tests.helpers import toys, zoo
 def test_the_figures_of_a_game_whose_every_game_is_known():
     found = survey(toys.Chain("0010"), games=5)
     assert (found.games, found.branching, found.plies) == (5, (1.0, 1), (4, 4.0, 4, 4))
-    assert found.shares == (0.0, 0.0, 1.0)  # who makes the last move loses: player 0
+    assert found.results == (0.0, 0.0, 1.0)  # who makes the last move loses: player 0
     assert found.symmetries == (0, 0)
     assert found.microseconds.keys() == {"play", "outcome", "legal_actions", "observe"}
     assert all(cost > 0 for cost in found.microseconds.values())
@@ -29,7 +29,7 @@ def test_the_figures_are_those_of_the_random_games():
     found = survey(TicTacToe(), games=40)
     games = [random_game(TicTacToe(), np.random.default_rng([0, number])) for number in range(40)]
     winners = [game.positions[-1].outcome().winner for game in games]
-    assert found.shares == tuple(winners.count(winner) / 40 for winner in (0, None, 1))
+    assert found.results == tuple(winners.count(winner) / 40 for winner in (0, None, 1))
     assert found.branching[1] == 9
     assert found.plies[0] == min(len(game.moves) for game in games)
     assert found.plies[1] == np.mean([len(game.moves) for game in games])
@@ -50,7 +50,7 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert "compiled rules" in advised(TicTacToe(), cost=30)
     assert "compiled rules" not in advised(ConnectFour(), cost=30)
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
-    assert "write __str__" in advised(toys.Relay())
+    assert "define __str__" in advised(toys.Relay())
     assert "observation_dtype = bool" not in advised(zoo.Nim())
 
     class Floats(TicTacToe):
@@ -60,12 +60,12 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
 
 
 def test_how_often_a_player_moves_again_is_counted():
-    assert survey(toys.Chain("0010"), games=2).again == 1 / 3
-    assert survey(TicTacToe(), games=2).again == 0
+    assert survey(toys.Chain("0010"), games=2).same_mover == 1 / 3
+    assert survey(TicTacToe(), games=2).same_mover == 0
 
 
 def suspected(make, games: int = 30) -> str:
-    return " ".join(survey(make(), games=games).suspicions)
+    return " ".join(survey(make(), games=games).warnings)
 
 
 def test_what_hardly_anybody_means_is_said_although_no_law_forbids_it():
@@ -73,14 +73,14 @@ def test_what_hardly_anybody_means_is_said_although_no_law_forbids_it():
         to_play = 0
 
     assert "player 1 never moved in 30 random games: is to_play right?" in suspected(OneSided)
-    assert "all of 30 random games were won by player 1: is outcome() right?" in suspected(toys.Chain)
-    assert "all of" not in suspected(toys.Chain, games=5)
+    assert "all 30 random games were won by player 1: is outcome() right?" in suspected(toys.Chain)
+    assert "random games were" not in suspected(toys.Chain, games=5)
 
     class Drawn(toys.Relay):
         def outcome(self):
             return super().outcome() and Outcome(None)
 
-    assert "all of 30 random games were drawn" in suspected(Drawn)
+    assert "all 30 random games were drawn" in suspected(Drawn)
 
 
 class BlackAndWhite(Breakthrough):
@@ -126,7 +126,7 @@ def test_a_position_without_a_drawing_shows_what_the_network_sees():
     class Undrawn(TicTacToe):
         __str__ = toys.Relay.__str__
 
-    assert str(Undrawn().play(4)) == "player 1 to move, who sees\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
+    assert str(Undrawn().play(4)) == "player 1 to move, observation:\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
 
 
 @pytest.mark.parametrize("make", [functools.partial(toys.Relay, 3), zoo.Kalah])

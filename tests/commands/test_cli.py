@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plyzero.commands.cli import app, main
-from plyzero.ops.status import balance, who_waits
+from plyzero.ops.status import balance, describe_waiting
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games
@@ -48,34 +48,34 @@ def handlers() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["train", "conect-four", "--run", "R"], "no game is called 'conect-four'; nearest: connect-four"),
+        (["train", "conect-four", "--run", "R"], "unknown game 'conect-four'; the closest names are: connect-four"),
         (["train", "connect-four", "--run", "R"], "is a run of tic-tac-toe, not of connect-four"),
         (["play", "connect-four", "--run", "R"], "is a run of tic-tac-toe, not of connect-four"),
         (["train", "tic-tac-toe", "--run", "R", "-o", "selfplay.slot=1"], "no setting is called selfplay.slot; "),
         (["selfplay", "--run", "R", "-o", "selfplay.parallel_games=x"], "setting selfplay.parallel_games from -o"),
         (["trainer", "--run", "R/none"], "is not a run directory"),
-        (["init", "tic-tac-toe", "--run", "R"], "is a run directory already; it stays as it is"),
+        (["init", "tic-tac-toe", "--run", "R"], "is a run directory already; it was not changed"),
         (["init", "tic-tac-toe", "--run", "R/run.toml/below"], "cannot use R/run.toml/below"),
         (["play", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
         (["play", "tic-tac-toe", "--net", "R/none.onnx"], "cannot use R/none.onnx"),
         (["play", "tic-tac-toe", "--run", "R", "--model", "5"], "no model of step 5"),
         (["play", "tic-tac-toe", "--as", "third"], "expected --as first, second or random, got 'third'"),
         (["play", "tic-tac-toe", "--run", "R", "--net", "x"], "expected --run or --net, got both"),
-        (["play", "tic-tac-toe", "--model", "best"], "--model best needs the --run it belongs to"),
+        (["play", "tic-tac-toe", "--model", "best"], "--model best needs --run"),
         (["play", "tic-tac-toe", "--run", "R", "--model", "last"], "expected model newest, best or a step, got 'last'"),
         (["play", "tic-tac-toe", "--run", "R", "--model", "best"], "no model in R/models has been measured"),
         (["play", "tic-tac-toe", "--net", "R/models"], "R/models is a directory; expected --net FILE, or --run"),
         (["analyze", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
-        (["match", "nobody", "random", "--game", "tic-tac-toe"], "'nobody' is not there; a player is random"),
+        (["match", "nobody", "random", "--game", "tic-tac-toe"], "'nobody' does not exist; expected a player: random"),
         (["match", "R", "random", "--game", "connect-four"], "is a run of tic-tac-toe, not of connect-four"),
         (["match", "R@7", "random", "--game", "tic-tac-toe"], "no model of step 7 in R/models; the newest are 12"),
         (
             ["check", "tic-tac-toe", "--skip", "gravity"],
-            "no law is called 'gravity'; the laws are compiled_as",
+            "unknown law 'gravity'; the laws are compiled_as",
         ),
-        (["check", "tic-tac-toe", "--against", "xyz"], "no game is called 'xyz'"),
+        (["check", "tic-tac-toe", "--against", "xyz"], "unknown game 'xyz'"),
         (["new", "two words"], "expected a name such as my-game, of letters, digits and hyphens, got 'two words'"),
-        (["new", "numpy"], "'numpy' would be the module numpy, which Python finds already; choose another name"),
+        (["new", "numpy"], "'numpy' would be the module numpy, which exists in Python already; choose another name"),
         (["new", "class"], "'class' would be the module class, which"),
         (["trainer", "--run", "R", "--device", "gpu"], "expected --device auto, cpu or cuda, got 'gpu'"),
         (["train", "othello(size=7)", "--run", "R"], "expected size 6 or 8, got 7"),
@@ -103,7 +103,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
 def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
     done = plyzero("train", "conect-four", "--run", str(tmp_path / "r"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("plyzero: no game is called 'conect-four'")
+    assert done.stderr.startswith("plyzero: unknown game 'conect-four'")
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "r").exists()
 
@@ -126,7 +126,7 @@ def test_check_reports_what_a_game_looks_like():
     assert text.startswith("tic-tac-toe v1: 15 laws hold on 8 random games\n")
     assert "at most 9" in text
     assert "max_plies is 9" in text
-    assert "7 declared, 7 of them tried by playing" in text
+    assert "7 declared, 7 of them tested by playing" in text
     assert text.endswith("Next: plyzero train tic-tac-toe --run runs/first --minutes 2\n")
 
 
@@ -141,7 +141,7 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
         "the game goes on after 8 plies, max_plies is 8: raise max_plies if your rules allow such games\nmoves: "
         in done.stdout
     )
-    assert done.stderr.startswith("plyzero: bad_rules:Bad breaks a law; above are the shortest moves")
+    assert done.stderr.startswith("plyzero: bad_rules:Bad breaks a law; the shortest moves")
 
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
@@ -234,7 +234,7 @@ def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
         ),
         (
             [process("trainer", "waiting for 12 positions"), process("w", "playing", "gone")],
-            "the trainer waits for workers, of which none is running: waiting for 12 positions",
+            "the trainer waits for workers, but none is running: waiting for 12 positions",
         ),
         (
             [process("trainer", "training"), process("w", "waiting for the first model"), process("v", "playing")],
@@ -242,7 +242,7 @@ def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
         ),
         (
             [process("w", "waiting for the first model")],
-            "1 of 1 workers are waiting for the first model, and there is no trainer: start one",
+            "1 of 1 workers are waiting for the first model, but no trainer is running; start one",
         ),
         (
             [process("trainer", "waiting for 1 positions"), process("w", "paused: the volume has 3 MB left")],
@@ -250,13 +250,13 @@ def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
         ),
         (
             [process("trainer", "training", "stalled"), process("w", "playing")],
-            "nothing is heard of trainer, which may be stuck; restart it if that lasts",
+            "trainer: no new heartbeat, the process may be stuck; restart it if this lasts",
         ),
-        ([process("trainer", "training"), process("w", "playing")], "nobody waits"),
+        ([process("trainer", "training"), process("w", "playing")], "no process is waiting"),
     ],
 )
 def test_status_says_who_waits_for_whom(processes: list[dict], sentence: str):
-    assert who_waits(processes) == sentence
+    assert describe_waiting(processes) == sentence
 
 
 @pytest.mark.parametrize(

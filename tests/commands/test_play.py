@@ -40,7 +40,7 @@ class Screen:
 
         def best_action(root: SearchResult) -> int:
             session = self.terminal.session
-            if session.persons_turn:  # a hint, or the thoughts of before
+            if session.is_persons_turn:  # a hint, or an earlier search
                 return as_it_is(root)
             answered = sum(position.to_play != session.person for position in session.positions[:-1])
             return session.position.parse_action(moves[answered])
@@ -98,7 +98,7 @@ def test_what_is_neither_move_nor_command_says_what_was_expected(screen: Screen)
 
 def test_a_command_takes_nothing_after_it_unless_it_wants_a_file(screen: Screen):
     shown = screen.types("undo 2", "legal now", "save", "load")
-    assert "Expected undo alone.\nYour move: \nExpected legal alone." in shown
+    assert "Expected undo without an argument.\nYour move: \nExpected legal without an argument." in shown
     assert "Expected save FILE, such as save game.json.\n" in shown
 
 
@@ -112,7 +112,7 @@ def test_who_moves_again_is_told(monkeypatch: pytest.MonkeyPatch, capsys):
 
 def test_a_folder_that_is_not_there_is_not_made(screen: Screen, tmp_path: Path):
     shown = screen.types(f"save {tmp_path}/none/game.json")
-    assert f"Cannot write {tmp_path}/none/game.json: there is no such folder.\n" in shown
+    assert f"Cannot write {tmp_path}/none/game.json: there is no such directory.\n" in shown
     assert not list(tmp_path.iterdir())
 
 
@@ -126,7 +126,7 @@ def test_legal_lists_the_moves_and_help_the_commands(screen: Screen):
 def test_a_hint_searches_in_the_persons_place_and_changes_nothing(screen: Screen):
     shown = screen.types("hint", "legal")
     assert "In your place the bot would play " in shown
-    assert "move  visits  win rate  prior  expected line" in shown
+    assert "move  visits  win rate  prior  principal variation" in shown
     assert "Legal: a1 b1 c1 a2" in shown
     assert screen.terminal.session.moves == []
 
@@ -151,13 +151,13 @@ def test_a_finished_game_can_be_taken_back_too(screen: Screen):
 def test_thoughts_show_the_bots_last_search_and_every_one_after(screen: Screen):
     shown = screen.types("thoughts", "a1", "thoughts", "b1", "thoughts", bot="c3 b2")
     _, on, answered, off, unseen, again, *_ = shown.split("Your move: ")
-    assert "From now on the bot shows what it sees." in on
+    assert "The bot's search results are shown from now on." in on
     assert "The bot plays c3" in answered
-    assert "move  visits  win rate  prior  expected line" in answered
-    assert "The bot keeps its thoughts to itself again." in off
+    assert "move  visits  win rate  prior  principal variation" in answered
+    assert "The bot's search results are no longer shown." in off
     assert "The bot plays b2" in unseen
     assert "visits" not in unseen
-    assert "Before its last move the bot saw (and it will show this from now on):\n move" in again
+    assert "Search results before the bot's last move, shown with every move from now on:\n move" in again
 
 
 def test_a_resignation_ends_the_game_and_can_be_taken_back(screen: Screen):
@@ -178,7 +178,7 @@ def test_a_game_that_was_saved_can_be_gone_on_with(screen: Screen, tmp_path: Pat
     file = tmp_path / "game.json"
     shown = screen.types("a1", f"save {file}", "b1", f"load {file}", f"save {file}", bot="c3 c2")
     assert f"Saved to {file}.\n" in shown
-    assert f"{file} exists already and stays as it is; give another name.\n" in shown
+    assert f"{file} exists already and was not changed; choose another name.\n" in shown
     assert [TIC_TAC_TOE.start.action_name(move) for move in screen.terminal.session.moves] == ["a1", "c3"]
     assert json.loads(file.read_text()) == {
         "version": 1,
@@ -194,10 +194,10 @@ def test_a_game_that_was_saved_can_be_gone_on_with(screen: Screen, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("{", "it is not a game that was saved. The game goes on."),
-        ("[]", "expected the record of a game, version 1"),
+        ("{", "it is not a saved game. The current game goes on."),
+        ("[]", "expected a game record of version 1"),
         ('{"version": 1, "game": "connect-four v1"}', "it is a game of connect-four v1, not of tic-tac-toe v1"),
-        ('{"version": 1, "game": "tic-tac-toe v1", "moves": "a1"}', "expected moves, a list of names"),
+        ('{"version": 1, "game": "tic-tac-toe v1", "moves": "a1"}', "expected moves as a list of action names"),
         (
             '{"version": 1, "game": "tic-tac-toe v1", "moves": ["a1", "a1"], "person": "first"}',
             "move 2: expected one of b1 c1 a2 b2 c2 a3 b3 c3, got 'a1'",
@@ -214,7 +214,7 @@ def test_a_file_that_holds_no_game_is_refused_and_the_game_goes_on(
     assert sentence in shown
     assert "Expected load FILE, such as load game.json." in shown
     assert "Expected save FILE, such as save game.json." in shown
-    assert f"Cannot read {file}.none: No such file or directory. The game goes on." in shown
+    assert f"Cannot read {file}.none: No such file or directory. The current game goes on." in shown
     assert "The bot plays" in shown
 
 

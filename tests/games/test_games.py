@@ -205,7 +205,7 @@ def test_an_illegal_action_names_itself_the_position_and_the_legal_ones(start, c
     with pytest.raises(IllegalActionError) as caught:
         position.play(wrong)
     known = 0 <= wrong < start.num_actions
-    name = position.action_name(wrong) if known else "no action of this game"
+    name = position.action_name(wrong) if known else "not an action of this game"
     names = " ".join(position.action_name(action) for action in legal)
     assert str(caught.value) == f"illegal action {wrong} ({name}) in\n{position}\nlegal: {names}"
 
@@ -306,7 +306,9 @@ def test_a_compiled_game_without_to_play_in_its_state_is_refused():
 
 def test_an_array_of_bool_in_a_state_is_refused_because_numba_knows_none():
     state = [("lines", "?", (3, 3)), ("over", "?"), ("to_play", "i1")]
-    with pytest.raises(TypeError, match=r"Board.State: Numba knows no array of bool in a record; make lines i1"):
+    with pytest.raises(
+        TypeError, match=r"Board.State: Numba does not support arrays of bool in a record; give lines the type i1"
+    ):
         whole_game("Board", state)()
 
 
@@ -341,7 +343,7 @@ def test_to_play_may_be_an_attribute_that_init_sets():
 
 
 def test_a_game_without_to_play_is_refused_by_name():
-    with pytest.raises(UserError, match="does not say its to_play"):
+    with pytest.raises(UserError, match="does not define to_play"):
         load_game("tests.games.test_games:Nobody")
 
 
@@ -418,10 +420,10 @@ def test_parameters_reach_the_game():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("conect4", "no game is called 'conect4'; nearest: connect-four"),
-        ("otello", "no game is called 'otello'; nearest: othello"),
-        ("xyzzy", "nearest: .*connect-four.*othello.*tic-tac-toe"),
-        ("othello(size=7)", r"cannot make othello\(size=7\): expected size 6 or 8, got 7"),
+        ("conect4", "unknown game 'conect4'; the closest names are: connect-four"),
+        ("otello", "unknown game 'otello'; the closest names are: othello"),
+        ("xyzzy", "the closest names are: .*connect-four.*othello.*tic-tac-toe"),
+        ("othello(size=7)", r"cannot create othello\(size=7\): expected size 6 or 8, got 7"),
         ("othello(rows=6)", "othello has no parameter 'rows'; it has: size"),
         ("tic-tac-toe(size=6)", "tic-tac-toe has no parameter 'size'; it has: none"),
         ("othello(6)", r"expected parameters as in othello\(size=6\), got 'othello\(6\)'"),
@@ -488,8 +490,11 @@ class Endless(PlainTicTacToe):
     ("name", "message"),
     [
         ("Misshapen", r"observe\(\) returns shape \(2, 3, 4\), but observation_shape is \(2, 3, 3\)"),
-        ("Lopsided", r"symmetries\(\) permutes 18 numbers of the observation and 9 actions; there are 18 and 12"),
-        ("Endless", "does not say its max_plies"),
+        (
+            "Lopsided",
+            r"symmetries\(\) permutes 18 numbers of the observation and 9 actions, but the game has 18 and 12",
+        ),
+        ("Endless", "does not define max_plies"),
     ],
 )
 def test_a_game_that_contradicts_itself_is_refused_when_it_is_loaded(name: str, message: str):

@@ -81,12 +81,12 @@ def fill_store(root: Path, log: Path, incarnation: str) -> None:
     """Add 40 games to a store that seals every few of them."""
     log_acknowledged(log)
     first = int(incarnation, 16) * 1000
-    with ReplayWriter(open_run(root), worker="w0", incarnation=incarnation) as store:
+    with ReplayWriter(open_run(root), worker="w0", incarnation=incarnation) as writer:
         for number, games in enumerate(numbered_games(first, 40)):
-            store.add(games)
+            writer.add(games)
             if number % 4 == 3:
-                store.seal_soon()
-                while store.unsealed_full_positions and store.trouble is None:
+                writer.seal_soon()
+                while writer.unsealed_full_positions and writer.write_error is None:
                     time.sleep(0.001)
 
 
@@ -95,17 +95,17 @@ def outlast(root: Path, limit: str) -> None:
     run = small_run(root / "r", "tic-tac-toe", "store.min_free_mb=0", "selfplay.seal_seconds=0.02")
     make_room = take_the_volume(root) if limit == "volume" else take_the_quota()
     found: dict[str, object] = {}
-    with ReplayWriter(run, worker="w0", incarnation="00000001") as store:
+    with ReplayWriter(run, worker="w0", incarnation="00000001") as writer:
         added = 0
-        while store.trouble is None:
+        while writer.write_error is None:
             (games,) = numbered_games(added, 1)
-            store.add(games)
+            writer.add(games)
             added += 1
             time.sleep(0.002)
-        found |= {"trouble": store.trouble, "visible": visible(run).total()}
+        found |= {"trouble": writer.write_error, "visible": visible(run).total()}
         found["unfinished"] = [path.name for path in run.segments.glob(".tmp-*")]
         make_room()
-        while store.trouble is not None:
+        while writer.write_error is not None:
             time.sleep(0.01)
     times = visible(run)
     found |= {"added": added, "lost": added - len(times), "doubled": times.total() - len(times)}

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 import plyzero.commands.cli
 import plyzero.ops.doctor
 from plyzero.commands.doctor import doctor
-from plyzero.ops.doctor import SYNCS, Finding, examine
+from plyzero.ops.doctor import NUM_SYNCS, Finding, examine
 from tests.helpers.runs import small_run
 
 MACHINE = ["python", "packages", "networks", "training", "cores", "memory"]
@@ -90,7 +90,7 @@ def test_a_machine_that_has_all_is_fit():
     ("package", "name", "verdict", "says"),
     [
         ("zarr", "packages", "failure", "not installed: zarr;"),
-        ("torch", "training", "warning", "play and work, not train: pip install 'plyzero[train]'"),
+        ("torch", "training", "warning", "play and run workers, but not train: pip install 'plyzero[train]'"),
         ("onnx", "training", "warning", "not installed: onnx;"),
     ],
 )
@@ -119,21 +119,21 @@ def test_a_gpu_is_promised_to_nobody_by_the_package_alone(monkeypatch: pytest.Mo
     assert found(None)["networks"].says.endswith("networks run on the CPU")
     providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     monkeypatch.setattr("onnxruntime.get_available_providers", lambda: providers)
-    assert found(None)["networks"].says.endswith("networks run on an NVIDIA GPU if there is one, else the CPU")
+    assert found(None)["networks"].says.endswith("networks run on an NVIDIA GPU if there is one, otherwise the CPU")
 
 
 def test_an_ordinary_directory_is_fit_and_left_as_it_was(tmp_path: Path):
     findings = found(tmp_path)
     assert list(findings) == [*MACHINE, "directory", *PROBES]
     assert {finding.verdict for finding in findings.values()} == {"ok"}
-    assert "is not a run yet" in findings["directory"].says
-    assert f"the median of {SYNCS}" in findings["sync"].says
+    assert "is not a run directory yet" in findings["directory"].says
+    assert f"the median of {NUM_SYNCS}" in findings["sync"].says
     assert tree(tmp_path) == []
 
 
 def test_the_nearest_directory_that_exists_is_probed(tmp_path: Path):
     findings = found(tmp_path / "not" / "there")
-    assert f"probed is {tmp_path}," in findings["directory"].says
+    assert f"{tmp_path}, where it would be created, was probed" in findings["directory"].says
     assert findings["writing"].verdict == "ok"
     assert tree(tmp_path) == []
 
@@ -197,7 +197,7 @@ def test_one_probe_that_fails_does_not_keep_the_others_from_being_made(tmp_path:
     monkeypatch.setattr("os.fsync", failing(errno.EIO))
     findings = found(tmp_path)
     assert unwell(tmp_path) == dict.fromkeys(set(PROBES) - {"free space"}, "failure")
-    assert findings["locks"].says == "the probe of this failed: Input/output error"
+    assert findings["locks"].says == "the probe failed: Input/output error"
     assert tree(tmp_path) == []
 
 
@@ -210,8 +210,8 @@ def test_without_hard_links_a_run_is_to_be_made_first(tmp_path: Path, monkeypatc
     monkeypatch.setattr("os.link", failing(errno.EPERM))
     assert unwell(tmp_path) == {"exclusive names": "warning"}
     assert found(tmp_path)["exclusive names"].says == (
-        "no hard links: two processes that start a new run in the same instant could both believe they made it; "
-        "make it first with plyzero init"
+        "no hard links: two processes that start a new run at the same moment could both believe that they created "
+        "it; create it first with plyzero init"
     )
     assert tree(tmp_path) == []
 
@@ -235,8 +235,8 @@ def test_without_locks_the_dead_are_known_by_their_silence(tmp_path: Path, monke
     monkeypatch.setattr("fcntl.flock", failing(errno.ENOLCK))
     assert unwell(tmp_path) == {"locks": "warning"}
     assert found(tmp_path)["locks"].says == (
-        "no locks: journals of dead workers are taken over only after ten minutes of silence, and a second trainer is "
-        "noticed by its fence number, not refused at once"
+        "no locks: journals of dead workers are sealed only after ten minutes without a heartbeat, and a second "
+        "trainer is detected by its fence number instead of being refused at once"
     )
 
 
@@ -247,7 +247,10 @@ def test_a_lock_that_fails_for_another_reason_is_a_failure(tmp_path: Path, monke
 
 @pytest.mark.parametrize(
     ("flock", "says"),
-    [(lambda *_: None, "given to two at once"), (failing(errno.EAGAIN), "refused though nobody holds it")],
+    [
+        (lambda *_: None, "granted twice at the same time"),
+        (failing(errno.EAGAIN), "refused although no process holds it"),
+    ],
 )
 def test_a_lock_that_does_not_work_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flock: Callable[..., None], says: str
@@ -289,7 +292,7 @@ def test_a_volume_with_less_room_than_the_reserve_is_unfit(
     finding = found(tmp_path)["free space"]
     assert finding.verdict == verdict
     assert finding.says.startswith(f"{megabytes} MB")
-    assert ("workers will pause until there is room" in finding.says) == (verdict == "failure")
+    assert ("workers will pause until there is more space" in finding.says) == (verdict == "failure")
 
 
 def test_without_file_events_workers_poll(tmp_path: Path, no_events: None):
@@ -336,8 +339,8 @@ def test_the_command_shows_every_finding_and_ends_with_a_sentence(tmp_path: Path
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[1 : 1 + len(MACHINE) + 1 + len(PROBES)]] == ["ok"] * 14
-    assert lines[-1] == "This machine and this volume are fit for plyzero."
-    assert shown().stdout.splitlines()[-1] == "This machine is fit for plyzero."
+    assert lines[-1] == "plyzero can run on this machine and this volume: no warnings."
+    assert shown().stdout.splitlines()[-1] == "plyzero can run on this machine: no warnings."
 
 
 def test_the_command_shows_warnings_whole_and_is_content(
@@ -345,11 +348,11 @@ def test_the_command_shows_warnings_whole_and_is_content(
 ):
     done = shown("--run", str(tmp_path))
     assert done.exit_code == 0
-    assert done.stdout.splitlines()[-1] == "This machine and this volume are fit for plyzero; mind the warning."
+    assert done.stdout.splitlines()[-1] == "plyzero can run on this machine and this volume: 1 warning."
     monkeypatch.setattr("plyzero.ops.doctor._version", lambda package: None if package == "torch" else "1.0")
     done = shown("--run", str(tmp_path))
     assert "pip install 'plyzero[train]'" in done.stdout
-    assert done.stdout.splitlines()[-1].endswith("; mind the 2 warnings.")
+    assert done.stdout.splitlines()[-1].endswith(": 2 warnings.")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
@@ -363,7 +366,7 @@ def test_a_failure_ends_the_command_with_exit_code_1_and_a_sentence(
         plyzero.commands.cli.main()
     assert stopped.value.code == 1
     printed = capsys.readouterr()
-    assert printed.err == "plyzero: unfit for plyzero until this is mended: writing\n"
+    assert printed.err == "plyzero: cannot run here until these are fixed: writing\n"
     assert os.strerror(errno.EROFS) in " ".join(printed.out.split())
 
 

@@ -15,7 +15,7 @@ from trainer.export import untrained
 
 def finished(rater: Rater) -> Rating:
     while True:
-        if rating := rater.finished():
+        if rating := rater.poll():
             return rating
         time.sleep(0.01)
 
@@ -25,13 +25,13 @@ def test_a_model_is_measured_beside_the_training_and_written_down(tmp_path: Path
     publish_model(run.models, untrained(run), fence=1, step=12)
     network = load_newest(run.models, run.game)
     rater = Rater(run)
-    assert rater.finished() is None
+    assert rater.poll() is None
     rater.offer(network)
     rater.offer(network)  # one is being measured, and then it is not time yet
     rating = finished(rater)
     assert rating.step == 12
     assert [(name, result.games) for name, result in rating.scores.items()] == [("random", 4), ("mcts:5", 4)]
-    assert rater.finished() is None
+    assert rater.poll() is None
     lines = (run.metrics / "rating.jsonl").read_text().splitlines()
     assert len(lines) == 1
     assert str(load_newest(run.models, run.game).label) in lines[0]
@@ -56,6 +56,6 @@ def test_a_measurement_is_given_up_when_training_ends(tmp_path: Path):
     rater = Rater(run)
     rater.offer(load_newest(run.models, run.game))
     rater.close()
-    assert rater.finished() is None
+    assert rater.poll() is None
     assert not (run.metrics / "rating.jsonl").exists()
     assert not any(thread.name == "rating" for thread in threading.enumerate())

@@ -73,7 +73,7 @@ def first_segment(run: Run) -> Path:
 
 def test_a_sound_run_has_no_faults_and_every_file_is_counted(run: Run):
     done = plyzero("replay", "verify", "--run", str(run.root))
-    assert (done.returncode, done.stdout) == (0, f"{len(files(run))} files are sound, 0 faults\n")
+    assert (done.returncode, done.stdout) == (0, f"{len(files(run))} files ok, 0 faults\n")
     assert [name for name, _ in find_faults(run)] == [path.name for path in files(run)]
 
 
@@ -180,7 +180,7 @@ def test_a_run_with_a_fault_ends_the_command_with_1(spoil: Callable[[Run], tuple
     assert done.returncode == 1
     assert len(lines) == 1
     assert lines[0].startswith(beginning)
-    assert last.endswith(" files are sound, 1 faults")
+    assert last.endswith(" files ok, 1 faults")
     assert done.stderr.endswith(f"plyzero: 1 faults in {run.root}\n")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from plyzero.play import analysis_engine
 from plyzero.play.analysis import move_infos, root_info
-from plyzero.play.analysis_engine import answer_lines
+from plyzero.play.analysis_engine import answer_queries
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
 from plyzero.search.slots import search
@@ -41,7 +41,7 @@ def bot_of(evaluate, game=CONNECT_FOUR, *, simulations: int = 16, kind: str = "g
 
 def answers(lines: list[str], bot: Bot) -> list[dict]:
     sink = io.StringIO()
-    answer_lines(bot.game, bot, lines, sink)
+    answer_queries(bot.game, bot, lines, sink)
     return [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
@@ -72,7 +72,7 @@ def test_the_first_move_is_the_one_that_the_bot_plays():
 def test_moves_come_in_the_order_of_their_visits_and_with_their_own_win_rates():
     position = toys.after(CONNECT_FOUR.start, "4 4")
     bot = bot_of(toys.Hashed(7), simulations=100, kind="puct")
-    root = bot.think([position])[0]
+    root = bot.search([position])[0]
     infos = move_infos(position, root)
     assert sorted({(-info["visits"], -info["prior"]) for info in infos[1:]}) == [
         (-info["visits"], -info["prior"]) for info in infos[1:]
@@ -121,9 +121,9 @@ def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
         "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
         "c": 'expected moves as a list of names, such as "moves": ["1"]',
         "d": 'expected moves as a list of names, such as "moves": ["1"]',
-        "e": "expected id and moves, got also komi",
+        "e": "expected the fields id and moves, got also komi",
         "f": "the game is over after these moves; there is nothing to analyze",
-        "g": "move 8, '3': the game is over by then",
+        "g": "move 8, '3': the game is already over",
     }
     assert [("moveInfos" in each) != ("error" in each) for each in found] == [True] * 12
     assert answers(lines[:1], bot_of(toys.Hashed(7)))[0] == found[0]
@@ -151,7 +151,7 @@ def test_more_than_a_batch_is_several_passes(monkeypatch: pytest.MonkeyPatch):
 def test_without_simulations_the_answer_is_what_the_network_says():
     position = CONNECT_FOUR.start
     (answer,) = answers(['{"id": 1, "moves": []}'], bot_of(toys.Hashed(7), simulations=0))
-    logits, wdl = toys.Hashed(7)(toys.Leaves(position.observe()[None], list))
+    logits, wdl = toys.Hashed(7)(toys.EvaluationBatch(position.observe()[None], list))
     prior = np.exp(logits[0]) / np.exp(logits[0]).sum()
     assert [info["winrate"] for info in answer["moveInfos"]] == [None] * 7
     assert [info["prior"] for info in answer["moveInfos"]] == pytest.approx(sorted(prior, reverse=True), abs=1e-4)

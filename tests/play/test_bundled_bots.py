@@ -1,4 +1,4 @@
-"""The bots that come along: small, each with a card that holds what it says, and levels that grow stronger."""
+"""The bundled bots: small files, model cards with correct scores, and levels of increasing strength."""
 
 import re
 from itertools import pairwise
@@ -79,7 +79,7 @@ def test_a_level_or_a_bot_that_is_not_there_is_refused():
     game = load_game("connect-four")
     with pytest.raises(UserError, match="expected a level from 1 to"):
         Bot.at_level(game, 99)
-    with pytest.raises(UserError, match="no bot comes along for othello v"):
+    with pytest.raises(UserError, match="there is no bundled bot for othello v"):
         Bot.at_level(load_game("othello"))
     with pytest.raises(UserError, match="expected bot or bot:LEVEL"):
         find_player("bot:x", game, np.random.default_rng(0))
@@ -94,8 +94,8 @@ def test_the_bots_are_listed_with_their_strength():
 
 def test_play_needs_no_training_and_refuses_a_level_of_another_bot():
     played = plyzero("play", "connect-four", "--level", "1", text="4\nquit\n")
-    assert "plyzero's own, level 1" in played.stdout
+    assert "bundled bot, level 1" in played.stdout
     assert "The bot plays" in played.stdout
     refused = plyzero("play", "connect-four", "--level", "1", "--simulations", "5")
     assert refused.returncode == 2
-    assert "--level is of the bot that comes along" in refused.stderr
+    assert "--level selects the bundled bot" in refused.stderr

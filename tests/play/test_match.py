@@ -51,7 +51,11 @@ def test_the_report_gives_every_number_with_its_interval():
         "score 80.0 %, 95 % interval 71.1 to 86.7",
         "Elo difference +241, 95 % interval +157 to +325",
     ]
-    assert MatchResult(10, 0, 0, distinct=10).report().endswith("Elo difference at least +166 (95 %), no more is known")
+    assert (
+        MatchResult(10, 0, 0, distinct=10)
+        .report()
+        .endswith("Elo difference at least +166 (95 %), without a bound on the other side")
+    )
     found = MatchResult(10, 0, 0, distinct=10).as_json()
     assert (found["elo"], found["elo_interval"][1]) == (None, None)
 
@@ -69,7 +73,10 @@ def test_openings_differ_where_they_can():
 def test_somebody_is_told_how_far_the_match_is():
     told = []
     play_match(
-        *(Spy(1), Spy(2), TicTacToe()), games=4, rng=np.random.default_rng(0), doing=lambda *done: told.append(done)
+        *(Spy(1), Spy(2), TicTacToe()),
+        games=4,
+        rng=np.random.default_rng(0),
+        on_progress=lambda *done: told.append(done),
     )
     assert told[-1][0] == 4
     assert [finished for finished, _ in told] == sorted(finished for finished, _ in told)
@@ -102,13 +109,15 @@ def test_games_that_are_the_same_are_counted_once():
 
 @pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x"])
 def test_pure_mcts_wants_a_number(name: str):
-    with pytest.raises(UserError, match=f"expected mcts:N with N rollouts a move, such as mcts:1000, got '{name}'"):
+    with pytest.raises(UserError, match=f"expected mcts:N with N rollouts per move, such as mcts:1000, got '{name}'"):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 
 @pytest.mark.parametrize("name", ["perfect", "runs/none@3"])
 def test_an_unknown_player_is_one_sentence(name: str):
-    with pytest.raises(UserError, match=f"'{name.partition('@')[0]}' is not there; a player is random, mcts:1000"):
+    with pytest.raises(
+        UserError, match=f"'{name.partition('@')[0]}' does not exist; expected a player: random, mcts:1000"
+    ):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 

@@ -43,7 +43,7 @@ def test_a_bot_finds_its_game_and_its_search_in_the_file(tmp_path: Path):
         bot = Bot.load(path, simulations=8)
         assert bot.game.name == "connect-four"
         position = bot.game.start
-        root = bot.think([position])[0]
+        root = bot.search([position])[0]
         assert (root.algorithm, root.simulations) == (PUCT, 8)
         assert bot.choose(position) == root.best_action() == bot.choose_all([position])[0]
     with pytest.raises(UserError, match="is a run of connect-four, not of othello"):

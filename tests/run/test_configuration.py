@@ -24,7 +24,7 @@ def test_layers_go_defaults_preset_run_environment_options():
     def simulations(**layers) -> int:
         return resolve(**{"environment": {}, **layers}).selfplay.parallel_games
 
-    default, preset = Settings().selfplay.parallel_games, PRESETS["gpu"]["selfplay"]["slots"]
+    default, preset = Settings().selfplay.parallel_games, PRESETS["gpu"]["selfplay"]["parallel_games"]
     gpu = PRESETS["gpu"]
     run, environment = {"selfplay": {"parallel_games": 3}}, {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "4"}
     assert simulations() == default
@@ -82,7 +82,7 @@ def test_a_run_holds_the_settings_it_was_started_with(tmp_path: Path, monkeypatc
     made = create_run(tmp_path / "r", load_game("othello(size=6)"), seed=7, options=["selfplay.parallel_games=5"])
     monkeypatch.delenv("PLYZERO_TRAINER__THREADS")
     table = tomllib.loads((tmp_path / "r" / "run.toml").read_text())
-    assert (table["game"], table["seed"], table["selfplay"]["slots"]) == ("othello(size=6)", 7, 5)
+    assert (table["game"], table["seed"], table["selfplay"]["parallel_games"]) == ("othello(size=6)", 7, 5)
     for name, section in SECTIONS.items():
         values = getattr(made.settings, name).model_dump()
         assert set(table[name]) == {key for key in section.model_fields if values[key] is not None}
@@ -106,7 +106,7 @@ def test_a_run_opens_for_its_own_game_alone(tmp_path: Path):
         (lambda text: text.replace("game_version = 1", "game_version = 2"), "the rules are now version 1; start a new"),
         (lambda text: "slots = 4\n" + text, "before slots"),
         (lambda text: text.replace("seed = 0", 'seed = "x"'), "needs game"),
-        (lambda text: text.replace("\nslots = 64", "\nslot = 64"), "no setting is called selfplay.slot"),
+        (lambda text: text.replace("\nparallel_games = 64", "\nparallel = 64"), "no setting is called selfplay.parallel;"),
     ],
 )
 def test_a_damaged_run_file_is_one_sentence(tmp_path: Path, change, message: str):

@@ -231,7 +231,10 @@ def lying(run: Run, path: Path) -> None:
     ("damage", "reason"),
     [
         (lambda run, path: path.write_bytes(b""), "has the header None"),
-        (lambda run, path: path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]), "has the header None"),
+        (
+            lambda run, path: path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]),
+            "has the header None",
+        ),
         (foreign, "tic-tac-toe v1"),
         (lying, "position/to_play has an impossible value at index 3"),
     ],

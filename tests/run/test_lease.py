@@ -234,7 +234,7 @@ def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
             for _ in range(5):
                 old.train_step()
             for does in (old.publish, old.save, old.finish, old.maintain):
-                with pytest.raises(UserError, match="this one, fence 1, stops and changes nothing"):
+                with pytest.raises(UserError, match="this trainer, fence 1, stops and writes nothing more"):
                     does()
             assert [contents(place) for place in places] == before
             newest = list_models(run.models)[0]

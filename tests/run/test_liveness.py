@@ -1,4 +1,4 @@
-"""Liveness: a process is alive if the counter in its heartbeat changes while it is observed, or if it holds its lock."""
+"""Liveness: a process is alive if the counter in its heartbeat is seen to change, or if it holds its lock."""
 
 import errno
 import os

@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from plyzero.errors import ModelRefusedError, UserError
-from plyzero.play.model_loader import TRIES, ModelWatch, load_model, load_newest
+from plyzero.play import model_loader
+from plyzero.play.model_loader import MAX_ATTEMPTS, ModelWatch, load_model, load_newest
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.run import models
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.search.onnx_network import Network
@@ -158,7 +158,7 @@ def test_a_model_retired_while_a_watch_looks_is_passed_over(
 ):
     publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
     found = [ModelName(1, 2, "00000000"), *list_models(run.models)]
-    monkeypatch.setattr("plyzero.run.models.list_models", lambda _: found)
+    monkeypatch.setattr("plyzero.play.model_loader.list_models", lambda _: found)
     assert watch.newer().step == 1
     assert not caplog.records
 
@@ -214,7 +214,7 @@ def test_a_slow_reader_gets_a_model_at_every_look_while_many_are_published_and_o
         publish_some()  # between listing and opening
         return load(*arguments, **keywords)
 
-    monkeypatch.setattr(models, "load_model", slowly)
+    monkeypatch.setattr(model_loader, "load_model", slowly)
     publish_some()
     assert load_newest(run.models, run.game).step == 5
     assert [watch.newer().step for _ in range(5)] == [10, 15, 20, 25, 30]
@@ -235,9 +235,9 @@ def test_a_damaged_model_is_looked_at_a_few_times_and_warned_of_once(
         tried.append(name)
         return load(directory, name, *arguments, **keywords)
 
-    monkeypatch.setattr(models, "load_model", count)
-    assert [watch.newer() for _ in range(TRIES + 3)] == [None] * (TRIES + 3)
-    assert tried == [damaged] * TRIES
+    monkeypatch.setattr(model_loader, "load_model", count)
+    assert [watch.newer() for _ in range(MAX_ATTEMPTS + 3)] == [None] * (MAX_ATTEMPTS + 3)
+    assert tried == [damaged] * MAX_ATTEMPTS
     (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith(f"keeping the old model: {damaged}: its content has the digest")
 
@@ -245,7 +245,7 @@ def test_a_damaged_model_is_looked_at_a_few_times_and_warned_of_once(
 def test_a_model_that_is_all_there_at_the_next_look_is_used(run: Run, content, watch: ModelWatch):
     name = publish_model(run.models, content["tic-tac-toe"], fence=1, step=4)
     (run.models / str(name)).write_bytes(content["tic-tac-toe"][:-1])
-    for _ in range(TRIES - 1):
+    for _ in range(MAX_ATTEMPTS - 1):
         assert watch.newer() is None
     (run.models / str(name)).write_bytes(content["tic-tac-toe"])
     assert watch.newer().step == 4

@@ -219,10 +219,7 @@ def test_a_flipped_bit_in_the_table_of_contents_never_gives_other_games(tmp_path
     incarnation=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
     sequence=st.integers(0, 10**8 - 1),
     counts=st.fixed_dictionaries(
-        {
-            field: st.integers(0, 2**40)
-            for field in ("games", "positions", "full", "first_step", "last_step")
-        }
+        {field: st.integers(0, 2**40) for field in ("games", "positions", "full", "first_step", "last_step")}
     ),
 )
 def test_names_round_trip(worker: str, incarnation: str, sequence: int, counts: dict[str, int]):

@@ -1,4 +1,4 @@
-"""The brake: a worker waits for what will come, and for nothing else."""
+"""Back-pressure: a worker waits for what will come, and for nothing else."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.segments import write_segment
-from selfplay.backpressure import LOOK_SECONDS, PROGRESS_SECONDS, Backpressure
+from selfplay.backpressure import PROGRESS_SECONDS, REFRESH_SECONDS, Backpressure
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
@@ -24,121 +24,121 @@ def clock() -> Clock:
 
 def parts(root: Path, clock: Clock, *options: str) -> tuple[Run, ReplayWriter, Backpressure]:
     run = small_run(root / "r", "connect-four", "store.min_free_mb=0", *options)
-    store = ReplayWriter(run, worker="w0", incarnation="0123abcd")
-    return run, store, Backpressure(run, store, clock=clock)
+    writer = ReplayWriter(run, worker="w0", incarnation="0123abcd")
+    return run, writer, Backpressure(run, writer, clock=clock)
 
 
 def trainer_says(run: Run, **fields: object) -> None:
     Heartbeat(run.workers / "trainer.json").beat({**ENOUGH, **fields}, force=True)
 
 
-def moved(brake: Backpressure, clock: Clock, run: Run, trained: int) -> str | None:
-    """What the brake says one look after the trainer has trained so much."""
+def moved(backpressure: Backpressure, clock: Clock, run: Run, trained: int) -> str | None:
+    """What the backpressure says one look after the trainer has trained so much."""
     trainer_says(run, trained_positions=trained)
-    clock.now += LOOK_SECONDS
-    brake.look()
-    return brake.reason(has_model=True)
+    clock.now += REFRESH_SECONDS
+    backpressure.refresh()
+    return backpressure.reason(has_model=True)
 
 
 def test_a_worker_plays_while_nothing_is_the_matter(tmp_path: Path, clock: Clock):
-    _, _, brake = parts(tmp_path, clock)
-    assert brake.reason(has_model=True) is brake.reason(has_model=False) is None
+    _, _, backpressure = parts(tmp_path, clock)
+    assert backpressure.reason(has_model=True) is backpressure.reason(has_model=False) is None
 
 
 def test_a_worker_pauses_while_too_much_waits_for_the_disk(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    run, store, brake = parts(tmp_path, clock)
+    run, writer, backpressure = parts(tmp_path, clock)
     monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 10)
-    store.add(some_games(run.game, 0, (9,)))
-    assert brake.reason(has_model=True) is None
-    store.add(some_games(run.game, 1, (1,)))
-    assert brake.reason(has_model=True) == "paused: the volume does not take games as fast as they are made"
-    store.trouble = "cannot write to the volume: No space left on device"
-    assert brake.reason(has_model=True) == "paused: cannot write to the volume: No space left on device"
-    store._write()
-    assert brake.reason(has_model=True) is None
+    writer.add(some_games(run.game, 0, (9,)))
+    assert backpressure.reason(has_model=True) is None
+    writer.add(some_games(run.game, 1, (1,)))
+    assert backpressure.reason(has_model=True) == "paused: the volume is slower than the games are played"
+    writer.write_error = "cannot write to the volume: No space left on device"
+    assert backpressure.reason(has_model=True) == "paused: cannot write to the volume: No space left on device"
+    writer._write()
+    assert backpressure.reason(has_model=True) is None
 
 
 def test_a_worker_pauses_below_the_reserve_and_goes_on_above_it(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    _, _, brake = parts(tmp_path, clock, "store.min_free_mb=200")
+    _, _, backpressure = parts(tmp_path, clock, "store.min_free_mb=200")
     free = [200 << 20]
     monkeypatch.setattr("selfplay.backpressure.free_bytes", lambda _: free[0])
-    assert brake.reason(has_model=True) is None
+    assert backpressure.reason(has_model=True) is None
     free[0] -= 1
-    assert brake.reason(has_model=True) is None  # it has not looked again
-    brake.look()
-    paused = "paused: the volume has 199 MB left, store.min_free_mb is 200; make room"
-    assert brake.reason(has_model=True) == brake.reason(has_model=False) == paused
+    assert backpressure.reason(has_model=True) is None  # it has not looked again
+    backpressure.refresh()
+    paused = "paused: the volume has 199 MB left, store.min_free_mb is 200; free some space"
+    assert backpressure.reason(has_model=True) == backpressure.reason(has_model=False) == paused
     free[0] += 1
-    brake.look()
-    assert brake.reason(has_model=True) is None
+    backpressure.refresh()
+    assert backpressure.reason(has_model=True) is None
 
 
 def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Path, clock: Clock):
     games = some_games(parts(tmp_path / "x", clock)[0].game, 0, (40,))
     games.positions["model_step"][:] = 0
-    run, store, brake = parts(tmp_path, clock, f"selfplay.bootstrap_positions={2 * games.num_full}")
-    writer = {"worker": "w1", "incarnation": "00000001"}
-    write_segment(run.segments, games, run.game, **writer, sequence=0)
-    assert brake.reason(has_model=False) is None
-    write_segment(run.segments, games, run.game, **writer, sequence=1)
-    brake.look()
-    assert brake.reason(has_model=False) == "waiting for the first model"
-    assert store._seal_asked
-    assert brake.reason(has_model=True) is None
+    run, writer, backpressure = parts(tmp_path, clock, f"selfplay.bootstrap_positions={2 * games.num_full}")
+    other = {"worker": "w1", "incarnation": "00000001"}
+    write_segment(run.segments, games, run.game, **other, sequence=0)
+    assert backpressure.reason(has_model=False) is None
+    write_segment(run.segments, games, run.game, **other, sequence=1)
+    backpressure.refresh()
+    assert backpressure.reason(has_model=False) == "waiting for the first model"
+    assert writer._seal_asked
+    assert backpressure.reason(has_model=True) is None
 
 
 def test_games_made_with_a_model_are_no_bootstrap(tmp_path: Path, clock: Clock):
-    run, _, brake = parts(tmp_path, clock, "selfplay.bootstrap_positions=1", "trainer.batch_size=2")
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.bootstrap_positions=1", "trainer.batch_size=2")
     write_segment(run.segments, some_games(run.game), run.game, worker="w1", incarnation="00000001", sequence=0)
-    brake.look()
-    assert brake.reason(has_model=False) is None
+    backpressure.refresh()
+    assert backpressure.reason(has_model=False) is None
 
 
 def test_what_a_worker_has_not_sealed_counts_and_is_sealed_before_it_is_much(tmp_path: Path, clock: Clock):
     games = some_games(parts(tmp_path / "x", clock)[0].game, 0, (40,))
-    _, store, brake = parts(tmp_path, clock, f"selfplay.bootstrap_positions={16 * games.num_full}")
-    store.add(games)
-    assert brake.reason(has_model=False) is None
-    assert not store._seal_asked
-    store.add(games)
-    assert brake.reason(has_model=False) is None
-    assert store._seal_asked
+    _, writer, backpressure = parts(tmp_path, clock, f"selfplay.bootstrap_positions={16 * games.num_full}")
+    writer.add(games)
+    assert backpressure.reason(has_model=False) is None
+    assert not writer._seal_asked
+    writer.add(games)
+    assert backpressure.reason(has_model=False) is None
+    assert writer._seal_asked
     for _ in range(14):
-        store.add(games)
-    assert brake.reason(has_model=False) == "waiting for the first model"
+        writer.add(games)
+    assert backpressure.reason(has_model=False) == "waiting for the first model"
 
 
 def test_who_throttles_waits_while_the_trainer_has_enough_and_is_seen_to_train(tmp_path: Path, clock: Clock):
-    run, _, brake = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    waiting = "waiting for the trainer: it has enough to learn from"
-    assert moved(brake, clock, run, 10) is None  # it is not known yet whether it trains
-    assert moved(brake, clock, run, 20) == waiting
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
+    waiting = "waiting for the trainer, which has enough positions"
+    assert moved(backpressure, clock, run, 10) is None  # it is not known yet whether it trains
+    assert moved(backpressure, clock, run, 20) == waiting
     trainer_says(run, trained_positions=30, credit=499)
-    brake.look()
-    assert brake.reason(has_model=True) is None
-    assert moved(brake, clock, run, 40) == waiting
-    assert brake.reason(has_model=False) is None
+    backpressure.refresh()
+    assert backpressure.reason(has_model=True) is None
+    assert moved(backpressure, clock, run, 40) == waiting
+    assert backpressure.reason(has_model=False) is None
 
 
 def test_who_keeps_playing_never_waits_for_the_trainer(tmp_path: Path, clock: Clock):
-    run, _, brake = parts(tmp_path, clock, "selfplay.when_ahead=keep")
-    assert [moved(brake, clock, run, trained) for trained in range(0, 100, 10)] == [None] * 10
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=keep")
+    assert [moved(backpressure, clock, run, trained) for trained in range(0, 100, 10)] == [None] * 10
 
 
 def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path: Path, clock: Clock):
-    run, _, brake = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(brake, clock, run, 10)
-    assert moved(brake, clock, run, 20)
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
+    moved(backpressure, clock, run, 10)
+    assert moved(backpressure, clock, run, 20)
     since = clock.now
     reasons = []
     while clock.now < since + 2 * PROGRESS_SECONDS:
-        reasons.append((moved(brake, clock, run, 20) is not None, clock.now - since < PROGRESS_SECONDS))
+        reasons.append((moved(backpressure, clock, run, 20) is not None, clock.now - since < PROGRESS_SECONDS))
     assert all(waits == early for waits, early in reasons)
-    assert moved(brake, clock, run, 21)
+    assert moved(backpressure, clock, run, 21)
 
 
 @pytest.mark.parametrize(
@@ -156,30 +156,30 @@ def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path:
 def test_a_trainer_of_which_nothing_sensible_is_heard_holds_nobody_back(
     content: bytes | None, tmp_path: Path, clock: Clock
 ):
-    run, _, brake = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(brake, clock, run, 10)
-    assert moved(brake, clock, run, 20)
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
+    moved(backpressure, clock, run, 10)
+    assert moved(backpressure, clock, run, 20)
     path = run.workers / "trainer.json"
     path.unlink() if content is None else path.write_bytes(content)
     for _ in range(3):
-        clock.now += LOOK_SECONDS
-        brake.look()
-        assert brake.reason(has_model=True) is None
+        clock.now += REFRESH_SECONDS
+        backpressure.refresh()
+        assert backpressure.reason(has_model=True) is None
 
 
 def test_a_trainer_that_is_gone_puts_nobody_to_sleep_for_long(tmp_path: Path, clock: Clock):
-    run, _, brake = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(brake, clock, run, 10)
-    assert moved(brake, clock, run, 20)
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
+    moved(backpressure, clock, run, 10)
+    assert moved(backpressure, clock, run, 20)
     clock.now += PROGRESS_SECONDS
-    assert brake.reason(has_model=True) is None
+    assert backpressure.reason(has_model=True) is None
 
 
 def test_a_heartbeat_that_cannot_be_read_for_a_moment_is_no_progress(tmp_path: Path, clock: Clock):
-    run, _, brake = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(brake, clock, run, 10)
-    assert moved(brake, clock, run, 20)
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
+    moved(backpressure, clock, run, 10)
+    assert moved(backpressure, clock, run, 20)
     clock.now += PROGRESS_SECONDS
     (run.workers / "trainer.json").write_bytes(b"")
-    brake.look()
-    assert moved(brake, clock, run, 20) is None
+    backpressure.refresh()
+    assert moved(backpressure, clock, run, 20) is None

@@ -68,8 +68,8 @@ def test_bench_of_a_model_names_it_and_shows_a_table(run: Run, tmp_path):
     path = tmp_path / "mine.onnx"
     path.write_bytes(untrained(run))
     text = shown("bench", "tic-tac-toe", "--net", str(path), "--seconds", "1")
-    assert "tic-tac-toe v1, mine.onnx, 64 games at once" in text
-    assert "the worker's share of the network's speed" in text
+    assert "tic-tac-toe v1, mine.onnx, 64 parallel games" in text
+    assert "worker relative to the network alone" in text
 
 
 def test_bench_of_a_model_that_is_none_is_one_sentence(tmp_path):

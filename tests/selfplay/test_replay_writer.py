@@ -80,9 +80,9 @@ class Disk:
 def test_a_segment_is_sealed_when_it_has_enough_positions(tmp_path: Path):
     run = run_with(tmp_path, "selfplay.seal_positions=10")
     games = finished(run, 5)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
+            writer.add(each)
         until(lambda: len(list(list_segments(run.segments))) == 2)
         until(lambda: journaled(run, sequence=2) == 1)
         assert [name.games for name in sorted(list_segments(run.segments))] == [2, 2]
@@ -93,9 +93,9 @@ def test_a_segment_is_sealed_when_it_has_enough_positions(tmp_path: Path):
 def test_a_segment_is_sealed_when_its_games_take_much_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     games = finished(run, 3)
     monkeypatch.setattr("selfplay.replay_writer.SEAL_BYTES", games[0].nbytes + 1)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
+            writer.add(each)
         until(lambda: list(list_segments(run.segments)))
         assert next(list_segments(run.segments)).games == 2
 
@@ -103,39 +103,39 @@ def test_a_segment_is_sealed_when_its_games_take_much_memory(run: Run, monkeypat
 def test_a_segment_is_sealed_when_its_first_game_is_old(tmp_path: Path):
     run = run_with(tmp_path, "selfplay.seal_seconds=0.05")
     games = finished(run, 2)
-    with ReplayWriter(run, **WRITER) as store:
-        store.add(games[0])
+    with ReplayWriter(run, **WRITER) as writer:
+        writer.add(games[0])
         until(lambda: sealed(run) == ids(games[:1]))
-        store.add(games[1])
+        writer.add(games[1])
         until(lambda: sealed(run) == ids(games))
 
 
 def test_a_segment_is_sealed_at_once_where_that_is_asked_for(run: Run):
     games = finished(run, 2)
-    with ReplayWriter(run, **WRITER) as store:
-        store.seal_soon()  # of nothing
-        until(lambda: not store._seal_asked)
-        store.add(games[0])
+    with ReplayWriter(run, **WRITER) as writer:
+        writer.seal_soon()  # of nothing
+        until(lambda: not writer._seal_asked)
+        writer.add(games[0])
         until(lambda: journaled(run) == 1)
         assert sealed(run) == Counter()
-        store.seal_soon()
+        writer.seal_soon()
         until(lambda: sealed(run) == ids(games[:1]))
-        store.add(games[1])
+        writer.add(games[1])
     assert sealed(run) == ids(games)
 
 
 def test_at_the_end_every_game_is_in_one_segment_in_order_and_no_journal_is_left(tmp_path: Path):
     run = run_with(tmp_path, "selfplay.seal_positions=37")
     games = finished(run, 40)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
+            writer.add(each)
     names = sorted(list_segments(run.segments))
     assert [name.sequence for name in names] == [0, 1, 2, 3, 4]
     in_order = [number for name in names for number in read_segment(run.segments / str(name), run.game).games["id"]]
     assert in_order == list(ids(games))
     assert list(run.journals.iterdir()) == []
-    assert (store.unsealed_full_positions, store.trouble) == (0, None)
+    assert (writer.unsealed_full_positions, writer.write_error) == (0, None)
 
 
 def test_a_worker_that_has_finished_nothing_leaves_nothing(run: Run):
@@ -148,20 +148,20 @@ def test_games_are_counted_when_they_are_added_and_unsealed_until_they_are_seale
     games = finished(run, 3)
     full = sum(each.num_full for each in games)
     assert full
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
-        assert store.totals() == {"games": 3, "positions": 15, "full_positions": full}
-        assert store.unsealed_full_positions == full
-        store.seal_soon()
-        until(lambda: not store.unsealed_full_positions)
+            writer.add(each)
+        assert writer.totals() == {"games": 3, "positions": 15, "full_positions": full}
+        assert writer.unsealed_full_positions == full
+        writer.seal_soon()
+        until(lambda: not writer.unsealed_full_positions)
     assert sum(name.full for name in list_segments(run.segments)) == full
-    assert store.totals()["full_positions"] == full
+    assert writer.totals()["full_positions"] == full
 
 
 def test_a_finished_game_is_in_the_journal_long_before_it_is_sealed(run: Run):
-    with ReplayWriter(run, **WRITER) as store:
-        store.add(finished(run, 1)[0])
+    with ReplayWriter(run, **WRITER) as writer:
+        writer.add(finished(run, 1)[0])
         until(lambda: journaled(run) == 1)
         assert sealed(run) == Counter()
 
@@ -176,9 +176,9 @@ def test_the_journal_is_put_onto_the_disk_itself(seconds: str, tmp_path: Path, m
         fdatasync(descriptor)
 
     monkeypatch.setattr("plyzero.files.os.fdatasync", spy)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for number, each in enumerate(finished(run, 3), 1):
-            store.add(each)
+            writer.add(each)
             until(lambda number=number: number in synced)
 
 
@@ -187,23 +187,23 @@ def test_while_the_volume_is_full_games_wait_and_are_all_there_once_there_is_roo
 ):
     monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 15)
     disk, games = Disk(monkeypatch, "pwrite"), finished(run, 6)
-    with ReplayWriter(run, **WRITER) as store:
-        store.add(games[0])
+    with ReplayWriter(run, **WRITER) as writer:
+        writer.add(games[0])
         until(lambda: journaled(run) == 1)
         disk.error = errno.ENOSPC
         for number, each in enumerate(games[1:]):
-            assert store.is_full == (number >= 3)
-            store.add(each)
-        until(lambda: store.trouble)
-        assert store.trouble == "cannot write to the volume: No space left on device"
-        assert store.is_full
+            assert writer.is_full == (number >= 3)
+            writer.add(each)
+        until(lambda: writer.write_error)
+        assert writer.write_error == "cannot write to the volume: No space left on device"
+        assert writer.is_full
         until(lambda: disk.failed >= 2)
         disk.error = None
-        until(lambda: store.trouble is None)
+        until(lambda: writer.write_error is None)
         until(lambda: journaled(run) == 6)
-        assert not store.is_full
+        assert not writer.is_full
     assert sealed(run) == ids(games)
-    assert caplog.text.count("games wait: cannot write to the volume: No space left on device") == 1
+    assert caplog.text.count("cannot write to the volume, will try again: No space left on device") == 1
 
 
 def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
@@ -219,15 +219,15 @@ def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
         return write_at(descriptor, content, offset)
 
     monkeypatch.setattr("plyzero.files.os.pwrite", pwrite)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games[:4]:
-            store.add(each)
-        until(lambda: store.trouble)
+            writer.add(each)
+        until(lambda: writer.write_error)
         assert list(run.segments.iterdir()) == []
         room.set()
         for each in games[4:]:
-            store.add(each)
-        until(lambda: store.trouble is None)
+            writer.add(each)
+        until(lambda: writer.write_error is None)
     assert sealed(run) == ids(games)
     assert list(run.journals.iterdir()) == []
 
@@ -235,9 +235,9 @@ def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
 def test_writes_that_take_a_few_bytes_at_a_time_write_everything(run: Run, monkeypatch: pytest.MonkeyPatch):
     pwrite, games = os.pwrite, finished(run, 3)
     monkeypatch.setattr("plyzero.files.os.pwrite", lambda fd, content, at: pwrite(fd, content[: 1 + at % 7], at))
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
+            writer.add(each)
         until(lambda: journaled(run) == 3)
     assert sealed(run) == ids(games)
 
@@ -256,13 +256,13 @@ def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew
         fsync(descriptor)
 
     def all_sealed() -> bool:
-        store.seal_soon()
+        writer.seal_soon()
         return sealed(run) == ids(games)
 
     monkeypatch.setattr("plyzero.files.os.fsync", failing)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
+            writer.add(each)
         until(lambda: journaled(run) == 3)
         until(all_sealed)
     assert len({name for name, _ in tried}) == len(tried) == 3
@@ -287,12 +287,12 @@ def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
         fdatasync(descriptor)
 
     monkeypatch.setattr("plyzero.files.os.fdatasync", failing)
-    with ReplayWriter(run, **WRITER) as store:
-        store.add(games[0])
-        store.add(games[1])
+    with ReplayWriter(run, **WRITER) as writer:
+        writer.add(games[0])
+        writer.add(games[1])
         until(lambda: failed)
         until(lambda: games[0].games["id"][0] in sealed(run))
-        store.add(games[2])
+        writer.add(games[2])
     assert sealed(run) == ids(games)
     assert list(run.journals.iterdir()) == []
 
@@ -311,12 +311,12 @@ def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
 
     monkeypatch.setattr("plyzero.files.os.fdatasync", spy)
     disk.error = errno.EIO
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
-        until(lambda: store.trouble)
+            writer.add(each)
+        until(lambda: writer.write_error)
         disk.error = None
-        until(lambda: store.trouble is None)
+        until(lambda: writer.write_error is None)
     assert all(number == distinct for number, distinct in counts)
     assert sealed(run) == ids(games)
 
@@ -342,14 +342,14 @@ def test_games_finished_after_a_seal_whose_success_was_reported_as_a_failure_are
 
     monkeypatch.setattr("plyzero.files.os.fsync", failing)
     monkeypatch.setattr("plyzero.files.os.pwrite", spy)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games[:3]:
-            store.add(each)
+            writer.add(each)
         until(lambda: journaled(run) == 3)
-        store.seal_soon()
-        until(lambda: store.trouble)
-        store.add(games[3])
-        until(lambda: store.trouble is None)
+        writer.seal_soon()
+        until(lambda: writer.write_error)
+        writer.add(games[3])
+        until(lambda: writer.write_error is None)
     assert sealed(run) == ids(games)
     assert sorted(name.sequence for name in list_segments(run.segments)) == [0, 1]
     assert beside == []  # whoever adopts it would hold it for sealed
@@ -360,27 +360,27 @@ def test_a_volume_that_became_read_only_ends_the_store_and_everybody_is_told(run
 
     def ended() -> bool:
         try:
-            return store.is_full
+            return writer.is_full
         except OSError as error:
             return error.errno == errno.EROFS
 
-    store = ReplayWriter(run, **WRITER)
-    with pytest.raises(OSError, match="Read-only file system"), store:  # noqa: PT012
-        store.add(games[0])
+    writer = ReplayWriter(run, **WRITER)
+    with pytest.raises(OSError, match="Read-only file system"), writer:  # noqa: PT012
+        writer.add(games[0])
         until(lambda: journaled(run) == 1)
         disk.error = errno.EROFS
-        store.add(games[1])
+        writer.add(games[1])
         until(ended)
         with pytest.raises(OSError, match="Read-only file system"):
-            store.add(games[1])
+            writer.add(games[1])
     assert disk.failed == 1  # it has not tried again
     assert journaled(run) == 1
 
 
 def test_an_error_of_the_worker_itself_is_not_hidden_by_one_of_the_store(run: Run, monkeypatch: pytest.MonkeyPatch):
     disk = Disk(monkeypatch, "pwrite")
-    with pytest.raises(ZeroDivisionError), ReplayWriter(run, **WRITER) as store:  # noqa: PT012
-        store.add(finished(run, 1)[0])
+    with pytest.raises(ZeroDivisionError), ReplayWriter(run, **WRITER) as writer:  # noqa: PT012
+        writer.add(finished(run, 1)[0])
         disk.error = errno.EROFS
         raise ZeroDivisionError
 
@@ -395,8 +395,8 @@ def test_games_that_cannot_be_written_when_the_worker_ends_are_not_passed_over_i
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     disk = Disk(monkeypatch, "pwrite")
-    with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER) as store:  # noqa: PT012
-        store.add(finished(run, 1)[0])
+    with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER) as writer:  # noqa: PT012
+        writer.add(finished(run, 1)[0])
         until(lambda: journaled(run) == 1)
         disk.error = errno.ENOSPC
     assert journaled(run) == 1
@@ -414,10 +414,10 @@ def test_a_disk_that_stalls_holds_up_nobody_who_adds(run: Run, monkeypatch: pyte
 
     def add() -> None:
         for each in games:
-            store.add(each)
-        assert store.is_full
+            writer.add(each)
+        assert writer.is_full
 
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         monkeypatch.setattr("plyzero.files.os.pwrite", stall)
         adder = threading.Thread(target=add, daemon=True)
         try:
@@ -425,11 +425,11 @@ def test_a_disk_that_stalls_holds_up_nobody_who_adds(run: Run, monkeypatch: pyte
             adder.join(60)
             assert not adder.is_alive()
             assert stalled.wait(60)
-            assert store.is_full
+            assert writer.is_full
             assert sealed(run) == Counter()
         finally:
             go_on.set()
-        until(lambda: not store.is_full)
+        until(lambda: not writer.is_full)
     assert sealed(run) == ids(games)
 
 
@@ -451,16 +451,16 @@ def test_two_workers_of_one_name_do_not_meet(tmp_path: Path):
 @pytest.mark.parametrize("taken", [1, 3, 5])
 def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_again(taken: int, run: Run):
     games = finished(run, 5)
-    with ReplayWriter(run, **WRITER) as store:
+    with ReplayWriter(run, **WRITER) as writer:
         for each in games:
-            store.add(each)
+            writer.add(each)
         until(lambda: journaled(run) == 5)
         write_segment(run.segments, Games.concatenate(games[:taken]), run.game, **WRITER, sequence=0)
         (run.journals / journal_name(**WRITER, sequence=0)).unlink()
         more = finished(run, 2, seed=100)
         for each in more:
-            store.add(each)
+            writer.add(each)
     assert sealed(run) == ids(games + more)
     assert [(name.sequence, name.games) for name in sorted(list_segments(run.segments))] == [(0, taken), (1, 7 - taken)]
-    assert store.unsealed_full_positions == 0
+    assert writer.unsealed_full_positions == 0
     assert list(run.journals.iterdir()) == []

@@ -115,8 +115,8 @@ def test_the_same_seed_and_incarnation_play_the_same_games(tmp_path: Path, boots
 def test_the_bootstrap_is_bounded(bootstrap):
     run, games = bootstrap
     assert 200 <= games.num_full < 2 * 200
-    with ReplayWriter(run, worker="w1", incarnation="00000002") as store:
-        assert Backpressure(run, store).reason(has_model=False) == "waiting for the first model"
+    with ReplayWriter(run, worker="w1", incarnation="00000002") as writer:
+        assert Backpressure(run, writer).reason(has_model=False) == "waiting for the first model"
 
 
 def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""The guard: a run that learns nothing says so and why; one that learns is left alone."""
+"""Diagnostics: a run that is not learning gets a warning with the likely cause; a run that learns gets none."""
 
 import dataclasses
 from pathlib import Path
@@ -16,19 +16,35 @@ from plyzero.run.metrics import read_lines
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.settings import SearchSettings, TrainerSettings
-from tests.helpers.runs import learn, small_run
-from trainer.diagnostics import FEW_OPENINGS, NEWEST, STALE_SECONDS, Diagnostics, Habits, Learned, diagnose, learned
+from tests.helpers.learning import learn
+from tests.helpers.runs import small_run
+from trainer.diagnostics import (
+    MAX_STALE_SECONDS,
+    MIN_OPENINGS,
+    NEWEST_GAMES,
+    Diagnostics,
+    GameStatistics,
+    Learned,
+    Staleness,
+    diagnose,
+    learned,
+)
 from trainer.loop import Trainer
 from trainer.network import ResidualNetwork
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
+
+def statistics(**changed: float) -> GameStatistics:
+    return GameStatistics(games=NEWEST_GAMES, openings=400, drawn=0.1, truncated=0.0)._replace(**changed)
+
+
 HEALTHY = {
-    "habits": Habits(NEWEST, 400, 0.1, 0.0),
-    "unseen": Learned(0.5, 0.3),
-    "seen": Learned(0.6, 0.4),
+    "statistics": statistics(),
+    "held_out": Learned(policy=0.5, value=0.3),
+    "trained": Learned(policy=0.6, value=0.4),
     "models": 50,
-    "stale": ("w0", 20.0),
+    "stale": Staleness(worker="w0", seconds=20.0),
 }
 
 
@@ -43,13 +59,16 @@ def test_a_run_that_learns_is_left_alone():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"habits": Habits(NEWEST, 400, 0.0, 0.51)}, "cut off at max_plies"),
-        ({"habits": Habits(NEWEST, FEW_OPENINGS - 1, 0.1, 0.0)}, "different openings"),
-        ({"stale": ("w7", STALE_SECONDS + 1)}, "worker w7 plays with a model"),
-        ({"unseen": Learned(0.5, -0.1)}, "by heart"),
-        ({"unseen": Learned(0.24, 0.01), "seen": Learned(0.1, 0.1)}, "observe()"),
-        ({"unseen": Learned(0.24, None), "seen": Learned(0.1, None)}, "observe()"),
-        ({"unseen": Learned(0.5, None), "habits": Habits(NEWEST, 400, 0.96, 0.0)}, "nothing to learn"),
+        ({"statistics": statistics(truncated=0.51)}, "cut off at max_plies"),
+        ({"statistics": statistics(openings=MIN_OPENINGS - 1)}, "games all look alike"),
+        ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
+        ({"held_out": Learned(policy=0.5, value=-0.1)}, "overfitting"),
+        ({"held_out": Learned(policy=0.24, value=0.01), "trained": Learned(policy=0.1, value=0.1)}, "observe()"),
+        ({"held_out": Learned(policy=0.24, value=None), "trained": Learned(policy=0.1, value=None)}, "observe()"),
+        (
+            {"held_out": Learned(policy=0.5, value=None), "statistics": statistics(drawn=0.96)},
+            "nothing to learn",
+        ),
     ],
 )
 def test_every_trouble_is_told_with_its_likeliest_cause(wrong: dict, said: str):
@@ -57,8 +76,8 @@ def test_every_trouble_is_told_with_its_likeliest_cause(wrong: dict, said: str):
 
 
 def test_nothing_is_said_of_learning_before_there_has_been_time_to_learn():
-    assert diagnose("nim", **HEALTHY | {"unseen": Learned(0.0, 0.0), "models": 19}) is None
-    few = {"habits": Habits(NEWEST - 1, 1, 1.0, 1.0)}
+    assert diagnose("nim", **HEALTHY | {"held_out": Learned(policy=0.0, value=0.0), "models": 19}) is None
+    few = {"statistics": statistics(games=NEWEST_GAMES - 1, openings=1, drawn=1.0, truncated=1.0)}
     assert diagnose("nim", **HEALTHY | few) is None
 
 
@@ -99,8 +118,8 @@ def test_the_target_is_all_there_is_to_learn_and_a_guess_is_nothing():
     assert worse.policy < -1
     assert worse.value < -1
     same = window_of([one] * 100, [[0.5, 0.5]] * 100)
-    assert learned(guess, same, device, seed=1) == Learned(None, None)
-    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned(None, None)
+    assert learned(guess, same, device, seed=1) == Learned(policy=None, value=None)
+    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned(policy=None, value=None)
 
 
 def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
@@ -116,7 +135,7 @@ def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
     assert held_out.games["positions"].sum() == len(held_out.positions) == len(held_out.observations)
     assert held_out.positions["num_legal"].sum() == len(held_out.moves)
     resumed = Trainer(run, device="cpu")
-    for window, part in (resumed.guard.held_out, held_out), (resumed.window, trained):
+    for window, part in (resumed.diagnostics.held_out, held_out), (resumed.window, trained):
         assert len(window) == len(make_samples(part, search=SearchSettings(), trainer=TrainerSettings()).wdl)
 
 
@@ -125,26 +144,26 @@ def test_a_worker_that_takes_no_newer_model_is_told(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe")
     learn(run, models=1, full=200)
     name = next(list_segments(run.segments))
-    games, guard = read_segment(run.segments / str(name), run.game), Diagnostics(run.game, clock=lambda: now)
+    games, diagnostics = read_segment(run.segments / str(name), run.game), Diagnostics(run.game, clock=lambda: now)
     network, window = ResidualNetwork((2, 3, 3), 9, blocks=1, channels=8), Window(run.game.start)
 
     def publish(step: int) -> str | None:
-        guard.judge(network, window, step=step, device=torch.device("cpu"))
-        return guard.verdict["warning"]
+        diagnostics.evaluate(network, window, step=step, device=torch.device("cpu"))
+        return diagnostics.report["warning"]
 
     publish(10)
     for step in range(20, 100, 10):
         now += 60
         for worker, model in ("w0", step - 10), ("w1", 10):
-            guard.watch(dataclasses.replace(name, worker=worker, high=model), games)
+            diagnostics.record(dataclasses.replace(name, worker=worker, last_step=model), games)
         warning = publish(step)
-        assert guard.verdict["stale_seconds"] == now - 60
+        assert diagnostics.report["stale_seconds"] == now - 60
     assert "worker w1" in str(warning)
 
 
 def test_a_loss_that_is_no_number_ends_the_trainer_with_what_to_do(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.learning_rate=1e30", "trainer.max_grad_norm=1e30")
-    with pytest.raises(UserError, match=r"no number any more at step .*learning_rate=2.5e[+]29"):
+    with pytest.raises(UserError, match=r"is not finite at step .*learning_rate=2.5e[+]29"):
         learn(run, models=3, full=300)
 
 

@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -52,7 +53,7 @@ class Bookkeeper(Trainer):
         publish_model(self.run.models, bytes([self.step % 256]), fence=self.lease.fence, step=self.step)
         self._is_first, self._published_step = False, self.step
 
-    def _spare_seconds(self) -> float:
+    def _throttle_seconds(self) -> float:
         return 0.0
 
 
@@ -86,7 +87,7 @@ class Life(RuleBasedStateMachine):
         self.heartbeat = Heartbeat(self.run.workers / f"{TRAINER}.json")
         self.made = {"bootstrap": 0, "generated": 0}  # full-search positions, in all that was sealed or journaled
         self.trainer = Bookkeeper(self.run, device="cpu")
-        self.brake = Backpressure(
+        self.backpressure = Backpressure(
             self.run, ReplayWriter(self.run, worker="w9", incarnation="00000009"), clock=self.clock
         )
         self.beat()
@@ -112,7 +113,7 @@ class Life(RuleBasedStateMachine):
         fields = self.trainer.describe("training") | {"credit_enough": 4 * BATCH}
         self.heartbeat.beat(fields, force=True)
         self.clock.now += 1
-        self.brake.look()
+        self.backpressure.refresh()
 
     def restart(self) -> None:
         self.trainer = Bookkeeper(self.run, device="cpu")
@@ -176,7 +177,7 @@ class Life(RuleBasedStateMachine):
         """The trainer hangs: it lives, it even beats, but nothing moves."""
         for _ in range(int(PROGRESS_SECONDS) + 1):
             self.beat()
-        waits = self.brake.reason(has_model=True)
+        waits = self.backpressure.reason(has_model=True)
         assert waits is None, "a trainer that does nothing holds a worker back"
 
     @invariant()
@@ -212,8 +213,16 @@ class Life(RuleBasedStateMachine):
         if self.trainer.publish_is_due(waiting=True):
             self.trainer.publish()
         self.beat()
-        assert self.brake.reason(has_model=self.has_model) is None
+        assert self.backpressure.reason(has_model=self.has_model) is None
 
 
-Life.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+Life.TestCase.settings = settings(max_examples=12, stateful_step_count=60)  # few but long: most faults need a history
 TestLife = Life.TestCase
+
+
+class LongLife(Life):
+    """The same machine, for minutes and each time with other steps."""
+
+
+LongLife.TestCase.settings = settings(max_examples=300, stateful_step_count=100, derandomize=False)
+TestLongLife = pytest.mark.soak(LongLife.TestCase)

@@ -32,7 +32,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def intake(run: Run, clock: Clock) -> ReplayReader:
+def reader(run: Run, clock: Clock) -> ReplayReader:
     return ReplayReader(run, clock=clock)
 
 
@@ -42,8 +42,8 @@ def seal(run: Run, sequence: int, incarnation: str = A, *, step: int | None = No
     return write_segment(run.segments, games, run.game, worker="w0", incarnation=incarnation, sequence=sequence)
 
 
-def taken(intake: ReplayReader) -> list[tuple[str, int]]:
-    return [(name.incarnation, name.sequence) for name, _ in intake.new()]
+def taken(reader: ReplayReader) -> list[tuple[str, int]]:
+    return [(name.incarnation, name.sequence) for name, _ in reader.read_new()]
 
 
 def of(incarnation: str, *sequences: int) -> list[tuple[str, int]]:
@@ -58,120 +58,120 @@ def quarantined(run: Run) -> list[str]:
     return sorted(path.name for path in run.quarantine.glob("*"))
 
 
-def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, intake: ReplayReader):
+def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: ReplayReader):
     path = seal(run, 0)
-    ((name, games),) = intake.new()
+    ((name, games),) = reader.read_new()
     assert str(name) == path.name
     expected = some_games(run.game, 0)
     expected.positions["model_step"][:] = 1
     assert same(games, expected)
 
 
-def test_every_segment_is_taken_in_once_in_its_writers_order_whatever_the_steps_say(run: Run, intake: ReplayReader):
+def test_every_segment_is_taken_in_once_in_its_writers_order_whatever_the_steps_say(run: Run, reader: ReplayReader):
     for sequence, step in ((3, 1), (0, 9), (2, 3), (1, 50)):
         seal(run, sequence, step=step)
-    assert taken(intake) == of(A, 0, 1, 2, 3)
-    assert taken(intake) == []
+    assert taken(reader) == of(A, 0, 1, 2, 3)
+    assert taken(reader) == []
     seal(run, 4)
-    assert taken(intake) == of(A, 4)
-    assert intake.cursor == {A: 5}
+    assert taken(reader) == of(A, 4)
+    assert reader.cursor == {A: 5}
 
 
 def test_writers_do_not_wait_for_each_other_and_the_one_with_the_oldest_models_comes_first(
-    run: Run, intake: ReplayReader
+    run: Run, reader: ReplayReader
 ):
     for sequence in (0, 2):
         seal(run, sequence, A, step=20 + sequence)
         seal(run, sequence, B, step=10 + sequence)
-    assert taken(intake) == [*of(B, 0), *of(A, 0)]
+    assert taken(reader) == [*of(B, 0), *of(A, 0)]
     seal(run, 1, A, step=21)
-    assert taken(intake) == of(A, 1, 2)
+    assert taken(reader) == of(A, 1, 2)
     seal(run, 1, B, step=11)
-    assert taken(intake) == of(B, 1, 2)
-    assert intake.cursor == {A: 3, B: 3}
+    assert taken(reader) == of(B, 1, 2)
+    assert reader.cursor == {A: 3, B: 3}
 
 
 def test_a_missing_segment_is_waited_for_and_then_counted_as_a_hole(
-    run: Run, intake: ReplayReader, clock: Clock, caplog: pytest.LogCaptureFixture
+    run: Run, reader: ReplayReader, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
     for sequence in (0, 3, 4):
         seal(run, sequence)
-    assert taken(intake) == of(A, 0)
+    assert taken(reader) == of(A, 0)
     clock.now += GAP_SECONDS - 1
-    assert taken(intake) == []
-    assert intake.holes == 0
+    assert taken(reader) == []
+    assert reader.missing_segments == 0
     clock.now += 1
-    assert taken(intake) == of(A, 3, 4)
-    assert (intake.holes, intake.cursor) == (2, {A: 5})
-    assert f"w0.{A}: segments 1 to 2 never came" in caplog.text
+    assert taken(reader) == of(A, 3, 4)
+    assert (reader.missing_segments, reader.cursor) == (2, {A: 5})
+    assert f"w0.{A}: segments 1 to 2 are missing" in caplog.text
 
 
 def test_a_segment_that_comes_late_is_taken_in_order_and_the_next_gap_has_its_own_time(
-    run: Run, intake: ReplayReader, clock: Clock
+    run: Run, reader: ReplayReader, clock: Clock
 ):
     seal(run, 1)
-    assert taken(intake) == []
+    assert taken(reader) == []
     clock.now += GAP_SECONDS - 1
     seal(run, 0)
-    assert taken(intake) == of(A, 0, 1)
+    assert taken(reader) == of(A, 0, 1)
     clock.now += GAP_SECONDS
     seal(run, 3)
-    assert taken(intake) == []
+    assert taken(reader) == []
     clock.now += GAP_SECONDS - 1
-    assert taken(intake) == []
+    assert taken(reader) == []
     seal(run, 2)
-    assert taken(intake) == of(A, 2, 3)
-    assert intake.holes == 0
+    assert taken(reader) == of(A, 2, 3)
+    assert reader.missing_segments == 0
 
 
-def test_a_hole_of_one_writer_holds_up_no_other(run: Run, intake: ReplayReader, clock: Clock):
+def test_a_hole_of_one_writer_holds_up_no_other(run: Run, reader: ReplayReader, clock: Clock):
     seal(run, 5, A)
     for sequence in range(3):
         seal(run, sequence, B)
-    assert taken(intake) == of(B, 0, 1, 2)
+    assert taken(reader) == of(B, 0, 1, 2)
     clock.now += GAP_SECONDS
-    assert taken(intake) == of(A, 5)
-    assert intake.holes == 5
+    assert taken(reader) == of(A, 5)
+    assert reader.missing_segments == 5
 
 
-def test_what_is_still_in_a_journal_is_no_hole(run: Run, intake: ReplayReader, clock: Clock):
+def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, clock: Clock):
     journal = Journal(run.journals, run.game, worker="w0", incarnation=A, sequence=1)
     for sequence in (0, 2):
         seal(run, sequence)
-    assert taken(intake) == of(A, 0)
+    assert taken(reader) == of(A, 0)
     clock.now += 10 * GAP_SECONDS
-    assert taken(intake) == []
+    assert taken(reader) == []
     journal.close()
     seal(run, 1)
-    assert taken(intake) == of(A, 1, 2)
-    assert intake.holes == 0
+    assert taken(reader) == of(A, 1, 2)
+    assert reader.missing_segments == 0
 
 
 def test_a_damaged_segment_is_looked_at_again_and_then_put_away_and_the_next_ones_flow(
-    run: Run, intake: ReplayReader, caplog: pytest.LogCaptureFixture
+    run: Run, reader: ReplayReader, caplog: pytest.LogCaptureFixture
 ):
     paths = [seal(run, sequence) for sequence in range(4)]
     damage(paths[1])
     damage(paths[2])
-    assert taken(intake) == of(A, 0)
+    assert taken(reader) == of(A, 0)
     for _ in range(TRIES - 2):
-        assert taken(intake) == []
+        assert taken(reader) == []
         assert quarantined(run) == []
     for _ in range(TRIES - 1):
-        assert taken(intake) == []
+        assert taken(reader) == []
         assert quarantined(run) == [paths[1].name]
-    assert taken(intake) == of(A, 3)
+    assert taken(reader) == of(A, 3)
     assert quarantined(run) == [paths[1].name, paths[2].name]
     assert [path.name for path in sorted(run.segments.iterdir())] == [paths[0].name, paths[3].name]
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert [text.split(" cannot")[0] for text in warnings] == [
         f"moved to quarantine: {path.name}" for path in paths[1:3]
     ]
-    assert intake.holes == 0
+    assert reader.missing_segments == 0
 
 
 def test_a_damaged_segment_that_cannot_be_put_away_stands_in_nobodys_way_either(
-    run: Run, intake: ReplayReader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -180,18 +180,18 @@ def test_a_damaged_segment_that_cannot_be_put_away_stands_in_nobodys_way_either(
     seal(run, 1)
     with monkeypatch.context() as patch:
         patch.setattr("plyzero.files.os.replace", refuse)
-        assert [taken(intake) for _ in range(TRIES)] == [[], [], of(A, 1)]
+        assert [taken(reader) for _ in range(TRIES)] == [[], [], of(A, 1)]
     assert "Read-only file system" in caplog.text
 
 
-def test_a_segment_that_is_whole_at_the_next_look_is_taken_in(run: Run, intake: ReplayReader):
+def test_a_segment_that_is_whole_at_the_next_look_is_taken_in(run: Run, reader: ReplayReader):
     path = seal(run, 0)
     whole = path.read_bytes()
     damage(path)
     for _ in range(TRIES - 1):
-        assert taken(intake) == []
+        assert taken(reader) == []
     path.write_bytes(whole)
-    assert taken(intake) == of(A, 0)
+    assert taken(reader) == of(A, 0)
     assert quarantined(run) == []
 
 
@@ -214,27 +214,27 @@ def of_another_name(run: Run) -> Path:
 
 @pytest.mark.parametrize("copied_in", [of_another_game, of_another_schema, of_another_name])
 def test_a_segment_that_does_not_belong_here_is_put_away(
-    copied_in: Callable[[Run], Path], run: Run, intake: ReplayReader
+    copied_in: Callable[[Run], Path], run: Run, reader: ReplayReader
 ):
     path = copied_in(run)
     seal(run, 1)
     for _ in range(TRIES - 1):
-        assert taken(intake) == []
-    assert taken(intake) == of(A, 1)
+        assert taken(reader) == []
+    assert taken(reader) == of(A, 1)
     assert quarantined(run) == [path.name]
 
 
-def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, intake: ReplayReader, clock: Clock):
+def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, reader: ReplayReader, clock: Clock):
     paths = [seal(run, sequence) for sequence in range(5)]
     damage(paths[1])
     damage(paths[2])
     for _ in range(2 * TRIES):
-        taken(intake)
-    assert intake.cursor == {A: 5}
+        taken(reader)
+    assert reader.cursor == {A: 5}
     restarted = ReplayReader(run, clock=clock)
     restarted.cursor = {A: 1}
     assert taken(restarted) == of(A, 3, 4)
-    assert restarted.holes == 0
+    assert restarted.missing_segments == 0
 
 
 def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Clock):
@@ -250,66 +250,66 @@ def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Cloc
 
 
 def test_a_restart_takes_in_again_what_lies_behind_its_cursor_and_nothing_else(
-    run: Run, intake: ReplayReader, clock: Clock
+    run: Run, reader: ReplayReader, clock: Clock
 ):
     for sequence in range(4):
         seal(run, sequence)
-    assert len(taken(intake)) == 4
+    assert len(taken(reader)) == 4
     restarted = ReplayReader(run, clock=clock)
     restarted.cursor = {A: 2}
     assert taken(restarted) == of(A, 2, 3)
 
 
-def test_a_second_segment_of_one_number_is_ignored(run: Run, intake: ReplayReader):
+def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReader):
     seal(run, 0, seed=0)
     write_segment(run.segments, some_games(run.game, 9, (2,)), run.game, worker="w0", incarnation=A, sequence=0)
     seal(run, 1)
-    assert taken(intake) == of(A, 0, 1)
+    assert taken(reader) == of(A, 0, 1)
     write_segment(run.segments, some_games(run.game, 8, (2, 2, 2)), run.game, worker="w0", incarnation=A, sequence=1)
-    assert taken(intake) == []
+    assert taken(reader) == []
 
 
 def test_a_segment_removed_between_listing_and_reading_is_no_error(
-    run: Run, intake: ReplayReader, clock: Clock, caplog
+    run: Run, reader: ReplayReader, clock: Clock, caplog
 ):
     paths = [*(seal(run, sequence, A) for sequence in range(3)), seal(run, 0, B, step=99)]
     found = []
-    for name, _ in intake.new():
+    for name, _ in reader.read_new():
         if not found:
             paths[1].unlink()
         found.append((name.incarnation, name.sequence))
     assert found == [*of(A, 0), *of(B, 0)]
     assert (quarantined(run), caplog.records) == ([], [])
     clock.now += GAP_SECONDS
-    assert taken(intake) == []
+    assert taken(reader) == []
     clock.now += GAP_SECONDS
-    assert taken(intake) == of(A, 2)
+    assert taken(reader) == of(A, 2)
 
 
-def test_the_cursor_moves_only_when_the_next_one_is_asked_for(run: Run, intake: ReplayReader):
+def test_the_cursor_moves_only_when_the_next_one_is_asked_for(run: Run, reader: ReplayReader):
     for sequence in range(2):
         seal(run, sequence)
-    coming = intake.new()
+    coming = reader.read_new()
     next(coming)
-    assert intake.cursor == {}
+    assert reader.cursor == {}
     next(coming)
-    assert intake.cursor == {A: 1}
+    assert reader.cursor == {A: 1}
     assert next(coming, None) is None
-    assert intake.cursor == {A: 2}
+    assert reader.cursor == {A: 2}
 
 
-def test_what_a_consumer_failed_over_comes_again(run: Run, intake: ReplayReader):
+def test_what_a_consumer_failed_over_comes_again(run: Run, reader: ReplayReader):
     for sequence in range(3):
         seal(run, sequence)
     with pytest.raises(ZeroDivisionError):  # noqa: PT012
-        for name, _ in intake.new():
+        for name, _ in reader.read_new():
             if name.sequence == 1:
                 raise ZeroDivisionError
-    assert taken(intake) == of(A, 1, 2)
+    assert taken(reader) == of(A, 1, 2)
 
 
-def test_files_that_are_no_segments_are_passed_over(run: Run, intake: ReplayReader):
+def test_files_that_are_no_segments_are_passed_over(run: Run, reader: ReplayReader):
     for name in (".tmp-1", "notes.txt", "x.zarr.zip"):
         (run.segments / name).touch()
     seal(run, 0)
-    assert taken(intake) == of(A, 0)
+    assert taken(reader) == of(A, 0)

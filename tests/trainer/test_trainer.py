@@ -166,7 +166,8 @@ def test_a_restarted_trainer_goes_on_exactly_where_it_was(run: Run):
     straight.save()
     straight.close()
     resumed = Trainer(run, device="cpu")
-    assert (resumed.step, resumed.ledger, resumed.intake.cursor) == (6, straight.ledger, straight.intake.cursor)
+    assert (resumed.step, resumed.ledger) == (6, straight.ledger)
+    assert resumed.replay_reader.cursor == straight.replay_reader.cursor
     assert resumed.window.names == straight.window.names
     resumed.ingest()
     assert resumed.ledger == straight.ledger

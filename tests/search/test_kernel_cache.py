@@ -1,0 +1,91 @@
+"""Old machine code never runs: a change of any kernel source, of this or of another file, compiles the kernel anew."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.search import kernel_cache
+from plyzero.search.kernel_cache import check_numba, kernel_digest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+VISITS = """
+import numpy as np
+from games.tic_tac_toe import TicTacToe
+from plyzero.search.evaluators import Evaluation
+from plyzero.search.mcts import advance_all
+from plyzero.search.slots import search
+from plyzero.settings import SearchSettings
+
+def evaluate(batch):
+    n = len(batch.observations)
+    return Evaluation(np.tile(np.arange(9, dtype=np.float32) / 4, (n, 1)), np.tile(np.float32([0.3, 0.3, 0.4]), (n, 1)))
+
+(found,) = search([TicTacToe()], evaluate, simulations=60, settings=SearchSettings(algorithm="puct"))
+print(found.visits.tolist(), sum(advance_all.stats.cache_hits.values()))
+"""
+
+
+def visits(copy: Path) -> tuple[str, bool]:
+    """Return the visits that the kernel in `copy` makes, and whether its machine code came from the cache."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    done = subprocess.run(
+        [sys.executable, "-c", VISITS],
+        env={**environment, "PYTHONPATH": str(copy)},
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found, _, hits = done.stdout.strip().rpartition(" ")
+    return found, hits != "0"
+
+
+@pytest.mark.slow
+def test_an_edit_of_one_kernel_file_is_seen_by_functions_compiled_in_another(tmp_path: Path):
+    for package in ("plyzero", "games"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    selection = tmp_path / "plyzero" / "search" / "selection.py"
+    text, times = selection.read_text(), selection.stat()
+    before, was_cached = visits(tmp_path)
+    assert not was_cached
+    assert visits(tmp_path) == (before, True)
+    selection.write_text(text.replace('/ (1 + edge["visits"])', '/ (9 + edge["visits"])'))
+    assert selection.read_text() != text
+    os.utime(selection, ns=(times.st_atime_ns, times.st_mtime_ns))  # the times of files do not matter
+    after, was_cached = visits(tmp_path)
+    assert after != before
+    assert not was_cached
+    caches = list((tmp_path / "plyzero" / "search" / "__pycache__").glob("mcts.advance_all-*.nbi"))
+    assert len(caches) == 1, "the cache of the older kernel is removed"
+
+
+@pytest.mark.parametrize("name", ["search/tree.py", "search/gumbel.py", "rules/game.py", "rules/compiled_game.py"])
+def test_every_kernel_source_is_part_of_the_digest(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for folder in ("search", "rules"):
+        shutil.copytree(ROOT / "plyzero" / folder, tmp_path / folder)
+    (tmp_path / "step.py").write_text("1")
+    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path)
+    digests = []
+    for changed in (tmp_path / "step.py", tmp_path / name):
+        kernel_digest.cache_clear()
+        digests.append(kernel_digest(tmp_path / "step.py"))
+        changed.write_text(changed.read_text() + "\n# changed\n")
+    kernel_digest.cache_clear()
+    digests.append(kernel_digest(tmp_path / "step.py"))
+    kernel_digest.cache_clear()
+    assert len(set(digests)) == 3
+
+
+def test_a_version_of_numba_that_was_not_tried_is_refused_with_the_command_that_helps():
+    for version in ("0.61.0", "0.68.1"):
+        check_numba(version)
+    for version in ("0.60.0", "0.69.0", "1.0.0rc1"):
+        with pytest.raises(UserError, match=rf"found {version}: pip install 'numba>=0.61,<0.69'"):
+            check_numba(version)
