@@ -9,7 +9,7 @@ from plyzero.rules.text_board import render_grid
 
 
 class ConnectFour(CompiledGame, version=1):
-    """Four in a row on a board of 6 rows and 7 columns; discs fall. `connect-four(rows=4, columns=5)` is smaller."""
+    """Four in a row wins; discs fall. 6 rows and 7 columns, or others: `connect-four(rows=4, columns=5)`."""
 
     observation_dtype = bool
 

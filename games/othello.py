@@ -15,7 +15,7 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class Othello(CompiledGame, version=1):
-    """Enclosed discs are flipped; most discs win. A player without a move passes. `othello(size=6)` is smaller."""
+    """Enclosed discs are flipped; most discs win. On 8x8, or on 6x6: `othello(size=6)`."""
 
     State = np.dtype([("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")])
     observation_dtype = bool

@@ -14,5 +14,5 @@ def shown(value: object) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer with too many digits, or nesting that is too deep
-        return f"a {type(value).__name__} that is too large to show"
+        return f"a value of type {type(value).__name__} that is too large to show"
     return text if len(text) <= 80 else f"{text[:77]}..."

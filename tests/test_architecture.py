@@ -90,7 +90,7 @@ def ours(module: str) -> bool:
 
 
 def folder_of(module: str) -> str:
-    """`"plyzero.rules"` of `"plyzero.rules.game"`, `"plyzero"` of `"plyzero.errors"`, `"trainer"` of `"trainer.loop"`."""
+    """Return `"plyzero.rules"` for `"plyzero.rules.game"`, `"plyzero"` for `"plyzero.errors"`."""
     path = MODULES.get(module)
     return module if path is None or path.name == "__init__.py" else module.rpartition(".")[0]
 

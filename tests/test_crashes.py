@@ -201,7 +201,7 @@ def at_random(seconds: float, chance: random.Random) -> Iterator[int | None]:
 
 
 def check_that_nothing_is_lost(run: Run, logs: list[Path], kills: Iterator[int | None]) -> None:
-    """Let workers of one name and a trainer work, kill those that `kills` says, and count what is left of their games."""
+    """Let workers of one name and a trainer work, kill those that `kills` names, and count the games that are left."""
     roles = [("worker", run.root, log, "same_name") for log in logs]
     workers, trainer = [victim(*role) for role in roles], victim("trainer", run.root)
     for each in kills:

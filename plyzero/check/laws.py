@@ -262,7 +262,7 @@ def symmetries_are_a_group(trace: GameTrace) -> None:
 
 @register(POSITION_LAWS)
 def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
-    """The images of the moves lead to the image of the position, with the same outcome and the images of the legal actions."""
+    """The images of the moves lead to the image of the position, with its outcome and images of its legal actions."""
     start, position = trace.positions[0], trace.position
     for number, symmetry in enumerate(symmetries_of_start(start)):
         reached = trace.replica(number, lambda: start, [int(symmetry.actions[move]) for move in trace.moves])

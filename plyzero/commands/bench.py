@@ -29,8 +29,7 @@ def bench(
 ) -> None:
     """Measure the speed of self-play, compared with the network alone.
 
-    Self-play as in a worker, recording included, alternates every half second with the same network evaluating one
-    fixed batch.
+    Self-play, recording included, alternates every half second with the network alone on one fixed batch.
     """
     import tempfile
 

@@ -10,7 +10,9 @@ import typer
 if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
 
-GameArgument = Annotated[str, typer.Argument(metavar="GAME", help="connect-four, othello(size=6), my_module:MyGame")]
+GameArgument = Annotated[
+    str, typer.Argument(metavar="GAME", help="Such as connect-four, othello(size=6) or my_module:MyGame.")
+]
 GameOption = Annotated[
     str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")
 ]

@@ -161,7 +161,7 @@ class Bot:
             load_network(card.network, game),
             simulations=level.simulations,
             temperature=level.temperature,
-            name=f"bundled bot, {level}",
+            name=f"the bundled bot, {level}",
         )
 
     @classmethod

@@ -7,12 +7,11 @@ from typing import Final
 
 import numpy as np
 import onnxruntime
-from pydantic import ValidationError
 
 from plyzero.errors import ModelRefusedError
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.settings import SearchSettings, Settings
+from plyzero.settings import SearchSettings, parse_stored_settings
 
 INPUT: Final = "observations"
 LOGITS: Final = "logits"
@@ -83,8 +82,8 @@ class Network:
     def search_settings(self) -> SearchSettings:
         """The search settings that the model was trained with; the defaults if its metadata does not have them."""
         try:
-            return Settings.model_validate_json(self.metadata.get("settings", "{}")).search
-        except (ValidationError, OverflowError):  # of another version of plyzero
+            return parse_stored_settings(self.metadata.get("settings", "{}")).search
+        except ValueError:  # of a version of plyzero whose settings are not known here
             return SearchSettings()
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:

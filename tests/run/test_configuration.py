@@ -1,7 +1,9 @@
 """Settings and run directories: the layers, and one clear sentence for everything that is wrong."""
 
+import json
 import threading
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,11 @@ from plyzero.rules.game import Outcome
 from plyzero.run.configuration import resolve
 from plyzero.run.directory import create_run, open_or_create_run, open_run
 from plyzero.run.presets import PRESETS, preset_for
-from plyzero.settings import Settings
+from plyzero.run.segments import write_segment
+from plyzero.settings import RENAMED, Settings, parse_stored_settings
+from tests.helpers.segments import some_games
 from tests.helpers.toys import Written
+from trainer.loop import Trainer
 
 SECTIONS = {name: field.annotation for name, field in Settings.model_fields.items()}
 
@@ -106,7 +111,10 @@ def test_a_run_opens_for_its_own_game_alone(tmp_path: Path):
         (lambda text: text.replace("game_version = 1", "game_version = 2"), "the rules are now version 1; start a new"),
         (lambda text: "slots = 4\n" + text, "before slots"),
         (lambda text: text.replace("seed = 0", 'seed = "x"'), "needs game"),
-        (lambda text: text.replace("\nparallel_games = 64", "\nparallel = 64"), "no setting is called selfplay.parallel;"),
+        (
+            lambda text: text.replace("\nparallel_games = 64", "\nparallel = 64"),
+            "no setting is called selfplay.parallel;",
+        ),
     ],
 )
 def test_a_damaged_run_file_is_one_sentence(tmp_path: Path, change, message: str):
@@ -259,3 +267,111 @@ def test_settings_under_which_everybody_would_wait_for_ever_are_refused_with_the
         resolve(environment={}, options=bad)
     assert str(refused.value) == sentence
     resolve(environment={}, options=good)
+
+
+VERSION_0_1 = """\
+format = 1
+game = "tic-tac-toe"
+game_version = 1
+seed = 0
+preset = "quick"
+
+[search]
+kind = "puct"
+c_puct = 2.5
+noise_fraction = 0.2
+noise_alpha = 0.3
+considered_actions = 8
+
+[selfplay]
+slots = 8
+full_share = 0.5
+fast_kind = "gumbel"
+bootstrap_positions = 20
+
+[network]
+blocks = 1
+channels = 8
+
+[trainer]
+batch_size = 2
+gradient_norm = 4.0
+search_value_share = 0.4
+value_lambda = 0.8
+average_decay = 0.99
+
+[store]
+reserve_mb = 0
+"""
+"""A run.toml as version 0.1 wrote it, with all of the settings that have been renamed, and without most others."""
+
+
+def with_new_names(text: str) -> str:
+    for old, new in RENAMED.items():
+        text = text.replace(f"\n{old.partition('.')[2]} = ", f"\n{new.partition('.')[2]} = ")
+    return text
+
+
+def test_every_renamed_setting_had_another_name_and_has_a_new_one_that_exists():
+    names = {f"{name}.{key}" for name, section in SECTIONS.items() for key in section.model_fields}
+    assert set(RENAMED.values()) <= names
+    assert not set(RENAMED) & names
+    assert all(old.partition(".")[0] == new.partition(".")[0] for old, new in RENAMED.items())
+    assert len(set(RENAMED.values())) == len(RENAMED) == 12
+
+
+def test_a_run_of_version_0_1_is_refused_with_the_new_names_of_all_its_settings(tmp_path: Path):
+    (tmp_path / "run.toml").write_text(VERSION_0_1)
+    with pytest.raises(UserError) as refused:
+        open_run(tmp_path)
+    changes = ", ".join(f"{old} is now {new}" for old, new in RENAMED.items())
+    assert str(refused.value) == (
+        f"{tmp_path / 'run.toml'}: these settings have new names since version 0.2: {changes}; "
+        "rename them and start again"
+    )
+
+
+def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: Path):
+    run = create_run(tmp_path / "new", load_game("tic-tac-toe"))  # only for its directories
+    (run.root / "run.toml").write_text(with_new_names(VERSION_0_1))
+    run = open_run(run.root)
+    assert run.settings.search.model_dump(exclude={"fpu_reduction", "c_visit", "c_scale"}) == {
+        "algorithm": "puct",
+        "c_puct": 2.5,
+        "dirichlet_fraction": 0.2,
+        "dirichlet_alpha": 0.3,
+        "max_considered_actions": 8,
+    }
+    games = some_games(run.game, 1, (9, 9, 9, 9))
+    write_segment(run.segments, games, run.game, worker="w0", incarnation="0123abcd", sequence=0)
+    with closing(Trainer(run, device="cpu")) as before:
+        before.ingest()
+        before.train_step()
+        before.save()
+    with closing(Trainer(open_run(run.root), device="cpu")) as after:
+        assert (after.step, after.ledger) == (1, before.ledger)
+        assert after.window.names == before.window.names != []
+        after.train_step()
+
+
+def test_renamed_settings_are_refused_wherever_they_come_from():
+    with pytest.raises(UserError) as refused:
+        resolve(environment={"PLYZERO_STORE__RESERVE_MB": "1", "PLYZERO_SEARCH__KIND": "puct"})
+    assert str(refused.value) == (
+        "the environment: these variables have new names since version 0.2: "
+        "PLYZERO_SEARCH__KIND is now PLYZERO_SEARCH__ALGORITHM, "
+        "PLYZERO_STORE__RESERVE_MB is now PLYZERO_STORE__MIN_FREE_MB; rename them and start again"
+    )
+    with pytest.raises(UserError, match=r"^-o: .* selfplay.slots is now selfplay.parallel_games; rename them"):
+        resolve(environment={}, options=["selfplay.slots=3", "selfplay.parallel_games=3"])
+    with pytest.raises(UserError, match=r"^run.toml: .* selfplay.slots is now selfplay.parallel_games; rename them"):
+        resolve(run={"selfplay": {"slots": 3}}, environment={})
+
+
+def test_stored_settings_of_version_0_1_are_those_of_the_run_with_the_new_names():
+    sections = {key: value for key, value in tomllib.loads(VERSION_0_1).items() if isinstance(value, dict)}
+    renamed = {
+        key: value for key, value in tomllib.loads(with_new_names(VERSION_0_1)).items() if isinstance(value, dict)
+    }
+    assert parse_stored_settings(json.dumps(sections)) == resolve(run=renamed, environment={})
+    assert parse_stored_settings(Settings().model_dump_json()) == Settings()

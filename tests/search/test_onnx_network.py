@@ -1,5 +1,6 @@
 """The network on a GPU, by the very code that runs there, with ONNX Runtime's CPU in the GPU's place."""
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -11,10 +12,13 @@ import pytest
 
 from games.connect_four import ConnectFour
 from plyzero.errors import ModelRefusedError
+from plyzero.play.bundled_bots import Card, list_cards
+from plyzero.play.model_loader import load_network
 from plyzero.rules.catalog import load_game
 from plyzero.search import onnx_network
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import CPU, GPU, Network, half_precision
+from plyzero.settings import SearchSettings, parse_stored_settings
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -87,3 +91,40 @@ def test_without_a_gpu_nothing_of_its_code_is_imported(content: bytes, tmp_path:
         "assert not {'onnx', 'torch', 'onnxruntime.transformers'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def with_settings(content: bytes, text: str) -> Network:
+    """Return the model as a network, with `text` as the settings in its metadata."""
+    model = onnx.load_model_from_string(content)
+    for entry in model.metadata_props:
+        if entry.key == "settings":
+            entry.value = text
+    return Network(model.SerializeToString(), load_game("connect-four"), label="x")
+
+
+def test_the_search_settings_of_a_model_of_version_0_1_are_read_by_their_old_names(content: bytes):
+    old = {
+        "search": {"kind": "puct", "c_puct": 2.5, "noise_alpha": 0.3, "noise_fraction": 0.1, "considered_actions": 8},
+        "selfplay": {"slots": 3, "full_share": 0.5, "fast_kind": "gumbel"},
+        "trainer": {"value_lambda": 0.8, "search_value_share": 0.4, "average_decay": 0.99, "gradient_norm": 1.0},
+        "store": {"reserve_mb": 7},
+    }
+    assert with_settings(content, json.dumps(old)).search_settings == SearchSettings(
+        algorithm="puct", c_puct=2.5, dirichlet_alpha=0.3, dirichlet_fraction=0.1, max_considered_actions=8
+    )
+
+
+@pytest.mark.parametrize("card", list_cards(), ids=lambda card: card.game)
+def test_the_bundled_bots_search_with_the_settings_they_were_trained_with(card: Card):
+    network = load_network(card.network, None)
+    assert parse_stored_settings(network.metadata["settings"]).trainer.publish_seconds == 8  # which is not the default
+    assert network.search_settings == SearchSettings(
+        algorithm="gumbel", max_considered_actions=16, c_visit=50, c_scale=1
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"search": 1}', '{"search": {"colour": 1}}', '{"search": {"c_puct": -1}}', "[" * 100_000]
+)
+def test_a_model_with_settings_that_are_not_known_is_searched_with_the_defaults(content: bytes, text: str):
+    assert with_settings(content, text).search_settings == SearchSettings()

@@ -219,7 +219,7 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned_and_metrics_
     assert network is not None
     assert network.step == 25
     (line,) = read_lines(run.metrics / "trainer-000001.jsonl")
-    assert (line["step"], line["trained_positions"], line["replay_ratio"]) == (25, 800, 0.0)
+    assert (line["version"], line["step"], line["trained_positions"], line["replay_ratio"]) == (1, 25, 800, 0.0)
     assert line["policy_loss"] > 0
     assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
 
