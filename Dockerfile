@@ -12,7 +12,7 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 RUN python3 -m venv /opt/plyzero \
     && mkdir -p plyzero/{check,commands,ops,play,rules,run,search} games selfplay trainer \
-    && touch plyzero{,/*}/__init__.py {games,selfplay,trainer}/__init__.py \
+    && touch plyzero{,/check,/commands,/ops,/play,/rules,/run,/search}/__init__.py {games,selfplay,trainer}/__init__.py \
     && pip install --no-cache-dir --constraint constraints.txt ".[${ACCELERATOR/cuda/gpu}]" \
     && rm -rf build ./*.egg-info plyzero games selfplay trainer
 COPY plyzero plyzero

@@ -125,10 +125,10 @@ class SelfplaySettings(SettingsSection):
     unless the trainer stops making progress."""
 
     seal_positions: int = Field(8192, ge=1, le=100_000)
-    """A segment is sealed when it has this many positions ..."""
+    """A segment is sealed when it has this many positions."""
 
     seal_seconds: float = Field(10.0, gt=0)
-    """... or when its first game is this many seconds old."""
+    """A segment is also sealed when its first game is this many seconds old."""
 
     poll_seconds: float = Field(2.0, gt=0)
     """Seconds between a worker's checks for a new model when no file event arrives."""
@@ -215,16 +215,16 @@ class StoreSettings(SettingsSection):
     """Workers pause while the volume has less free space than this many MB, and resume when it has more."""
 
     keep_positions: int = Field(10_000_000, ge=1)
-    """The oldest segments outside of the window are removed while the store has more positions than this ..."""
+    """The oldest segments outside of the window are removed while the store has more positions than this."""
 
     keep_mb: int = Field(4096, ge=1)
-    """... or is larger than this many MB."""
+    """The oldest segments outside of the window are also removed while the store is larger than this many MB."""
 
     keep_models: int = Field(8, ge=1)
-    """Number of the newest models that are kept, in addition to those in use and the best one ..."""
+    """Number of the newest models that are kept. Models in use and the best model are always kept."""
 
     keep_model_minutes: float = Field(10.0, ge=0)
-    """... and minutes for which every model is kept."""
+    """Minutes for which every model is kept."""
 
 
 class RatingSettings(SettingsSection):

@@ -69,7 +69,7 @@ class Journal:
             raise
 
     def append(self, games: Games) -> None:
-        """Append and thereby acknowledge `games`. After an error the call may be repeated; the offset stays the same."""
+        """Append and thereby acknowledge `games`. After an error the call may be repeated: the offset has not moved."""
         frame = _frame(_encode(games))
         half = len(frame) // 2
         files.write_at(self._descriptor, frame[:half], self._size)

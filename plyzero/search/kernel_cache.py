@@ -18,6 +18,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 from plyzero.errors import UserError
+from plyzero.files import remove
 
 SUPPORTED_NUMBA: Final = ((0, 61), (0, 69))
 """The first version that works, and the first that was not tried: internals of Numba are used."""
@@ -76,7 +77,7 @@ class _KernelCache(FunctionCache):
         function, _, own = self._impl.filename_base.partition("-")
         for path in Path(self.cache_path).glob(f"{glob.escape(function)}-*.nb[ic]"):
             if own.rpartition(".")[2] not in path.name:
-                path.unlink(missing_ok=True)
+                remove(path)
 
 
 check_numba(numba.__version__)

@@ -19,8 +19,9 @@ from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SelfplaySettings, Settings
 from selfplay.backpressure import Backpressure
-from selfplay.games_in_play import GamesInPlay, choice_of, choose, temperature
+from selfplay.games_in_play import GamesInPlay, _step_settings
 from selfplay.replay_writer import ReplayWriter
+from selfplay.step import sample_index, temperature
 from selfplay.worker import game_seeds, run_worker
 from tests.helpers.runs import moves_of, replay, small_run
 from tests.helpers.toys import Relay
@@ -185,21 +186,21 @@ def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
 
 def test_temperature_falls_by_halves_to_the_final_one():
     selfplay = SelfplaySettings(temperature=1.0, final_temperature=0.2, temperature_plies=2)
-    choice = choice_of(Settings(selfplay=selfplay), 9)[0]
+    settings = _step_settings(Settings(selfplay=selfplay), 9)[0]
     for plies, expected in ((0, 1.0), (2, 0.6), (4, 0.4)):
-        assert temperature(plies, choice) == pytest.approx(expected)
+        assert temperature(plies, settings) == pytest.approx(expected)
 
 
 def test_a_move_is_drawn_from_the_policy_sharpened_by_the_temperature():
     rng = np.random.default_rng(0)
     policy = np.array([0.6, 0.0, 0.3, 0.1])
     for degree, expected in ((1.0, policy), (0.5, policy**2 / (policy**2).sum())):
-        drawn = np.bincount([choose(policy, degree, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
+        drawn = np.bincount([sample_index(policy, degree, rng.random()) for _ in range(20_000)], minlength=4) / 20_000
         assert drawn == pytest.approx(expected, abs=0.015)
         assert drawn[1] == 0
-    assert {choose(policy, 0.01, rng.random()) for _ in range(100)} == {0}
-    assert (choose(policy, 1.0, 0.0), choose(policy, 1.0, np.nextafter(1, 0))) == (0, 3)
-    assert choose(np.array([0.0, 1.0, 0.0]), 1.0, 0.0) == choose(np.array([0.0, 1.0, 0.0]), 1.0, 1.0) == 1
+    assert {sample_index(policy, 0.01, rng.random()) for _ in range(100)} == {0}
+    assert (sample_index(policy, 1.0, 0.0), sample_index(policy, 1.0, np.nextafter(1, 0))) == (0, 3)
+    assert sample_index(np.array([0.0, 1.0, 0.0]), 1.0, 0.0) == sample_index(np.array([0.0, 1.0, 0.0]), 1.0, 1.0) == 1
 
 
 @pytest.mark.parametrize("opening_plies", [0, 8])
