@@ -8,25 +8,6 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-Layer = Mapping[str, Mapping[str, Any]]
-"""Settings from one source: section -> key -> value."""
-
-RENAMED: Final[Mapping[str, str]] = {
-    "search.kind": "search.algorithm",
-    "search.noise_alpha": "search.dirichlet_alpha",
-    "search.noise_fraction": "search.dirichlet_fraction",
-    "search.considered_actions": "search.max_considered_actions",
-    "selfplay.slots": "selfplay.parallel_games",
-    "selfplay.full_share": "selfplay.full_search_probability",
-    "selfplay.fast_kind": "selfplay.fast_algorithm",
-    "trainer.value_lambda": "trainer.td_lambda",
-    "trainer.search_value_share": "trainer.search_value_weight",
-    "trainer.average_decay": "trainer.ema_decay",
-    "trainer.gradient_norm": "trainer.max_grad_norm",
-    "store.reserve_mb": "store.min_free_mb",
-}
-"""Settings that were renamed in version 0.2: old dotted key -> new dotted key, always in the same section."""
-
 MAX_INTEGER: Final = 2**40
 """Largest value of any integer setting."""
 
@@ -269,6 +250,26 @@ class Settings(SettingsSection):
                 f"{4 * trainer.batch_size}: the trainer could never collect enough positions for its steps"
             )
         return self
+
+
+Layer = Mapping[str, Mapping[str, Any]]
+"""Settings from one source: section -> key -> value."""
+
+RENAMED: Final[Mapping[str, str]] = {
+    "search.kind": "search.algorithm",
+    "search.noise_alpha": "search.dirichlet_alpha",
+    "search.noise_fraction": "search.dirichlet_fraction",
+    "search.considered_actions": "search.max_considered_actions",
+    "selfplay.slots": "selfplay.parallel_games",
+    "selfplay.full_share": "selfplay.full_search_probability",
+    "selfplay.fast_kind": "selfplay.fast_algorithm",
+    "trainer.value_lambda": "trainer.td_lambda",
+    "trainer.search_value_share": "trainer.search_value_weight",
+    "trainer.average_decay": "trainer.ema_decay",
+    "trainer.gradient_norm": "trainer.max_grad_norm",
+    "store.reserve_mb": "store.min_free_mb",
+}
+"""Settings that were renamed in version 0.2: old dotted key -> new dotted key, always in the same section."""
 
 
 def find_renamed(layer: Layer) -> dict[str, str]:

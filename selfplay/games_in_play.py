@@ -61,12 +61,13 @@ class GamesInPlay:
         self._seconds = {"search": 0.0, "rules": 0.0, "record": 0.0}
         for slot in range(games):
             self._begin_game(slot)
-        self._play(fence=0, step=0)
+        self._play(fence=0, step=0)  # to the first evaluations; no game ends before
 
     def run(self, evaluate: Evaluate, *, fence: int = 0, step: int = 0) -> list[Games]:
         """Evaluate the positions that wait, at most one per slot, and play on; return the games that are over then.
 
-        fence, step: of the model that `evaluate` is, for the records; 0 = none.
+        fence, step: of the model that `evaluate` is, for the records; 0 = none. The fence is the number of the trainer's
+                     start that made the model.
         """
         self.search.ask(evaluate)
         return self._play(fence, step)
@@ -89,7 +90,8 @@ class GamesInPlay:
     def _play(self, fence: int, step: int) -> list[Games]:
         """Search and play on until every slot waits for the network, or has finished one game and begun another.
 
-        A slot that has finished a game waits for the next call: where the cache knows whole games it would never stop.
+        A slot that has finished one game plays on in the next, but a second finish (with plain rules, the next chosen move)
+        waits for the next call: where the cache knows whole games it would never stop.
         """
         search, phase = self.search, self._records.games["phase"]
         finished: dict[int, Games] = {}

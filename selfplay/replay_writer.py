@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 class ReplayWriter:
     """Writes the finished games of one worker. It is a context manager; on exit all games are sealed.
 
+    incarnation: 8 hex digits, new with every start of the process.
     write_error: why games cannot be written at the moment, or None.
     """
 

@@ -69,8 +69,9 @@ STEP_SETTINGS: Final = np.dtype(
 )
 """The settings by which a move and the next search are chosen."""
 
-# Every ply of a game has one random number for each of these purposes.
-MOVE_CHOICE, FULL_SEARCH, SEARCH_NOISE, OPENING_LENGTH = range(4)
+NUM_PURPOSES: Final = 4
+MOVE_CHOICE, FULL_SEARCH, SEARCH_NOISE, OPENING_LENGTH = range(NUM_PURPOSES)
+"""Every ply of a game has one random number for each of these purposes."""
 
 # What became of a chosen move: it was played, it was played and its subtree kept, or it was taken back.
 PLAYED, SUBTREE_KEPT, TAKEN_BACK = range(3)
@@ -103,7 +104,7 @@ def play_on(
     network.
 
     logits, wdl: the network's answer to the batch of the call before, `[n, A]` and `[n, 3]`, or of no rows.
-    fence, step: of the model that answered.
+    fence, step: of the model that answered; the fence is the number of the trainer's start that made it.
     """
     trees = borrowed(trees)
     logits = borrowed(logits)
@@ -277,5 +278,5 @@ def uniform(game: Any, purpose: int) -> float:
 
 @cached_njit
 def random_word(game: Any, purpose: int) -> int:
-    """Return the 32 bits that it is made of."""
-    return int(random_bits(game["seed"], 4 * game["plies"] + purpose))
+    """Return the 32 random bits of `uniform`."""
+    return int(random_bits(game["seed"], NUM_PURPOSES * game["plies"] + purpose))

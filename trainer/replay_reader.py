@@ -42,7 +42,8 @@ class ReplayReader:
         self._failures: dict[SegmentName, int] = {}
 
     def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
-        """Yield every new segment. The cursor moves past a segment when the next one is requested."""
+        """Yield every new segment. The cursor moves past a segment when the next one is requested, so a segment whose caller
+        failed is read again."""
         for incarnation, segments in self._new_segments().items():
             for name in segments:
                 expected = self.cursor.get(incarnation, 0)

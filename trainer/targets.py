@@ -71,9 +71,9 @@ def value_targets(
 
     The target is (1 - w) · outcome + w · G_t, where w = `search_weight` and G_t is the λ-return over the root values of
     the position and of those after it, G_t = (1 - λ) v_t + λ G_{t+1} (Sutton and Barto, equation 12.2), with the sign
-    changed where the player to move changes. At a proven position G_t is the proven value, and w = 1. A search without
-    a model has no other information than a proven value, so otherwise λ = 1 there. A truncated game has no outcome, so
-    w = 1.
+    changed where the player to move changes. At a proven position G_t is the proven value, and w = 1. Where
+    there was no model (fence 0) and the value is not proven, the root value says nothing, so λ = 1. A truncated game
+    has no outcome, so w = 1.
     """
     wdl = np.zeros((len(positions), 3), np.float32)
     end = 0
@@ -88,7 +88,7 @@ def value_targets(
             mover = position["to_play"]
             value, draw = position["root_value"], position["root_draw"]
             drawn = winner == DRAW
-            outcome = 0.0 if drawn else (1.0 if winner == mover else -1.0)
+            outcome = 0.0 if drawn else (1.0 if winner == mover else -1.0)  # of a truncated game not used: w = 1
             if position["proven"] == UNPROVEN:
                 without_model = position["model_fence"] == 0
                 own_weight = 0.0 if without_model else 1 - td_lambda

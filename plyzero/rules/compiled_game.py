@@ -67,7 +67,7 @@ RuleFunctions = dict[str, Callable[..., Any]]
 """The type of the rules as a class defines them: plain functions over a record, by name."""
 
 RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe")
-"""The methods of a compiled game that are rules. Only `start` is optional."""
+"""The methods of a compiled game that are rules. Only `start` is optional; the others are in the order of Rules."""
 
 _ARGUMENTS: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",)}  # after the state
 _REFERENCE_ERRORS: Final = re.compile("Untyped global name|reflected list")  # in Numba's messages

@@ -78,16 +78,23 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
 
     Raises UserError if no existing model has been measured.
     """
-    points = dict(filter(None, map(_points, read_lines(metrics / "rating.jsonl"))))
+    points: dict[str, float] = {}
+    for line in read_lines(metrics / "rating.jsonl"):
+        total = _points(line)
+        if total is not None:
+            points[str(line["model"])] = total
     measured = [name for name in list_models(directory) if str(name) in points]
     if not measured:
-        raise UserError(f"no model in {directory} has been measured; `plyzero train` measures models; use the newest")
+        raise UserError(f"no model in {directory} has been measured yet; `plyzero train` does this while it runs; use the newest")
     return max(measured, key=lambda name: (points[str(name)], name))
 
 
-def _points(line: dict[str, Any]) -> tuple[str, float] | None:
+def _points(line: dict[str, Any]) -> float | None:
+    """Return the points in a line of ratings, a win = 1 and a draw = 1/2; None if the line is not valid."""
+    if "model" not in line:
+        return None
     try:
-        return str(line["model"]), sum(float(won + drawn / 2) for won, drawn, _ in line["scores"].values())
+        return sum(float(won + drawn / 2) for won, drawn, _ in line["scores"].values())
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):  # not a line that plyzero writes
         return None
 

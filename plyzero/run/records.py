@@ -28,7 +28,7 @@ GAME: Final[np.dtype[Any]] = np.dtype(
         ("positions", "u4"),  # one per ply
         ("winner", "i1"),  # 0 or 1, DRAW, or ONGOING if it was truncated
         ("end", "u1"),  # BY_RULE or TRUNCATED
-        ("seed", "u8"),  # of all random numbers of the game
+        ("seed", "u8"),  # of all random numbers of self-play; the actions alone replay the game
         ("opening_plies", "u2"),  # random moves at the start
     ]
 )

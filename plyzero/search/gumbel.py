@@ -70,7 +70,8 @@ def mixed_value(logits: Floats, visits: NDArray[np.integer], q: Floats, network_
 
 @cached_njit
 def considered_visits(considered: int, table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Fill `table`, `[simulations]`, with the visits that the action must have had that each simulation tries.
+    """Fill `table`, `[simulations]`: `table[i]` is the number of visits that an action must have for simulation i to
+    try it.
 
     This is sequential halving (algorithm 1) as a table: `considered` actions share the visits of a round equally, and
     the better half of them goes on to the next round.
@@ -86,5 +87,5 @@ def considered_visits(considered: int, table: NDArray[np.int32]) -> NDArray[np.i
                     table[filled] = visits[i]
                     filled += 1
                 visits[i] += 1
-        considered = min(considered, max(2, considered // 2))
+        considered = min(considered, max(2, considered // 2))  # never fewer than two, unless there was only one
     return table

@@ -3,7 +3,10 @@
 The algorithms are PUCT (AlphaZero: Silver et al., 2018, "Methods, Search") and Gumbel AlphaZero (Danihelka et al.,
 2022). Both make the same simulation and differ in how an edge is selected. Symbols as in the papers: a simulation runs
 from the root s_0 to a leaf s_L; (p, v) = f_θ(s) is the network's opinion; N(s, a) counts visits, W(s, a) sums their
-values, Q = W / N, P is the prior. Proven values are backed up like any other, and proofs are carried up the tree.
+values, Q = W / N, P is the prior; N(s) = 1 + Σ_b N(s, b), where the 1 is the position's own evaluation.
+
+Proven values are backed up like any other, and proofs are carried up the tree. Earlier sums stay as they are: where an
+edge is proven, selection takes the proven value in place of W / N.
 
 Everything here is compiled. Slots share nothing: what happens in one does not depend on the others.
 """
@@ -54,7 +57,8 @@ def simulate(trees: Trees, b: int) -> None:
 
     Every step sets the slot's phase, which says what comes next; plyzero.search.tree has the table. Where a step has to
     wait (for rules in plain Python, for the network) the phase says so, the steps below it are skipped, and the next
-    call goes on from there. The first simulation makes the root itself: s_L is s_0, and there is nothing to select.
+    call goes on from there. Before the first simulation the same steps make the root: s_L is s_0, and there is nothing to
+    select or to back up.
     """
     slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
     if slot["phase"] == SELECT:  # for t = 0 ... L - 1: a_t = argmax_a Q(s_t, a) + U(s_t, a), or Gumbel's rule
@@ -192,7 +196,10 @@ def set_evaluation(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArr
 
 @cached_njit
 def set_proven_value(slot: Any, proven: int) -> None:
-    """Let the simulation end with a value that is `proven` for the player to move at the leaf's parent."""
+    """Let the simulation end at an edge whose value is `proven` for the player who moves there.
+
+    PROVEN_LOSS, PROVEN_DRAW and PROVEN_WIN are the values -1, 0 and +1.
+    """
     slot["leaf_value"], slot["leaf_draw"] = proven, 1.0 if proven == PROVEN_DRAW else 0.0
     slot["phase"] = BACKUP
 
@@ -201,8 +208,8 @@ def set_proven_value(slot: Any, proven: int) -> None:
 def backup(slot: Any, nodes: Records, edges: Records) -> None:
     """Add one visit and the leaf's value to every edge and node on the path, from the leaf's parent to the root.
 
-    The sign turns where the player to move turns, not at every ply: a player may move twice. Where the simulation
-    ended at a proven edge, what follows from it is proven further up.
+    The sign turns where the player to move turns, not at every ply: a player may move twice. The leaf's own first visit
+    was counted in `set_evaluation`. Where the simulation ended at a proven edge, what follows from it is proven too.
     """
     n, e = slot["leaf_parent"], slot["leaf_edge"]
     value, draw = slot["leaf_value"], slot["leaf_draw"]
@@ -226,7 +233,10 @@ def backup(slot: Any, nodes: Records, edges: Records) -> None:
 
 @cached_njit
 def prove(nodes: Records, edges: Records, n: int) -> None:
-    """Prove what follows at node `n` and above: a winning move proves a win, else the best of moves all proven."""
+    """Prove what follows at node `n` and above: a winning move proves a win, else the best of moves all proven.
+
+    This is right because a player chooses the edge.
+    """
     while n != NO_NODE:
         node = nodes[n]
         best, all_proven = PROVEN_LOSS, True
@@ -298,7 +308,7 @@ def join_batch(trees: Trees, b: int, row: int) -> int:
 
 @cached_njit
 def begin_search(slot: Any, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
-    """Begin with an empty tree, whose first leaf is the root."""
+    """Begin with an empty tree, whose first leaf is the root. The position must not be finished."""
     slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = algorithm, simulations, noisy, noise_seed
     slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NO_EDGE, NO_NODE

@@ -1,4 +1,7 @@
-"""Which edge a simulation takes at a node: PUCT (Silver et al., 2018) and Gumbel (Danihelka et al., 2022)."""
+"""Which edge a simulation takes at a node: PUCT (Silver et al., 2018) and Gumbel (Danihelka et al., 2022).
+
+A node whose edges are all proven losses is proven itself, and no simulation reaches it: some edge is always selected.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,8 @@ def select_gumbel_root(
     """Return the root's edge that sequential halving tries next (Danihelka et al., 2022, algorithm 2).
 
     That is argmax_a g(a) + logit(a) + σ(completed Q(a)) over the edges with as many visits as the schedule wants; g is
-    the Gumbel noise. Proven losses are not selected; if all edges with those visits are lost, any other edge may be.
+    the Gumbel noise. Completed Q is the proven value, else W / N, else v_mix, which mixes the network's value with the
+    Qs of the other edges (plyzero.search.gumbel). Proven losses are not selected; if all edges with those visits are lost, any other edge may be.
     """
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     row = edges[low:high]
@@ -75,6 +79,7 @@ def select_gumbel_root(
             continue
         fits = row[i]["visits"] == wanted
         score = row[i]["logit"] + sigma[i] + noise[i]
+        # an edge on schedule replaces one that is not; among equals the score decides
         if (fits and not on_schedule) or (fits == on_schedule and score > best_score):
             best, best_score, on_schedule = low + i, score, fits
     return best
@@ -94,7 +99,7 @@ def select_gumbel(node: Any, edges: NDArray[np.void], settings: Any, scratch: ND
     )
     best, best_score = NO_EDGE, -np.inf
     for i in range(len(row)):
-        score = policy[i] - row[i]["visits"] / node["visits"]
+        score = policy[i] - row[i]["visits"] / node["visits"]  # N(s) = 1 + Σ_b N(s, b)
         if row[i]["proven"] != PROVEN_LOSS and score > best_score:
             best, best_score = low + i, score
     return best

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import Game, outcome_code
 from plyzero.search.evaluation_cache import forget, make_cache
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
@@ -328,7 +328,7 @@ class SearchSlots:
 def _make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int, cache_bytes: int) -> Trees:
     """Return empty trees. There is room for 32 edges a node at most; `SearchSlots.supply` makes more where needed."""
     actions, planes = start.num_actions, start.observation_shape
-    rules: Any = np.zeros(4, np.int64)
+    rules: Any = np.zeros(len(Rules._fields), np.int64)
     state_size = 1
     record = np.zeros(1, SETTINGS)
     for name in set(SETTINGS.names or ()) & SearchSettings.model_fields.keys():

@@ -43,7 +43,8 @@ READ      the rules: play, legal         read_leaf if the rules are compiled,  E
 EXPAND    room for the leaf's edges      expand: a new node                    EVALUATE; BACKUP if the game is over;
                                                                                DONE if there is NO_SEARCH; NO_ROOM
 NO_ROOM   a larger array of edges        SearchSlots.supply                    EXPAND
-EVALUATE  nothing                        evaluate: looks into the cache        as NETWORK if it is there; NETWORK
+EVALUATE  nothing                        evaluate: looks into the cache        found: BACKUP, or SELECT if the leaf is
+                                                                               the root; else NETWORK
 NETWORK   the network's next batch       take_answer                           BACKUP; SELECT if the leaf is the root
 BACKUP    nothing                        backup: from the leaf to the root     SELECT
 DONE      whoever wants the result       begin_search, resume_search, idle     READ, SELECT, IDLE
@@ -78,7 +79,7 @@ NODE: Final[np.dtype[Any]] = np.dtype(
         ("edge", "i4"),  # the parent's edge that leads here, or NO_EDGE
         ("first_edge", "i4"),
         ("num_edges", "i4"),
-        ("visits", "i4"),  # N(s): simulations through here, the one that added the node included
+        ("visits", "i4"),  # N(s) = 1 + Σ_a N(s, a): the node's own evaluation, and the simulations through it
         ("to_play", "i1"),  # player to move
         ("proven", "i1"),  # for to_play
         ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play
@@ -124,10 +125,12 @@ SETTINGS: Final[np.dtype[Any]] = np.dtype(
 class Trees(NamedTuple):
     """B searches side by side, each with room for N nodes and E edges, of a game with A actions.
 
+    N is the number of simulations plus 1: every simulation adds at most one node, and `add_node` does not check.
+
     slots:        `[B]` SLOT.
     nodes:        `[B, N]` NODE.
     edges:        `[B, E]` EDGE.
-    states:       `[B, N + 1, S]` uint8, the positions of a compiled game, by node, and room for one more.
+    states:       `[B, N + 1, S]` uint8, the positions of a compiled game, by node; the last is free for self-play.
     masks:        `[B, A]` bool, the legal actions of the position just read.
     observations: `[B, C, H, W]` float32, what the network sees of the position just read.
     roots:        `[B, C, H, W]` float32, what the network sees of the root.

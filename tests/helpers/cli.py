@@ -1,23 +1,49 @@
 """The command line, as a person uses it."""
 
+import io
 import os
+import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from typer.testing import CliRunner
+import pytest
 
-from plyzero.commands.cli import app
+from plyzero.commands.cli import main
 
 
 def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which saves the seconds of starting one; `text` is what is typed."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    command, code = ["plyzero", *arguments], 0
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        patch.setenv("COLUMNS", "120")
+        patch.setattr("sys.argv", command)
+        patch.setattr("sys.stdin", io.StringIO(text))
+        patch.setattr("sys.path", [*sys.path])  # a game is looked for where the command is given
+        patch.chdir(cwd or Path.cwd())
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 0
+    for number, handler in handlers.items():  # which a role replaces
+        signal.signal(number, handler)
+    for stream in streams:
+        stream.seek(0)
+    return subprocess.CompletedProcess(command, code, *(stream.read() for stream in streams))
+
+
+def plyzero_process(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
     command = [sys.executable, "-m", "plyzero", *arguments]
     environment = os.environ | {"COLUMNS": "120"}
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment, cwd=cwd)
 
 
-def shown(*arguments: str) -> str:
-    """What a command that only looks prints; in this process, which is quicker."""
-    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "120"}, catch_exceptions=False)
-    assert (done.exit_code, done.stderr) == (0, "")
+def shown(*arguments: str, text: str = "", cwd: Path | None = None) -> str:
+    """Return what a command prints that succeeds."""
+    done = plyzero(*arguments, text=text, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +17,7 @@ from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment, write_segment
 from selfplay.worker import run_worker
+from tests.helpers.cli import plyzero
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 from trainer.export import untrained
@@ -50,11 +49,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(sound: Path, tmp_path: Path) -> Run:
     return open_run(Path(shutil.copytree(sound, tmp_path / "copy")))
-
-
-def plyzero(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "plyzero", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def files(run: Run) -> list[Path]:
