@@ -66,8 +66,8 @@ class GamesInPlay:
     def run(self, evaluate: Evaluate, *, fence: int = 0, step: int = 0) -> list[Games]:
         """Evaluate the positions that wait, at most one per slot, and play on; return the games that are over then.
 
-        fence, step: of the model that `evaluate` is, for the records; 0 = none. The fence is the number of the trainer's
-                     start that made the model.
+        fence, step: of the model that `evaluate` is, for the records; 0 = none. The fence is the number of the
+                     trainer's start that made the model.
         """
         self.search.ask(evaluate)
         return self._play(fence, step)
@@ -90,8 +90,8 @@ class GamesInPlay:
     def _play(self, fence: int, step: int) -> list[Games]:
         """Search and play on until every slot waits for the network, or has finished one game and begun another.
 
-        A slot that has finished one game plays on in the next, but a second finish (with plain rules, the next chosen move)
-        waits for the next call: where the cache knows whole games it would never stop.
+        A slot that has finished one game plays on in the next, but a second finish (with plain rules, the next chosen
+        move) waits for the next call: where the cache knows whole games it would never stop.
         """
         search, phase = self.search, self._records.games["phase"]
         finished: dict[int, Games] = {}

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -12,15 +13,15 @@ import pytest
 import typer.main
 
 from docs.make_settings import PAGE, page
-from plyzero.check.laws import COMPILED_AS_WRITTEN, POSITION_LAWS
+from plyzero.check.laws import COMPILED_AS_WRITTEN, POSITION_LAWS, GameTrace
 from plyzero.check.sample_laws import SAMPLE_LAWS
 from plyzero.check.template import tic_tac_toe as template
-from plyzero.check.violations import find_violation
+from plyzero.check.violations import play_and_check
 from plyzero.commands.cli import app
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run
 from plyzero.run.models import publish_model
-from tests.helpers import toys
+from tests.helpers.cli import shown
 from trainer.export import untrained
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,7 +77,7 @@ def test_the_game_of_the_readme_keeps_the_laws(tmp_path: Path):
     (game,) = blocks(ROOT / "README.md", "python")
     assert game.startswith("# nim.py\n")
     (tmp_path / "nim.py").write_text(game)
-    assert "nim:Nim v1: 14 laws hold" in run("-m", "plyzero", "check", "nim:Nim", "--games", "20", cwd=tmp_path)
+    assert "nim:Nim v1: 14 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=tmp_path)
 
 
 def test_the_first_game_has_20_lines(written: Path):
@@ -87,9 +88,9 @@ def test_the_first_game_has_20_lines(written: Path):
 
 
 def test_the_games_of_the_guide_keep_the_laws_and_agree(written: Path):
-    assert "nim:Nim v1: 14 laws hold" in run("-m", "plyzero", "check", "nim:Nim", "--games", "20", cwd=written)
-    command = ("-m", "plyzero", "check", "fast_nim:FastNim", "--against", "nim:Nim", "--games", "20")
-    assert "fast_nim:FastNim v1: 16 laws hold" in run(*command, cwd=written)
+    assert "nim:Nim v1: 14 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=written)
+    command = ("check", "fast_nim:FastNim", "--against", "nim:Nim", "--games", "10")
+    assert "fast_nim:FastNim v1: 16 laws hold" in shown(*command, cwd=written)
 
 
 def test_the_symmetries_of_the_guide_are_permutations(written: Path):
@@ -112,14 +113,15 @@ def test_the_broken_law_of_the_guide_is_what_check_says():
         def legal_actions(self):
             return [square for square in range(9) if self.board[square] == 0]
 
-    (shown,) = (block for block in blocks(ROOT / "docs" / "writing-a-game.md", "") if block.startswith("broken law"))
-    found = str(find_violation(TicTacToe, games=100))
-    law, legal, moves, board = shown.split("\n", 3)
-    position = toys.after(TicTacToe(), moves.removeprefix("moves: "))
-    assert law == found.splitlines()[0]
-    assert legal == f"legal_actions() is {position.legal_actions()}, but the game is over: {position.outcome()}"
-    assert len(moves) == len(found.splitlines()[2])  # which of the shortest it is may change with Hypothesis
-    assert board == f"{position}\n"
+    (example,) = (block for block in blocks(ROOT / "docs" / "writing-a-game.md", "") if block.startswith("broken law"))
+    trace, position = GameTrace(TicTacToe), TicTacToe()
+    found, _ = play_and_check(trace, POSITION_LAWS, None)
+    for name in re.search(r"^moves: (.*)$", example, re.MULTILINE)[1].split():
+        assert found is None
+        action = position.parse_action(name)
+        found, _ = play_and_check(trace, POSITION_LAWS, action)
+        position = position.play(action)
+    assert f"{found}\n" == example
 
 
 def test_the_page_of_settings_is_made_from_the_settings(update_golden: bool):
@@ -128,12 +130,14 @@ def test_the_page_of_settings_is_made_from_the_settings(update_golden: bool):
     assert PAGE.read_text() == page(), "run python docs/make_settings.py"
 
 
-def test_the_python_api_of_the_guide_runs(tmp_path: Path):
+def test_the_python_api_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     made = create_run(tmp_path / "runs" / "c4", load_game("connect-four"), options=["network.channels=8"])
     publish_model(made.models, untrained(made), fence=1, step=1096)
     (code,) = blocks(ROOT / "docs" / "playing.md", "python")
     (tmp_path / "script.py").write_text(code)
-    assert re.match(r"-?0\.\d+ \{0: \d+, 1: \d+,", run("script.py", cwd=tmp_path))
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("script.py")
+    assert re.match(r"-?0\.\d+ \{0: \d+, 1: \d+,", capsys.readouterr().out)
 
 
 def test_the_zarr_of_the_formats_page_is_python():

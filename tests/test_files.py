@@ -237,6 +237,7 @@ def test_a_file_is_read_up_to_a_size_and_a_larger_one_not_at_all(tmp_path: Path)
     assert read_file(tmp_path / "a", max_bytes=5) == b"12345"
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 40)  # nobody has the memory to read it
+    assert read_file(tmp_path / "a", max_bytes=1 << 45) == b"12345"  # no buffer of that size is made
     for name, most in (("a", 4), ("large", 1 << 30)):
         with pytest.raises(UnreadableError, match=f"more than {most} bytes"):
             read_file(tmp_path / name, max_bytes=most)

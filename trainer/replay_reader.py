@@ -42,8 +42,10 @@ class ReplayReader:
         self._failures: dict[SegmentName, int] = {}
 
     def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
-        """Yield every new segment. The cursor moves past a segment when the next one is requested, so a segment whose caller
-        failed is read again."""
+        """Yield every new segment.
+
+        The cursor moves past a segment when the next one is requested: a segment whose caller failed is read again.
+        """
         for incarnation, segments in self._new_segments().items():
             for name in segments:
                 expected = self.cursor.get(incarnation, 0)

@@ -85,7 +85,9 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
             points[str(line["model"])] = total
     measured = [name for name in list_models(directory) if str(name) in points]
     if not measured:
-        raise UserError(f"no model in {directory} has been measured yet; `plyzero train` does this while it runs; use the newest")
+        raise UserError(
+            f"no model in {directory} has been measured yet; `plyzero train` does this while it runs; use the newest"
+        )
     return max(measured, key=lambda name: (points[str(name)], name))
 
 

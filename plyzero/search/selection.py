@@ -66,7 +66,8 @@ def select_gumbel_root(
 
     That is argmax_a g(a) + logit(a) + σ(completed Q(a)) over the edges with as many visits as the schedule wants; g is
     the Gumbel noise. Completed Q is the proven value, else W / N, else v_mix, which mixes the network's value with the
-    Qs of the other edges (plyzero.search.gumbel). Proven losses are not selected; if all edges with those visits are lost, any other edge may be.
+    Qs of the other edges (plyzero.search.gumbel). Proven losses are not selected; if all edges with those visits are
+    lost, any other edge may be.
     """
     low, high = node["first_edge"], node["first_edge"] + node["num_edges"]
     row = edges[low:high]

@@ -14,9 +14,14 @@ from plyzero.commands.cli import main
 
 
 def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, which saves the seconds of starting one; `text` is what is typed."""
+    """Run a command in this process, which saves the seconds of starting one.
+
+    text: what is typed.
+    cwd:  where the command is given; what it imports from there is forgotten.
+    """
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
     command, code = ["plyzero", *arguments], 0
+    imported = set(sys.modules)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         patch.setenv("COLUMNS", "120")
@@ -30,6 +35,9 @@ def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subproc
             code = ended.code if isinstance(ended.code, int) else 0
     for number, handler in handlers.items():  # which a role replaces
         signal.signal(number, handler)
+    for name in set(sys.modules) - imported:
+        if cwd and Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(cwd):
+            del sys.modules[name]
     for stream in streams:
         stream.seek(0)
     return subprocess.CompletedProcess(command, code, *(stream.read() for stream in streams))

@@ -122,19 +122,6 @@ def test_a_segment_cut_short_is_refused_wherever_it_is_cut(tmp_path: Path):
             read_segment(path, CONNECT_FOUR)
 
 
-def test_a_flipped_bit_never_gives_other_games(tmp_path: Path):
-    games = some_games(CONNECT_FOUR)
-    path = write(tmp_path, games, CONNECT_FOUR)
-    whole, refused = path.read_bytes(), 0
-    for at in range(5, len(whole), 97):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
-        try:
-            assert same(read_segment(path, CONNECT_FOUR), games)
-        except SegmentError:
-            refused += 1
-    assert refused > 0.8 * len(range(5, len(whole), 97))
-
-
 def test_a_reader_passes_over_arrays_that_it_does_not_know(tmp_path: Path):
     games = some_games(CONNECT_FOUR)
     path = write(tmp_path, games, CONNECT_FOUR)

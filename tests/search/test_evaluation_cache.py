@@ -42,7 +42,9 @@ def filled(cache: Cache, *numbers: int) -> None:
 
 def played(start, count, cache_mb):
     """Return so many games by their seed, all fields of their records, and how many positions were evaluated."""
-    settings = Settings(selfplay=SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8, cache_mb=cache_mb))
+    settings = Settings(
+        selfplay=SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8, cache_mb=cache_mb)
+    )
     games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
     found = {}
     while not all(seed in found for seed in range(count)):

@@ -85,7 +85,12 @@ def test_without_room_for_the_next_search_nothing_is_kept_or_changed():
 def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_true(start):
     settings = Settings(
         selfplay=SelfplaySettings(
-            parallel_games=3, simulations=24, fast_simulations=8, full_search_probability=0.5, reuse_trees=True, opening_plies=2
+            parallel_games=3,
+            simulations=24,
+            fast_simulations=8,
+            full_search_probability=0.5,
+            reuse_trees=True,
+            opening_plies=2,
         )
     )
     games, finished = GamesInPlay(start, settings, seeds=itertools.count()), []
@@ -108,7 +113,9 @@ def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_t
 def test_plain_and_compiled_games_are_the_same_with_trees_kept():
     def played(start):
         games, found = (
-            GamesInPlay(start, Settings(selfplay=SelfplaySettings(parallel_games=2, reuse_trees=True)), seeds=itertools.count()),
+            GamesInPlay(
+                start, Settings(selfplay=SelfplaySettings(parallel_games=2, reuse_trees=True)), seeds=itertools.count()
+            ),
             {},
         )
         while len(found) < 4:

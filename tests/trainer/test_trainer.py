@@ -24,7 +24,6 @@ from trainer.export import ExportError, export, untrained
 from trainer.loop import Trainer, run_trainer
 from trainer.loss import loss
 from trainer.network import ResidualNetwork
-from trainer.state import load_state
 
 
 @pytest.fixture
@@ -228,18 +227,6 @@ def test_a_model_does_not_load_for_another_game(run: Run, tmp_path: Path):
     other = small_run(tmp_path / "other", "connect-four")
     with pytest.raises(ModelRefusedError, match=r"its game is 'tic-tac-toe v1', expected 'connect-four v1'"):
         Network(untrained(run), other.game, label="x")
-
-
-def test_the_state_is_loaded_without_running_code_from_it(run: Run):
-    Trainer(run, device="cpu").save()
-
-    class Harmful:
-        def __reduce__(self):
-            return (exec, ("raise SystemExit('code from the volume was run')",))
-
-    torch.save({"format": 1, "x": Harmful()}, run.trainer / "state-999999-000000000.pt")
-    with pytest.raises(UserError, match="cannot be read"):
-        load_state(run.trainer)
 
 
 def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):

@@ -1,0 +1,73 @@
+"""Files made wrong on purpose: limits on the time and memory of their readers, and an object that does harm."""
+
+import ctypes
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.journals import Journal
+from plyzero.run.records import Games
+
+
+class TooSlow(BaseException):
+    """Not an Exception: no reader may take it for damage."""
+
+
+@contextmanager
+def at_most(*, seconds: int = 10, megabytes: int = 64) -> Iterator[None]:
+    """Fail what takes more time, or more memory than there was before."""
+
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    def memory(key: str) -> int:
+        return int(re.search(rf"{key}:\s+(\d+)", Path("/proc/self/status").read_text())[1]) >> 10
+
+    ctypes.CDLL(None).malloc_trim(0)  # what is free may not hide what is taken
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, handler = memory("VmRSS"), signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+    assert memory("VmHWM") - before <= megabytes
+
+
+class Harm:
+    """Makes a directory when it is unpickled."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def journal(directory: Path, game: GameSpec, batches: list[Games]) -> Path:
+    """Return the path of a journal whose owner is dead."""
+    made = Journal(directory, game, worker="w0", incarnation="0123abcd", sequence=0)
+    for batch in batches:
+        made.append(batch)
+    os.close(made._descriptor)
+    return directory / "w0.0123abcd-00000000.wal"
+
+
+def with_value(games: Games, group: str, field: str, value: Any, at: int = 0) -> Games:
+    """Return `games`, with one number in them changed."""
+    getattr(games, group)[field][at] = value
+    return games
+
+
+def put(directory: Path, name: str, content: Any) -> Path:
+    """Write a file of these bytes, or of this object as one line of JSON."""
+    path = directory / name
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode() + b"\n")
+    return path

@@ -1,0 +1,83 @@
+"""Untrusted heartbeats and metric lines: invalid ones are ignored, and `status` shows the rest."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.fuzz import TRAINER, WORKER, look
+from plyzero.errors import UserError
+from plyzero.ops.status import snapshot
+from plyzero.run.directory import Run
+from plyzero.run.liveness import LivenessMonitor
+from plyzero.run.metrics import read_heartbeat, read_lines
+from plyzero.run.models import best_model, publish_model
+from tests.helpers.hostile import at_most, put
+from tests.helpers.runs import small_run
+
+ODD = (None, True, -1, 10**400, math.nan, math.inf, "x", "[/]", "[red]", "\x1b[2J", "\ud800", [], {}, [[1]], {"a": 1})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = small_run(tmp_path / "r")
+    (run.workers / "w9.00000009.json").write_text(json.dumps(WORKER))
+    return run
+
+
+@pytest.mark.parametrize(("name", "beat"), [("w0.00000000.json", WORKER), ("trainer.json", TRAINER)])
+def test_status_survives_a_heartbeat_with_a_field_of_any_kind(
+    tmp_path: Path, run: Run, name: str, beat: dict[str, Any]
+):
+    for key in (*beat, "name", "life", "new"):
+        for value in ODD:
+            look(run, put(tmp_path, name, {**beat, key: value}))
+        look(run, put(tmp_path, name, {other: value for other, value in beat.items() if other != key}))
+
+
+GARBAGE = (
+    *(b"", b"\0" * 1000, b"\xff\xfe\x00", b"{", b"null", b"[]", b"3", b'"x"', b"\n" * 1000, b"[" * 60_000),
+    *(b'{"a":' * 10_000, b"1" * 60_000, b'{"beats": ' + b"1" * 5000 + b"}", b"{" * 60_000, b"x" * 70_000),
+    *(json.dumps(TRAINER).encode()[:-1], json.dumps({**TRAINER, "more": "x" * 70_000}).encode()),
+    *(json.dumps({**TRAINER, "beats": "1"}).encode(), json.dumps({**TRAINER, "pid": 1.5}).encode()),
+)
+
+
+@pytest.mark.parametrize("content", GARBAGE, ids=lambda content: f"{content[:10]!r}-{len(content)}")
+def test_a_heartbeat_that_is_none_is_passed_over(tmp_path: Path, run: Run, content: bytes):
+    path = put(run.workers, "trainer.json", content)
+    with at_most(megabytes=32):
+        assert read_heartbeat(path) is None
+        monitor = LivenessMonitor(run)
+        monitor.refresh()
+        assert [each["name"] for each in snapshot(run, monitor)["processes"]] == ["w9.00000009"]
+
+
+def test_a_directory_in_the_place_of_a_heartbeat_is_passed_over(run: Run):
+    (run.workers / "trainer.json").mkdir()
+    assert read_heartbeat(run.workers / "trainer.json") is None
+
+
+@pytest.mark.parametrize("content", GARBAGE, ids=lambda content: f"{content[:10]!r}-{len(content)}")
+def test_a_line_that_is_none_is_passed_over(tmp_path: Path, content: bytes):
+    good = b'{"a": 1}\n'
+    with at_most(megabytes=32):
+        lines = read_lines(put(tmp_path, "rating.jsonl", good + content.replace(b"\n", b" ") + b"\n" + good + content))
+    objects = [line for line in lines if line != {"a": 1}]
+    assert len(lines) - len(objects) == 2
+    assert all(line.keys() >= TRAINER.keys() for line in objects)
+
+
+def test_a_file_of_lines_that_is_too_large_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("plyzero.run.metrics.MAX_LINES_BYTES", 100)
+    assert read_lines(put(tmp_path, "rating.jsonl", b"{}\n" * 100)) == []
+
+
+def test_a_measurement_that_is_none_is_passed_over(run: Run):
+    name = publish_model(run.models, b"x", fence=1, step=1)
+    for scores in (None, 1, "x", [], *({"a": each} for each in (1, "abc", [1, 2], [[], [], []], [10**400, 0, 0]))):
+        put(run.metrics, "rating.jsonl", {"model": str(name), "scores": scores})
+        with pytest.raises(UserError, match="has been measured"):
+            best_model(run.models, run.metrics)

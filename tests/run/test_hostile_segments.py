@@ -1,0 +1,490 @@
+"""Untrusted segments: reading one gives the games that were written, or SegmentError."""
+
+import io
+import json
+import math
+import pickle
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numcodecs.zstd import Zstd
+
+from benchmarks.fuzz import damaged
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.journals import read_journal
+from plyzero.run.records import Games, check_games
+from plyzero.run.segments import SegmentError, list_segments, read_segment
+from tests.helpers.hostile import Harm, at_most, journal, with_value
+from tests.helpers.segments import CONNECT_FOUR, RELAY, rewritten, same, some_games, write
+
+
+def segment(directory: Path, game: GameSpec = CONNECT_FOUR) -> tuple[Path, Games]:
+    games = some_games(game)
+    return write(directory, games, game), games
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def never_other_games(path: Path, games: Games, game: GameSpec = CONNECT_FOUR) -> None:
+    with suppress(SegmentError):
+        assert same(read_segment(path, game), games)
+
+
+def edited(path: Path, member: str, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Write a segment anew with the JSON of one member edited."""
+
+    def change(name: str, content: bytes) -> bytes:
+        if name != member:
+            return content
+        metadata = json.loads(content)
+        edit(metadata)
+        return json.dumps(metadata).encode()
+
+    rewritten(path, change)
+
+
+def names(directory: Path) -> set[str]:
+    return {str(path) for path in directory.rglob("*")}
+
+
+CHUNK = "game/positions/c/0"
+
+
+@pytest.mark.parametrize(
+    ("member", "honest"), [("zarr.json", True), (CHUNK, True), ("zarr.json", False), (CHUNK, False)]
+)
+def test_a_zip_bomb_is_refused_before_it_inflates(tmp_path: Path, member: str, honest: bool):
+    path, _ = segment(tmp_path)
+    claimed, blank = len(members(path)[member]), b" " * (1 << 20)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members(path).items():
+            with archive.open(name, "w") as entry:
+                entry.write(content)
+                for _ in range(64 if name == member else 0):
+                    entry.write(blank)
+        if not honest:
+            archive.getinfo(member).file_size = claimed
+            archive.getinfo(member).CRC = zlib.crc32(members(path)[member])
+    path.write_bytes(file.getvalue())
+    assert path.stat().st_size < 1 << 19
+    with at_most(megabytes=32):
+        never_other_games(path, some_games(CONNECT_FOUR))
+
+
+def test_a_hundred_thousand_members_are_refused_in_little_memory(tmp_path: Path):
+    path, _ = segment(tmp_path)
+    entries = (b"PK\1\2" + bytes(42)) * 100_000
+    path.write_bytes(entries + struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, len(entries), 0, 0))
+    with at_most(megabytes=24), pytest.raises(SegmentError):
+        read_segment(path, CONNECT_FOUR)
+
+
+def test_a_thousand_and_more_members_are_refused(tmp_path: Path):
+    path, _ = segment(tmp_path)
+    with zipfile.ZipFile(path, "a") as archive:
+        for number in range(1000):
+            archive.writestr(f"x{number}", b"")
+    with pytest.raises(SegmentError, match="members"):
+        read_segment(path, CONNECT_FOUR)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", ["zarr.json", "unknown"])
+def test_two_members_of_one_name_are_refused(tmp_path: Path, name: str):
+    path, _ = segment(tmp_path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, b"one")
+        if name == "unknown":
+            archive.writestr(name, b"two")
+    with pytest.raises(SegmentError, match="two members have the same name"):
+        read_segment(path, CONNECT_FOUR)
+
+
+def test_members_with_the_names_of_other_places_write_nothing_anywhere(tmp_path: Path):
+    directory = tmp_path / "run" / "replay"
+    path, games = segment(directory)
+    with zipfile.ZipFile(path, "a") as archive:
+        for name in ("../harm", "/tmp/plyzero-harm", "a/../../harm", "C:\\harm", "harm/", "nul\0harm"):
+            archive.writestr(name, b"harm")
+    before = names(tmp_path)
+    never_other_games(path, games)
+    assert names(tmp_path) == before
+    assert not Path("/tmp/plyzero-harm").exists()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_of_a_member_are_refused(tmp_path: Path, method: int):
+    path, _ = segment(tmp_path)
+    whole = members(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in whole.items():
+            archive.writestr(name, content, method if name == "game/id/c/0" else None)
+    with pytest.raises(SegmentError, match="compression"):
+        read_segment(path, CONNECT_FOUR)
+
+
+def test_an_encrypted_member_is_refused(tmp_path: Path):
+    path, _ = segment(tmp_path)
+    content = bytearray(path.read_bytes())
+    for found in re.finditer(rb"PK\x01\x02", bytes(content)):
+        content[found.start() + 8] |= 1
+    path.write_bytes(content)
+    with pytest.raises(SegmentError):
+        read_segment(path, CONNECT_FOUR)
+
+
+def test_a_comment_and_bytes_before_the_archive_change_nothing(tmp_path: Path):
+    path, games = segment(tmp_path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"PK\5\6" * 1000
+    path.write_bytes(b"#!/bin/sh\n" + path.read_bytes())
+    never_other_games(path, games)
+
+
+def plain(frame: bytes) -> bytes:
+    return bytes(Zstd().decode(frame))
+
+
+def claiming(frame: bytes, size: int) -> bytes:
+    """The frame with another content size in its header, 8 bytes wide."""
+    descriptor = frame[4]
+    begin = 5 + (0 if descriptor >> 5 & 1 else 1)
+    width = {0: 1, 1: 2, 2: 4, 3: 8}[descriptor >> 6]
+    return frame[:4] + bytes([descriptor | 0xE0]) + struct.pack("<Q", size) + frame[begin + width :]
+
+
+FRAMES: dict[str, Callable[[bytes], bytes]] = {
+    "an unknown size": lambda frame: struct.pack("<IBB", 0xFD2FB528, 0x04, 0x58) + frame[6:],
+    "a size of 2^40": lambda frame: claiming(frame, 1 << 40),
+    "a size of 2^63": lambda frame: claiming(frame, 1 << 63),
+    "a size that is right and content that is not": lambda frame: claiming(
+        Zstd(level=1, checksum=True).encode(plain(frame)[:-1]), len(plain(frame))
+    ),
+    "no checksum": lambda frame: Zstd(level=1).encode(plain(frame)),
+    "a frame of it behind": lambda frame: frame + frame,
+    "more numbers": lambda frame: Zstd(level=1, checksum=True).encode(plain(frame) * 2),
+    "fewer numbers": lambda frame: Zstd(level=1, checksum=True).encode(plain(frame)[:-8]),
+    "a gigabyte": lambda frame: claiming(Zstd(level=1, checksum=True).encode(bytes(1 << 26)), 1 << 30),
+    "a dictionary": lambda frame: frame[:4] + bytes([frame[4] | 1]) + frame[5:],
+    "nothing": lambda frame: b"",
+    "no frame": lambda frame: plain(frame),
+}
+
+
+@pytest.mark.parametrize("what", FRAMES)
+def test_a_chunk_that_is_another_frame_than_a_writer_makes_is_refused(tmp_path: Path, what: str):
+    for chunk in ("game/seed/c/0", "position/observation_bits/c/0/0"):
+        path, games = segment(tmp_path / chunk.replace("/", "-"))
+        changed = FRAMES[what](members(path)[chunk])
+        rewritten(path, lambda name, content: changed if name == chunk else content)  # noqa: B023
+        with at_most(megabytes=48):
+            if what.endswith("behind"):
+                never_other_games(path, games)
+            else:
+                with pytest.raises(SegmentError):
+                    read_segment(path, CONNECT_FOUR)
+
+
+def codecs(*wanted: str) -> list[dict[str, Any]]:
+    return [{"name": name, "configuration": {}} for name in wanted]
+
+
+SHARDING = {"name": "sharding_indexed", "configuration": {"chunk_shape": [1], "codecs": codecs("bytes")}}
+
+BIG_ENDIAN = {"name": "bytes", "configuration": {"endian": "big"}}
+
+LIES: dict[str, dict[str, Any]] = {
+    "blosc": {"codecs": codecs("bytes", "blosc")},
+    "sharding": {"codecs": [SHARDING]},
+    "big-endian numbers": {"codecs": [BIG_ENDIAN, {"name": "zstd", "configuration": {"level": 1, "checksum": True}}]},
+    "transpose": {"codecs": codecs("transpose", "bytes", "zstd")},
+    "a pickle": {"codecs": codecs("pickle", "bytes", "zstd")},
+    "a shape of 10^12": {"shape": [10**12]},
+    "a negative shape": {"shape": [-2]},
+    "a nested shape": {"shape": [[2]]},
+    "a shape of more axes": {"shape": [2, 1]},
+    "smaller chunks": {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}},
+    "chunks of 10^12": {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [10**12]}}},
+    "a grid of another kind": {"chunk_grid": {"name": "rectilinear", "configuration": {"chunk_shape": [2]}}},
+    "numbers of other width": {"data_type": "uint64"},
+    "objects": {"data_type": "object"},
+    "a type with a size": {"data_type": {"name": "numpy.datetime64", "configuration": {"unit": "s"}}},
+    "format 2": {"zarr_format": 2},
+}
+
+
+@pytest.mark.parametrize("what", LIES)
+def test_metadata_that_a_writer_does_not_write_is_refused(tmp_path: Path, what: str):
+    path, _ = segment(tmp_path)
+    edited(path, "game/positions/zarr.json", lambda metadata: metadata.update(LIES[what]))
+    with at_most(), pytest.raises(SegmentError):
+        read_segment(path, CONNECT_FOUR)
+
+
+NO_METADATA = (
+    *(b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000, b'{"attributes":' * 50_000, b" " * ((1 << 20) + 1) + b"{}"),
+    *(b"NaN", b"-Infinity", b"null", b"[]", b"", b"\0" * 1000, b"\xff\xfe\x00", b'{"attributes": []}'),
+    *(b'{"shape": ' + b"1" * 10_000 + b"}", b'{"attributes": {"sequence": ' + b"9" * 4000 + b"}}"),
+)
+
+
+@pytest.mark.parametrize("content", NO_METADATA, ids=lambda content: repr(content[:12])[2:-1])
+def test_metadata_that_is_not_what_json_should_be_is_refused(tmp_path: Path, content: bytes):
+    for member in ("zarr.json", "move/q/zarr.json"):
+        path, _ = segment(tmp_path / member.replace("/", "-"))
+        rewritten(path, lambda name, whole: content if name == member else whole)  # noqa: B023
+        with at_most(), pytest.raises(SegmentError):
+            read_segment(path, CONNECT_FOUR)
+
+
+def test_metadata_of_the_whole_that_contradicts_a_members_own_does_not_count(tmp_path: Path):
+    path, games = segment(tmp_path)
+
+    def lie(metadata: dict[str, Any]) -> None:
+        of_member = metadata["consolidated_metadata"]["metadata"]["game/positions"]
+        of_member.update(shape=[10**12], data_type="float64", codecs=codecs("bytes", "blosc"))
+
+    edited(path, "zarr.json", lie)
+    assert same(read_segment(path, CONNECT_FOUR), games)
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["instead", "beside"])
+def test_an_array_of_pickles_is_never_unpickled(tmp_path: Path, beside: bool):
+    path, games = segment(tmp_path / "replay")
+    array = {"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "|O", "order": "C", "fill_value": None}
+    array |= {"filters": [{"id": "pickle"}], "compressor": None}
+    whole = members(path)
+    if not beside:
+        whole = {name: content for name, content in whole.items() if not name.startswith("game/positions/")}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in whole.items():
+            archive.writestr(name, content)
+        archive.writestr(".zgroup", json.dumps({"zarr_format": 2}))
+        archive.writestr(".zattrs", whole["zarr.json"])
+        archive.writestr("game/positions/.zarray", json.dumps(array))
+        archive.writestr("game/positions/.zattrs", "{}")
+        archive.writestr("game/positions/0", pickle.dumps(Harm(tmp_path / "harm")))
+    if beside:
+        assert same(read_segment(path, CONNECT_FOUR), games)
+    else:
+        with pytest.raises(SegmentError):
+            read_segment(path, CONNECT_FOUR)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_a_chunk_that_holds_a_pickle_is_never_unpickled(tmp_path: Path):
+    path, _ = segment(tmp_path / "replay")
+    edited(
+        path, "game/positions/zarr.json", lambda metadata: metadata.update(codecs=codecs("pickle"), data_type="object")
+    )
+    harm = pickle.dumps(Harm(tmp_path / "harm"))
+    rewritten(path, lambda name, content: harm if name == "game/positions/c/0" else content)
+    with pytest.raises(SegmentError):
+        read_segment(path, CONNECT_FOUR)
+    assert not (tmp_path / "harm").exists()
+    pickle.loads(harm)
+    assert (tmp_path / "harm").exists()  # it does harm where it is let in
+
+
+@pytest.mark.parametrize(
+    ("part", "lie"),
+    [
+        ("-g2-", "-g3-"),
+        ("-g2-", "-g0-"),
+        ("-p8-", "-p9-"),
+        ("-p8-", "-p0-"),
+        ("-g2-", f"-g{'9' * 40}-"),
+        ("-p8-", f"-p{1 << 61}-"),
+        (r"-f\d+-", "-f0-"),
+        ("-00000000-", "-00000001-"),
+        ("0123abcd", "01234567"),
+        ("w0", "w1"),
+        ("w0", "../w0"),
+        (r"-m\d+_\d+", "-m0_0"),
+        (r"-m\d+_\d+", "-m7_5"),
+    ],
+)
+def test_a_name_that_says_other_than_the_segment_is_refused(tmp_path: Path, part: str, lie: str):
+    path, _ = segment(tmp_path / "replay")
+    renamed = path.rename(path.with_name(re.sub(part, lie.replace("../", ""), path.name, count=1)))
+    assert renamed.name != path.name or lie == "../w0"
+    if lie == "../w0":
+        renamed = renamed.rename(renamed.with_name("..w0" + renamed.name[2:]))
+    with at_most(), pytest.raises(SegmentError):
+        read_segment(renamed, CONNECT_FOUR)
+
+
+@pytest.mark.parametrize(("part", "odd"), [("-g2-", "-g02-"), ("-00000000-", "-0000000٠-"), ("-p8-", "-p٨-")])
+def test_every_name_that_is_listed_is_the_name_of_a_file(tmp_path: Path, part: str, odd: str):
+    path, _ = segment(tmp_path)
+    path.rename(path.with_name(path.name.replace(part, odd)))
+    assert [name for name in list_segments(tmp_path) if not (tmp_path / str(name)).exists()] == []
+
+
+def test_a_small_file_of_very_many_positions_that_are_alike_is_refused(tmp_path: Path):
+    size = 1_500_000
+    one = some_games(CONNECT_FOUR, lengths=(1,))
+    one.positions["num_legal"] = 1
+    games = Games(
+        np.repeat(one.games, 1),
+        np.repeat(one.positions, size),
+        np.repeat(one.moves[:1], size),
+        np.zeros((size, *CONNECT_FOUR.start.observation_shape), np.bool_),
+    )
+    games.games["positions"] = size
+    games.moves["action"] = games.positions["action"]
+    path = write(tmp_path, games, CONNECT_FOUR)
+    assert path.stat().st_size < 1 << 16
+    del games
+    with at_most(megabytes=128), pytest.raises(SegmentError):
+        read_segment(path, CONNECT_FOUR)
+
+
+Change = Callable[[Games], Games]
+
+
+def with_number(group: str, field: str, value: Any, at: int = 0) -> Change:
+    return lambda games: with_value(games, group, field, value, at)
+
+
+def without_a_legal_move(at: int) -> Change:
+    def change(games: Games) -> Games:
+        legal = games.positions["num_legal"].astype(int)
+        first = legal[:at].sum()
+        games.positions["num_legal"][at] = 0
+        return replace(games, moves=np.delete(games.moves, slice(first, first + legal[at])))
+
+    return change
+
+
+def with_moves(change: Callable[[np.ndarray, np.ndarray], None]) -> Change:
+    """Change the moves of a position with three legal ones or more, and its record."""
+
+    def changed(games: Games) -> Games:
+        at = int(np.argmax(games.positions["num_legal"] >= 3))
+        first = int(games.positions["num_legal"][:at].sum())
+        change(games.moves[first : first + int(games.positions["num_legal"][at])], games.positions[at : at + 1])
+        return games
+
+    return changed
+
+
+def swap(moves: np.ndarray, _: np.ndarray) -> None:
+    moves["action"][:2] = moves["action"][1::-1].copy()
+
+
+def double(moves: np.ndarray, position: np.ndarray) -> None:
+    moves["action"][1] = moves["action"][0]
+    position["action"] = moves["action"][0]
+
+
+def beyond(moves: np.ndarray, position: np.ndarray) -> None:
+    position["action"] = moves["action"][0]
+    moves["action"][-1] = 7
+
+
+def far_beyond(moves: np.ndarray, position: np.ndarray) -> None:
+    position["action"] = moves["action"][0]
+    moves["action"][-1] = 2**32 - 1
+
+
+def play_another(moves: np.ndarray, position: np.ndarray) -> None:
+    position["action"] = 2**32 - 1
+
+
+def an_empty_game(games: Games) -> Games:
+    games.games["positions"] = 0, 8
+    games.games["opening_plies"] = 0
+    return games
+
+
+def not_searched(games: Games) -> Games:
+    games.positions["search"][0], games.positions["full"][0] = 0, 1
+    return games
+
+
+RULES: list[Any] = [
+    ("game/positions", an_empty_game),
+    *[("game/winner", with_number("games", "winner", value)) for value in (2, -3, 127)],
+    ("game/end", with_number("games", "end", 2)),
+    ("game/opening_plies", with_number("games", "opening_plies", 9)),
+    ("position/num_legal", without_a_legal_move(0)),
+    ("position/num_legal", without_a_legal_move(4)),
+    ("position/num_legal", without_a_legal_move(7)),
+    ("position/to_play", with_number("positions", "to_play", 2)),
+    ("position/search", with_number("positions", "search", 3)),
+    ("position/full", not_searched),
+    ("position/full", with_number("positions", "full", 2)),
+    *[("position/proven", with_number("positions", "proven", value)) for value in (-2, 3)],
+    *[
+        (f"position/{field}", with_number("positions", field, value, at=3))
+        for field in ("root_value", "network_value")
+        for value in (1.01, -1.01, math.nan, math.inf)
+    ],
+    *[
+        (f"position/{field}", with_number("positions", field, value, at=3))
+        for field in ("root_draw", "network_draw")
+        for value in (1.01, -0.01, math.nan, -math.inf)
+    ],
+    ("move/action", with_moves(swap)),
+    ("move/action", with_moves(double)),
+    ("move/action", with_moves(beyond)),
+    ("move/action", with_moves(far_beyond)),
+    ("a move was played that is not one of", with_moves(play_another)),
+    *[("move/prior", with_number("moves", "prior", value, at=1)) for value in (1.01, -0.01, math.nan)],
+    *[("move/q", with_number("moves", "q", value, at=1)) for value in (1.01, -1.01, math.inf)],
+    ("the games have 9 positions", with_number("games", "positions", 4)),
+]
+
+
+@pytest.mark.parametrize(("message", "change"), RULES)
+def test_records_that_no_worker_makes_are_refused_by_field(message: str, change: Change):
+    check_games(some_games(CONNECT_FOUR), 7)
+    with pytest.raises(ValueError, match=message):
+        check_games(change(some_games(CONNECT_FOUR)), 7)
+
+
+def test_the_records_of_a_segment_and_of_a_journal_are_checked(tmp_path: Path):
+    games = with_value(some_games(CONNECT_FOUR), "positions", "to_play", 2, at=3)
+    with pytest.raises(SegmentError, match="position/to_play"):
+        read_segment(write(tmp_path, games, CONNECT_FOUR), CONNECT_FOUR)
+    with pytest.raises(ValueError, match="position/to_play"):
+        read_journal(journal(tmp_path, CONNECT_FOUR, [some_games(CONNECT_FOUR), games]), CONNECT_FOUR)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_an_observation_that_is_not_finite_is_refused(tmp_path: Path, value: float):
+    games = some_games(RELAY)
+    games.observations[3] = value
+    with pytest.raises(SegmentError, match="an observation is not finite"):
+        read_segment(write(tmp_path, games, RELAY), RELAY)
+    with pytest.raises(ValueError, match="an observation is not finite"):
+        read_journal(journal(tmp_path, RELAY, [games]), RELAY)
+
+
+@pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])
+def test_hundreds_of_damaged_segments_never_give_other_games(tmp_path: Path, game: GameSpec):
+    rng = np.random.default_rng(1)
+    path, games = segment(tmp_path, game)
+    other = write(tmp_path / "other", some_games(game, seed=1), game).read_bytes()
+    whole, refused = path.read_bytes(), 0
+    for _ in range(500):
+        path.write_bytes(damaged(rng, whole, other))
+        try:
+            assert same(read_segment(path, game), games)
+        except SegmentError:
+            refused += 1
+    assert refused > 350
