@@ -10,16 +10,20 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
 
-.PHONY: demo test test-slow test-docker bench bots lint clean
+.PHONY: demo test test-slow test-docker soak bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest -m "not slow and not docker"
+	$(BIN)/pytest -m "not slow and not soak and not docker" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow --durations 25
+
+soak: $(READY)
+	$(BIN)/pytest -m soak
+	$(BIN)/python benchmarks/soak.py --run runs/soak-$$(date +%s) --minutes 20
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs

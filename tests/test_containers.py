@@ -15,7 +15,7 @@ import pytest
 from plyzero.ops.health import find_stalled_process
 from plyzero.ops.processes import usable_cores
 from plyzero.run.metrics import Heartbeat
-from plyzero.settings import Settings
+from plyzero.settings import RENAMED, Settings
 
 ROOT = Path(__file__).parent.parent
 COMPOSE = (ROOT / "compose.yaml").read_text()
@@ -28,7 +28,8 @@ def test_every_setting_can_be_given_to_the_containers_by_environment():
         for section, field in Settings.model_fields.items()
         for name in field.annotation.model_fields
     ]
-    assert re.findall(r"^    - (PLYZERO_\w+)$", COMPOSE, re.MULTILINE) == expected
+    renamed = [f"PLYZERO_{name.replace('.', '__')}".upper() for name in RENAMED]  # refused, which names the new one
+    assert re.findall(r"^    - (PLYZERO_\w+)$", COMPOSE, re.MULTILINE) == [*expected, *renamed]
 
 
 def test_every_variable_of_the_compose_files_is_in_the_example():

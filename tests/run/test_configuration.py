@@ -187,8 +187,8 @@ def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
 
     assert enlarged("tic-tac-toe") == enlarged("connect-four") == enlarged("othello(size=6)") == {}
     assert enlarged("tests.helpers.toys:Wide") == {"selfplay.simulations": 128}
-    assert enlarged("tests.run.test_configuration:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
-    assert enlarged("tests.run.test_configuration:Broken") == {}
+    assert enlarged(f"{__name__}:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
+    assert enlarged(f"{__name__}:Broken") == {}
 
 
 class Wall(Written):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,9 @@ def lost_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, syncs: bool) 
     for at in range(len(disk.log) + 1):
         must = max((games for size, games in promised if size <= at), key=len)
         for seed in (None, 0, 1, 2):
-            state = small_run(tmp_path / f"{at}-{seed}", "tic-tac-toe")
+            state = replace(run, root=tmp_path / f"{at}-{seed}")
+            for directory in (state.segments, state.journals):
+                directory.mkdir(parents=True)
             rng = None if seed is None else np.random.default_rng([at, seed])
             survives(disk.log[:at], run.root, state.root, rng)
             adopt_journals(state)

@@ -201,6 +201,7 @@ def test_a_flipped_bit_in_the_table_of_contents_never_gives_other_games(tmp_path
             assert same(read_segment(path, CONNECT_FOUR), games)
 
 
+@settings(max_examples=20)
 @given(
     worker=st.from_regex(r"[a-z0-9_]{1,32}", fullmatch=True),
     incarnation=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),

@@ -1,8 +1,10 @@
 """The trainer: it learns, exports what it learned, and goes on after a stop as if there had been none."""
 
 import json
+import shutil
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +28,10 @@ from trainer.loss import loss
 from trainer.network import ResidualNetwork
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
+@pytest.fixture(scope="module")
+def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run whose workers have made their bootstrap positions and wait."""
-    run = small_run(tmp_path / "r", "tic-tac-toe")
+    run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe")
     stop = threading.Event()
     kwargs = {"name": "w0", "stop": stop, "incarnation": "00000001"}
     worker = threading.Thread(target=run_worker, args=(run,), kwargs=kwargs)
@@ -39,6 +41,12 @@ def run(tmp_path: Path) -> Run:
     stop.set()
     worker.join()
     return run
+
+
+@pytest.fixture
+def run(bootstrapped: Run, tmp_path: Path) -> Run:
+    """A copy of it."""
+    return replace(bootstrapped, root=Path(shutil.copytree(bootstrapped.root, tmp_path / "r")))
 
 
 def test_the_loss_is_zero_only_for_what_it_was_asked_and_ignores_illegal_actions():
@@ -116,7 +124,7 @@ def test_training_lowers_the_loss(run: Run):
         return loss(*outputs, *(torch.from_numpy(each) for each in (batch.legal, batch.policy, batch.wdl))).total.item()
 
     before = mean_loss()
-    for _ in range(400):
+    for _ in range(200):
         trainer.train_step()
     assert mean_loss() < before - 0.2
 
