@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -91,9 +91,14 @@ class GameTrace:
 
 def rule_answers(position: Game) -> dict[str, Any]:
     """Return the results of the rules at `position`, by the name of the method; arrays as bytes, to be compared."""
+    legal = position.legal_actions()
+    if not isinstance(legal, Iterable):
+        raise LawBrokenError(
+            f"legal_actions() returned {legal!r}, expected a list of numbers ([] when the game is over)"
+        )
     answers: dict[str, Any] = {
         "outcome()": position.outcome(),
-        "legal_actions()": tuple(position.legal_actions()),
+        "legal_actions()": tuple(legal),
         "str()": str(position),
     }
     if answers["outcome()"] is None:  # nothing calls these for a finished position
@@ -150,7 +155,7 @@ def legal_actions_in_order(trace: GameTrace) -> None:
     )
     legal = list(legal)
     if outcome is None:
-        expect(bool(legal), "legal_actions() is empty, but outcome() is None: the game goes on")
+        expect(bool(legal), "legal_actions() is empty, but outcome() is None, which means that the game is not over")
     else:
         expect(not legal, f"legal_actions() is {legal}, but the game is over: {outcome}")
     expect(all(isinstance(a, int | np.integer) for a in legal), f"legal_actions() is {legal}, expected integers")
@@ -219,7 +224,7 @@ def games_end(trace: GameTrace) -> None:
     """No game is longer than max_plies."""
     limit = trace.position.max_plies
     if len(trace.moves) >= limit and trace.position.outcome() is None:
-        message = f"the game goes on after {len(trace.moves)} plies, max_plies is {limit}"
+        message = f"the game is not over after {len(trace.moves)} plies, but max_plies is {limit}"
         names = [position.action_name(move) for position, move in zip(trace.positions, trace.moves, strict=False)]
         commonest = max(names, key=names.count)
         count = names.count(commonest)
@@ -262,7 +267,7 @@ def symmetries_are_a_group(trace: GameTrace) -> None:
 
 @register(POSITION_LAWS)
 def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
-    """The images of the moves lead to the image of the position, with its outcome and images of its legal actions."""
+    """If a symmetry maps all moves, the result is the mapped position: same outcome, mapped legal actions."""
     start, position = trace.positions[0], trace.position
     for number, symmetry in enumerate(symmetries_of_start(start)):
         reached = trace.replica(number, lambda: start, [int(symmetry.actions[move]) for move in trace.moves])
@@ -278,8 +283,8 @@ def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
         expect_equal(
             expected,
             found,
-            f"the image of the position under symmetries()[{number}] (first) is not the position after the images of "
-            "the moves (second): the symmetry, a rule or observe() is wrong",
+            f"mapping the position by symmetries()[{number}] gives one position (first), playing the mapped moves "
+            "gives another (second), so the symmetry, a rule or observe() is wrong. They differ here",
         )
 
 

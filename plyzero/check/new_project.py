@@ -23,7 +23,10 @@ def make_project(parent: Path, name: str) -> Path:
     Raises UserError if the name is unusable as a Python module or the directory exists already.
     """
     if not re.fullmatch(r"[A-Za-z][\w-]*", name):
-        raise UserError(f"expected a name such as my-game, of letters, digits and hyphens, got {name!r}")
+        raise UserError(
+            "expected a name such as my-game that begins with a letter and has only letters, digits and hyphens, "
+            f"got {name!r}"
+        )
     module = re.sub(r"\W", "_", name).lower()
     if keyword.iskeyword(module) or importlib.util.find_spec(module):
         raise UserError(f"{name!r} would be the module {module}, which exists in Python already; choose another name")

@@ -94,8 +94,9 @@ def last_mover_wins_some(sample: Sample) -> None:
     if len(decided) >= MIN_DECIDED_GAMES and len(lost) == len(decided):
         raise LawBrokenError(
             f"in all {len(decided)} random games with a winner, the player who made the last move lost: does outcome() "
-            "name the right winner, and does play() pass board and turn to the right player? If the last mover never "
-            "wins by the rules, skip this law",
+            "name the right winner, and does play() pass board and turn to the right player?\n"
+            "If your rules say that the last mover loses, this is correct: use `--skip last_mover_wins_some`, and in "
+            'tests `skip = ("last_mover_wins_some",)`',
             moves=min(lost, key=lambda game: len(game.moves)).moves,
         )
 

@@ -92,8 +92,8 @@ def warnings(played: Sequence[PlayedGame], winners: Counter[int | None]) -> Iter
         yield f"all {len(played)} random games were {result}: is outcome() right?"
     if (share := changed_share(played)) is not None and share < MIN_CHANGED_SHARE:
         yield (
-            "observe() hardly changes when the turn passes: is it from the point of view of the player to move, with "
-            "own pieces first? If both players own the same pieces, ignore this"
+            "observe() hardly changes when the turn passes. That is right if both players share the pieces; otherwise "
+            "show the pieces of the player to move first"
         )
 
 

@@ -26,7 +26,9 @@ from plyzero.rules.game import Game
 GAMES_PER_INTERPRETED_GAME: Final = 4
 """COMPILED_AS_WRITTEN runs the rules as plain Python, which is slow, so it is tried on one of this many games."""
 
-RULES_ANSWER: Final = Law("rules_answer", "The rules answer at every position.", lambda _: None)
+RULES_ANSWER: Final = Law(
+    "rules_answer", "Every method of the game runs without an error at every position.", lambda _: None
+)
 """The law that is reported as broken if a rule raises an exception before any law is checked."""
 
 MakeGame = Callable[[], Game]

@@ -29,7 +29,7 @@ def bench(
 ) -> None:
     """Measure the speed of self-play, compared with the network alone.
 
-    Self-play, recording included, alternates every half second with the network alone on one fixed batch.
+    Half a second of self-play, recording included, and half a second of the network alone are measured in turn.
     """
     import tempfile
 

@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 def check(
     game: GameArgument,
-    games: Annotated[
-        int, typer.Option(min=1, help="Number of random games per law; the same games at each call.")
-    ] = 100,
+    games: Annotated[int, typer.Option(min=1, help="Number of random games per law (always the same games).")] = 100,
     against: Annotated[
-        str | None, typer.Option(metavar="GAME", help="Another implementation, which must agree move for move.")
+        str | None,
+        typer.Option(metavar="GAME", help="A second implementation of the same rules to compare with, move for move."),
     ] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option(metavar="LAW", help="Skip a law that does not hold by the rules; may be repeated."),
+        typer.Option(
+            metavar="LAW", help="Do not check this law, because your rules break it on purpose; may be repeated."
+        ),
     ] = None,
 ) -> None:
-    """Test the rules of GAME against the laws that search and training rely on, and print statistics of the game."""
+    """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
     from plyzero.check.laws import agreement_with
     from plyzero.check.survey import survey
     from plyzero.check.violations import find_violation, laws_of
@@ -54,7 +55,7 @@ def check(
         )
     if broken:
         console.print(str(broken), markup=False)
-        raise FailedError(f"{spec.name} breaks a law; the shortest moves found that show it are above")
+        raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
     skipped = f", skipped: {', '.join(skip)}" if skip else ""
     console.print(f"{spec.identity}: {len(laws) - len(skip or ())} laws hold on {games} random games{skipped}\n")
     with console.status("measuring"):
@@ -72,15 +73,17 @@ def _report(found: Survey, settings: str) -> str:
     turns = (
         f"the same player moves again after {found.same_mover:.0%} of the moves" if found.same_mover else "alternate"
     )
+    declared, tested = found.symmetries
+    tested_share = "all" if tested == declared else f"{tested} of them"
     lines = [
-        *(f"warning        unusual: {sentence}" for sentence in found.warnings),
+        *(f"warning        {sentence}" for sentence in found.warnings),
         f"legal moves    {found.branching[0]:.1f} on average, at most {found.branching[1]}",
         f"game length    {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}",
         f"random games   first player wins {first:.0%}, drawn {drawn:.0%}, second player wins {second:.0%}",
         f"turns          {turns}",
-        f"symmetries     {found.symmetries[0]} declared, {found.symmetries[1]} of them tested by playing",
-        f"µs per call    {costs}",
-        f"settings       {f'larger for this game: {settings}' if settings else 'the defaults'}",
+        f"symmetries     {f'{declared} declared, {tested_share} tested by playing' if declared else 'none declared'}",
+        f"time per call  {costs} (microseconds)",
+        f"settings       {f'larger for this game: {settings}' if settings else 'defaults for training'}",
         *(f"advice         {sentence}" for sentence in found.advice),
     ]
     return "\n".join(lines)
@@ -92,3 +95,4 @@ def new(name: Annotated[str, typer.Argument(metavar="NAME", help="The name of th
 
     root = make_project(Path(), name)
     print((root / "README.md").read_text())
+    print(f"Created {root}. Next: cd {root}")

@@ -63,9 +63,11 @@ def status(
 
 def health(
     run: RunOption,
-    within: Annotated[float, typer.Option(min=1, help="Seconds within which its heartbeat must change.")] = 15.0,
+    within: Annotated[
+        float, typer.Option(min=1, help="Fail if the process has shown no progress for this many seconds.")
+    ] = 15.0,
 ) -> None:
-    """Check whether the process on this host makes progress; exit 1 if not. For a container's health check."""
+    """Check whether the process on this host is making progress; exit 1 if not. For a container's health check."""
     from plyzero.ops.health import find_stalled_process
 
     if trouble := find_stalled_process(run / "workers", within=within):
@@ -177,9 +179,15 @@ def _learned(trainer: dict[str, Any]) -> str:
     from plyzero.run.metrics import number
 
     if not all(isinstance(trainer.get(key), float) for key in ("policy_learned", "value_learned")):
-        return "learned: not measured yet"
+        return "held-out games: not measured yet"
     policy, value = number(trainer, "policy_learned"), number(trainer, "value_learned")
-    return f"learned, on held-out games: {policy:.0%} of the policy, {value:.0%} of the value; a guess has 0%"
+    return f"held-out games: policy {_versus_guess(policy)}, value {_versus_guess(value)}"
+
+
+def _versus_guess(skill: float) -> str:
+    """Return a skill score in words; 0 is as good as a guess."""
+    percent = f"{abs(skill):.0%}"
+    return "as good as a guess" if percent == "0%" else f"{percent} {'better' if skill > 0 else 'worse'} than a guess"
 
 
 def _print_status(console: Console, found: dict[str, Any]) -> None:
@@ -189,14 +197,14 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         f"replay: {replay['games']} games, {replay['positions']} positions "
         f"({replay['full_positions']} with a full search) in {replay['segments']} segments"
     )
-    console.print(f"models: {models['count']}, newest {models['newest'] or 'none yet'}")
+    console.print(f"models: {models['count']}, newest {models['newest']}" if models["newest"] else "models: none yet")
     for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
         console.print(_learned(trainer))
         if isinstance(trainer.get("warning"), str):
             console.print(printable(trainer["warning"]), style="bold")
     if replay["quarantined"]:
         console.print(f"{replay['quarantined']} files could not be read and were moved to quarantine/")
-    table = Table("process", "", "state", "progress", box=None)
+    table = Table("process", "heartbeat", "state", "progress", box=None)
     for row in _rows(found["processes"]):
         table.add_row(*(printable(cell) for cell in row))
     console.print(table)

@@ -115,7 +115,7 @@ def match(
             )
         )
         return
-    console.print(f"{spec.name}: {player_a.name} against {player_b.name}")
+    console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")
     console.print(result.report())
 
 
@@ -130,6 +130,8 @@ def _bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulat
         raise UserError("expected --run or --net, got both")
     if model != "newest" and run is None:
         raise UserError(f"--model {model} needs --run")
+    if run is not None and not run.exists():
+        raise UserError(f"{run} is not a run directory: it has no run.toml; make one with plyzero train")
     card, path = find_card(game), net or run
     if path is None and card is not None:
         if simulations is None:

@@ -254,5 +254,5 @@ def _expectation(position: Game, result: SearchResult) -> str:
     if root["proven"]:
         return {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[root["proven"]]
     winrate = root["winrate"] if best["winrate"] is None else best["winrate"]
-    draws = f" (draws, {root['drawrate']:.0%}, count half)" if root["drawrate"] >= 0.005 else ""
-    return f"a win rate of {winrate:.0%}{draws}"
+    draws = f" (a draw counts half; draws: {root['drawrate']:.0%})" if root["drawrate"] >= 0.005 else ""
+    return f"a score of {winrate:.0%}{draws}"

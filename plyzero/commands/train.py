@@ -42,7 +42,7 @@ def train(
         int | None, typer.Option(min=1, help="Number of self-play processes; default: one per core.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop after this many minutes; default: on Ctrl-C.")
+        float | None, typer.Option(min=0, help="Stop after this many minutes; default: run until Ctrl-C.")
     ] = None,
     preset: Preset = None,
     seed: Seed = None,
@@ -60,7 +60,8 @@ def train(
     console = Console(highlight=False, soft_wrap=True)
     opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
     workers = workers or usable_cores()
-    console.print(f"{opened.game.name} · preset {opened.preset} · {workers} workers + trainer · run {run}")
+    processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
+    console.print(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
     console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
     warning = None
 
@@ -97,7 +98,7 @@ def train(
 
 
 def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
-    """Create a run directory with its resolved settings in run.toml."""
+    """Create a run directory and write all its settings to run.toml."""
     from plyzero.run.directory import create_run
 
     try:

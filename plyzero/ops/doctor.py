@@ -134,7 +134,7 @@ def _memory() -> ProbeResult:
     """Report the memory of the machine; the limit of a container is not considered."""
     page = os.sysconf("SC_PAGE_SIZE") / (1 << 30)
     total, unused = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
-    return "ok", f"{total:.1f} GB, {unused:.1f} GB of it unused even as file cache"
+    return "ok", f"{total:.1f} GB, {unused:.1f} GB free, not counting the file cache"
 
 
 def _directory(run: Path, place: Path) -> ProbeResult:
@@ -161,8 +161,8 @@ def _writing(directory: Path) -> ProbeResult:
     path, content = directory / "written", os.urandom(4096)
     write_file(path, content)
     if read_file(path, max_bytes=len(content)) != content:
-        return "failure", "a file does not read as it was written; use another volume"
-    return "ok", "a file reads as it was written"
+        return "failure", "a file that is read back differs from what was written; use another volume"
+    return "ok", "files can be written and read back"
 
 
 def _replacing(directory: Path) -> ProbeResult:
@@ -200,7 +200,7 @@ def _exclusive_names(directory: Path) -> ProbeResult:
             "no hard links: two processes that start a new run at the same moment could both believe that they "
             "created it; create it first with plyzero init"
         )
-    return "ok", "a name that is taken is refused"
+    return "ok", "creating a file that exists fails, as it must"
 
 
 def _locks(directory: Path) -> ProbeResult:

@@ -23,7 +23,7 @@ def find_stalled_process(workers: Path, *, within: float, host: str | None = Non
             return None
         time.sleep(0.1)
     if not first:
-        return f"no process of {host} has a heartbeat in {workers}"
+        return f"no process of this run is running on this host ({host})"
     return f"{min(first)[0]} has made no progress for {within:.0f} s"
 
 

@@ -59,7 +59,7 @@ def describe_waiting(processes: Sequence[dict[str, Any]]) -> str:
     if waiting := [each for each in workers if each["state"].startswith("waiting")]:
         missing = "" if trainers else ", but no trainer is running; start one"
         return f"{len(waiting)} of {len(workers)} workers are {waiting[0]['state']}{missing}"
-    return "no process is waiting"
+    return "no process is waiting for another"
 
 
 def balance(processes: Sequence[dict[str, Any]], *, ratio: float) -> dict[str, float] | None:

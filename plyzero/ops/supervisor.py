@@ -217,4 +217,5 @@ def _progress(monitor: LivenessMonitor) -> str:
     states = {name: monitor.heartbeats[name]["state"] for name in alive}
     trainer = states.pop(TRAINER, "starting")
     paused = next((f", others {state}" for state in states.values() if state.startswith("paused")), "")
-    return f"{sum(state == 'playing' for state in states.values())} workers playing{paused}, trainer {trainer}"
+    playing = sum(state == "playing" for state in states.values())
+    return f"{playing} worker{'' if playing == 1 else 's'} playing{paused}, trainer {trainer}"

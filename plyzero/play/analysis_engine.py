@@ -52,7 +52,8 @@ def parse_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
         return None, f"expected a JSON object, got {line.strip()[:80]}"
     id_ = query.get("id")
     if unknown := query.keys() - {"id", "moves"}:
-        return id_, f"expected the fields id and moves, got also {', '.join(sorted(unknown))}"
+        fields = "field" if len(unknown) == 1 else "fields"
+        return id_, f"unknown {fields} {', '.join(sorted(unknown))}; expected id and moves"
     moves = query.get("moves")
     if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
         return id_, f'expected moves as a list of names, such as "moves": ["{game.start.legal_names().split()[0]}"]'

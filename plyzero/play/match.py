@@ -91,7 +91,7 @@ class MatchResult:
         return elo_difference(self.score), elo_difference(low), elo_difference(high)
 
     def report(self) -> str:
-        """Return the result as text for people: counts, score and Elo difference, one per line."""
+        """Return the result of the first player, A, for people: counts, score and Elo difference, one per line."""
         score_low, score_high = self.interval()
         elo, elo_low, elo_high = self.elo()
         difference = f"Elo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}"
@@ -99,7 +99,8 @@ class MatchResult:
             bound = f"at least {elo_low:+.0f}" if elo > 0 else f"at most {elo_high:+.0f}"
             difference = f"Elo difference {bound} (95 %), without a bound on the other side"
         return (
-            f"won {self.wins}, drawn {self.draws}, lost {self.losses}; {self.distinct} of {self.games} games differ\n"
+            f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
+            f"{self.distinct} different games among the {self.games}\n"
             f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}\n"
             f"{difference}"
         )

@@ -92,19 +92,23 @@ def _import_class(target: str) -> type[Game]:
         except Exception as error:
             if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
                 raise UserError(
-                    f"cannot find module {module_name!r} from this directory; {target} is MODULE:CLASS"
+                    f"there is no module {module_name!r} in this directory; the form is MODULE:CLASS, such as "
+                    "my_module:MyGame"
                 ) from error
             raise UserError(f"cannot import {module_name}: {_with_location(error)}") from error
         if not hasattr(module, class_name):
-            raise UserError(f"module {module_name!r} has no class {class_name!r}")
+            classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
+            games = [each.__name__ for each in classes if each.__module__ == module_name]
+            hint = f"; its games: {', '.join(games)}" if games else ""
+            raise UserError(f"module {module_name!r} has no class {class_name!r}{hint}")
         cls: Any = getattr(module, class_name)
     else:
         entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
         if target not in entries:
             closest = difflib.get_close_matches(target, entries, n=3, cutoff=0.4) or sorted(entries)
             raise UserError(
-                f"unknown game {target!r}; the closest names are: {', '.join(closest)}. "
-                "A game of your own is my_module:MyGame"
+                f"{target!r} is not an installed game; the closest names: {', '.join(closest)}. "
+                "For your own game also name the class: my_module:MyGame"
             )
         cls = entries[target].load()
     if not (inspect.isclass(cls) and issubclass(cls, Game)):
@@ -122,6 +126,12 @@ def _check_declarations(target: str, start: Game) -> None:
     shape = start.observation_shape
     if len(shape) != 3:
         raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shape}")
+    try:
+        np.dtype(start.observation_dtype)
+    except TypeError as error:
+        raise UserError(
+            f"{target}.observation_dtype is {start.observation_dtype!r}, which is not a NumPy type"
+        ) from error
     if not hasattr(start, "State"):  # the planes of a compiled game always have the declared shape
         observation = start.observe()
         if observation is None:
@@ -137,7 +147,8 @@ def _check_declarations(target: str, start: Game) -> None:
         if found != expected:
             raise UserError(
                 f"{target}.symmetries() permutes {found[0]} numbers of the observation and {found[1]} actions, but the "
-                f"game has {expected[0]} and {expected[1]}. To do without symmetries, remove the method"
+                f"game has {expected[0]} and {expected[1]}: symmetries(), observation_shape or num_actions is wrong. "
+                "symmetries() is optional"
             )
 
 

@@ -137,6 +137,8 @@ class Game(ABC):
             if self.action_name(action).lower() == wanted:
                 return action
         names = self.legal_names().split()
+        if not names:
+            raise ValueError(f"the game is over, so no move is legal; got {text.strip()!r}")
         listed = " ".join(names[:MAX_NAMES]) + (f" ... ({len(names)} in all)" if len(names) > MAX_NAMES else "")
         raise ValueError(f"expected one of {listed}, got {text.strip()!r}")
 

@@ -392,7 +392,7 @@ FAULTS = [
     (ActionsStay, "symmetries_agree_with_the_rules", 1, "the symmetry, a rule or observe"),
     (HalfAGroup, "symmetries_are_a_group", 0, "the composition of two symmetries is not in"),
     (NoPermutation, "symmetries_are_a_group", 0, "planes of a symmetry are not a permutation"),
-    (NeverEnds, "games_end", 9, r"after 9 plies, max_plies is 9(; \w+ was played \d times)?: raise max_plies"),
+    (NeverEnds, "games_end", 9, r"after 9 plies, but max_plies is 9(; \w+ was played \d times)?: raise max_plies"),
     (HidesWhoMoves, "equal_observations_equal_futures", None, "have equal observations, but differ"),
     (HidesOwners, "equal_observations_equal_futures", None, "outcomes of the moves"),
     (KeyIsCoarse, "equal_keys_equal_futures", 1, "have the same key"),

@@ -35,7 +35,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["train", "conect-four", "--run", "R"], "unknown game 'conect-four'; the closest names are: connect-four"),
+        (
+            ["train", "conect-four", "--run", "R"],
+            "'conect-four' is not an installed game; the closest names: connect-four",
+        ),
         (["train", "connect-four", "--run", "R"], "is a run of tic-tac-toe, not of connect-four"),
         (["play", "connect-four", "--run", "R"], "is a run of tic-tac-toe, not of connect-four"),
         (["train", "tic-tac-toe", "--run", "R", "-o", "selfplay.slot=1"], "no setting is called selfplay.slot; "),
@@ -45,6 +48,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["init", "tic-tac-toe", "--run", "R/run.toml/below"], "cannot use R/run.toml/below"),
         (["play", "tic-tac-toe", "--net", "R/run.toml"], "is not a model that ONNX Runtime can read"),
         (["play", "tic-tac-toe", "--net", "R/none.onnx"], "cannot use R/none.onnx"),
+        (["play", "tic-tac-toe", "--run", "R/none"], "R/none is not a run directory: it has no run.toml; make one"),
         (["play", "tic-tac-toe", "--run", "R", "--model", "5"], "no model of step 5"),
         (["play", "tic-tac-toe", "--as", "third"], "expected --as first, second or random, got 'third'"),
         (["play", "tic-tac-toe", "--run", "R", "--net", "x"], "expected --run or --net, got both"),
@@ -60,8 +64,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ["check", "tic-tac-toe", "--skip", "gravity"],
             "unknown law 'gravity'; the laws are compiled_as",
         ),
-        (["check", "tic-tac-toe", "--against", "xyz"], "unknown game 'xyz'"),
-        (["new", "two words"], "expected a name such as my-game, of letters, digits and hyphens, got 'two words'"),
+        (["check", "tic-tac-toe", "--against", "xyz"], "'xyz' is not an installed game"),
+        (["new", "two words"], "begins with a letter and has only letters, digits and hyphens, got 'two words'"),
         (["new", "numpy"], "'numpy' would be the module numpy, which exists in Python already; choose another name"),
         (["new", "class"], "'class' would be the module class, which"),
         (["trainer", "--run", "R", "--device", "gpu"], "expected --device auto, cpu or cuda, got 'gpu'"),
@@ -84,7 +88,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(root: Path, arguments: li
 def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
     done = plyzero_process("train", "conect-four", "--run", str(tmp_path / "r"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("plyzero: unknown game 'conect-four'")
+    assert done.stderr.startswith("plyzero: 'conect-four' is not an installed game")
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "r").exists()
 
@@ -101,7 +105,7 @@ def test_check_reports_what_a_game_looks_like():
     assert text.startswith("tic-tac-toe v1: 15 laws hold on 8 random games\n")
     assert "at most 9" in text
     assert "max_plies is 9" in text
-    assert "7 declared, 7 of them tested by playing" in text
+    assert "7 declared, all tested by playing" in text
     assert text.endswith("Next: plyzero train tic-tac-toe --run runs/first --minutes 2\n")
 
 
@@ -112,9 +116,9 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
     done = plyzero("check", "bad_rules:Bad", "--games", "20", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stdout.startswith("broken law games_end: No game is longer than max_plies.\n")
-    assert "the game goes on after 1 plies, max_plies is 1" in done.stdout
+    assert "the game is not over after 1 plies, but max_plies is 1" in done.stdout
     assert "raise max_plies if your rules allow such games\nmoves: " in done.stdout
-    assert done.stderr.startswith("plyzero: bad_rules:Bad breaks a law; the shortest moves")
+    assert done.stderr.startswith("plyzero: bad_rules:Bad does not pass; the shortest example")
 
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
@@ -165,12 +169,12 @@ def test_match_tells_the_score_to_people_and_to_programs(root: Path):
     arguments = ("match", str(root), "random", "--game", "tic-tac-toe", "--games", "4", "--simulations", "8")
     name, verdict, score, elo = shown(*arguments).splitlines()
     assert name.startswith("tic-tac-toe: 000001-000000012-")
-    assert name.endswith("with 8 simulations against random")
-    assert verdict.startswith("won ")
+    assert name.endswith("with 8 simulations (A) against random (B)")
     found = json.loads(shown(*arguments, "--json"))
     assert (found["version"], found["game"], found["b"]) == (1, "tic-tac-toe v1", "random")
     assert found["wins"] + found["draws"] + found["losses"] == 4
-    assert f"won {found['wins']}, drawn {found['draws']}, lost {found['losses']}; {found['distinct']} of 4" in verdict
+    counts = f"A won {found['wins']}, drew {found['draws']}, lost {found['losses']}"
+    assert verdict == f"{counts}; {found['distinct']} different games among the 4"
     assert f"score {100 * found['score']:.1f} %" in score
     assert elo.startswith("Elo difference")
 
@@ -222,7 +226,7 @@ def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
             [process("trainer", "training", "stalled"), process("w", "playing")],
             "trainer: no new heartbeat, the process may be stuck; restart it if this lasts",
         ),
-        ([process("trainer", "training"), process("w", "playing")], "no process is waiting"),
+        ([process("trainer", "training"), process("w", "playing")], "no process is waiting for another"),
     ],
 )
 def test_status_says_who_waits_for_whom(processes: list[dict], sentence: str):
@@ -298,7 +302,7 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     text = shown("status", "--run", str(root))
     positions = f"{len(games.positions)} positions ({games.num_full} with a full search)"
     assert f"replay: 3 games, {positions} in 2 segments" in text
-    assert "models: 0, newest none yet" in text
+    assert "models: none yet" in text
     assert "step 17, replay ratio 3.50 of 8, window 20" in text
     assert "1 worker" in text
     assert "gone" in text

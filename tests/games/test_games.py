@@ -420,9 +420,9 @@ def test_parameters_reach_the_game():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("conect4", "unknown game 'conect4'; the closest names are: connect-four"),
-        ("otello", "unknown game 'otello'; the closest names are: othello"),
-        ("xyzzy", "the closest names are: .*connect-four.*othello.*tic-tac-toe"),
+        ("conect4", "'conect4' is not an installed game; the closest names: connect-four"),
+        ("otello", "'otello' is not an installed game; the closest names: othello"),
+        ("xyzzy", "the closest names: .*connect-four.*othello.*tic-tac-toe"),
         ("othello(size=7)", r"cannot create othello\(size=7\): expected size 6 or 8, got 7"),
         ("othello(rows=6)", "othello has no parameter 'rows'; it has: size"),
         ("tic-tac-toe(size=6)", "tic-tac-toe has no parameter 'size'; it has: none"),
@@ -430,10 +430,10 @@ def test_parameters_reach_the_game():
         ("othello(size=", "expected a game such as"),
         ("othello(size=x)", "expected parameters as in"),
         ("", "expected a game such as connect-four"),
-        ("no_such_module:Game", "cannot find module 'no_such_module' from this directory"),
+        ("no_such_module:Game", "there is no module 'no_such_module' in this directory; the form is MODULE:CLASS"),
         (
             "plyzero.check.template.tic_tac_toe:Tictactoe",
-            "module 'plyzero.check.template.tic_tac_toe' has no class 'Tictactoe'",
+            "module 'plyzero.check.template.tic_tac_toe' has no class 'Tictactoe'; its games: TicTacToe",
         ),
         (
             "plyzero.check.template.tic_tac_toe:square_names",

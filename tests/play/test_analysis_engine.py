@@ -121,7 +121,7 @@ def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
         "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
         "c": 'expected moves as a list of names, such as "moves": ["1"]',
         "d": 'expected moves as a list of names, such as "moves": ["1"]',
-        "e": "expected the fields id and moves, got also komi",
+        "e": "unknown field komi; expected id and moves",
         "f": "the game is over after these moves; there is nothing to analyze",
         "g": "move 8, '3': the game is already over",
     }

@@ -47,7 +47,7 @@ def test_an_elo_difference_is_the_score_that_is_expected_of_it(score: float, elo
 
 def test_the_report_gives_every_number_with_its_interval():
     assert MatchResult(80, 0, 20, distinct=98).report().splitlines() == [
-        "won 80, drawn 0, lost 20; 98 of 100 games differ",
+        "A won 80, drew 0, lost 20; 98 different games among the 100",
         "score 80.0 %, 95 % interval 71.1 to 86.7",
         "Elo difference +241, 95 % interval +157 to +325",
     ]
