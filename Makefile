@@ -1,6 +1,7 @@
 # make demo         train tic-tac-toe until the network cannot be beaten, and prove it
 # make test         the test suite, ruff, mypy and the schemas
 # make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
+# make soak         half an hour of random kills, crashes and restarts
 # make test-docker  the containers, where there is a Docker engine with Compose
 # make bench        write benchmarks/results/speed.md, half an hour
 # make bots         train the bundled bots again, two hours
@@ -19,7 +20,7 @@ test: $(READY) lint
 	$(BIN)/pytest -m "not slow and not soak and not docker" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow --durations 25
+	$(BIN)/pytest -m slow --numprocesses auto --dist worksteal --durations 25
 
 soak: $(READY)
 	$(BIN)/pytest -m soak

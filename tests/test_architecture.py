@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -58,31 +59,28 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imports_of(path: Path) -> tuple[Import, ...]:
-    def below(kinds: type | tuple[type, ...], test: str = "") -> set[int]:
-        parents = [node for node in ast.walk(tree_of(path)) if isinstance(node, kinds)]
-        return {
-            id(node)
-            for parent in parents
-            if not test or ast.unparse(getattr(parent, "test", parent)) == test
-            for node in ast.walk(parent)
-        }
+    return tuple(find_imports(tree_of(path)))
 
-    in_functions = below((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-    for_types = below(ast.If, "TYPE_CHECKING")
-    found = []
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
-            base = node.module or ""
+
+def find_imports(node: ast.AST, *, at_import: bool = True, for_types: bool = False) -> Iterator[Import]:
+    """Yield the imports in `node`, of which it is known whether it is in a function and below TYPE_CHECKING."""
+    if isinstance(node, ast.Import):
+        yield from (Import(alias.name, at_import, for_types) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"line {node.lineno}: a relative import"
+        base = node.module or ""
+        for name in (f"{base}.{alias.name}" for alias in node.names if not alias.name.startswith("__")):
             public = base == "plyzero"  # `from plyzero import Bot` stands for a module of some folder
-            names = [f"{base}.{each.name}" for each in node.names if not each.name.startswith("__")]
-            modules = [name if name in MODULES or public else base for name in names]
-        else:
-            continue
-        found += [Import(each, id(node) not in in_functions, id(node) in for_types) for each in modules]
-    return tuple(found)
+            yield Import(name if name in MODULES or public else base, at_import, for_types)
+    elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        for each in node.body:
+            yield from find_imports(each, at_import=at_import, for_types=True)
+        for each in node.orelse:
+            yield from find_imports(each, at_import=at_import, for_types=for_types)
+    elif not isinstance(node, ast.expr):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for each in ast.iter_child_nodes(node):
+            yield from find_imports(each, at_import=at_import and not is_function, for_types=for_types)
 
 
 def ours(module: str) -> bool:

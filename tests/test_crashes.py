@@ -32,7 +32,6 @@ from trainer.export import untrained
 from trainer.replay_reader import ReplayReader
 from trainer.state import load_state
 
-pytestmark = pytest.mark.xdist_group("victims")  # they share the server that the processes are forked from
 ROOT = Path(__file__).parent.parent
 IN_STORE = [
     (point, part)

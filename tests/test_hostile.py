@@ -75,7 +75,3 @@ def replayed(reader: str, path: Path, directory: Path) -> None:
 )
 def test_no_file_of_the_corpus_breaks_its_reader(tmp_path: Path, path: Path):
     replayed(path.parent.name, path, tmp_path)
-
-
-def test_the_corpus_is_small():
-    assert sum(path.stat().st_size for path in HOSTILE.rglob("*") if path.is_file()) < 200_000

@@ -1,4 +1,4 @@
-"""The laws: twelve correct games of different kinds keep them, planted faults break the one that names them.
+"""The laws: eleven correct games of different kinds keep them, planted faults break the one that names them.
 
 A fault is planted in a correct game, and the test says which law has to find it, in how few moves it can be shown, and
 words of the message.
@@ -44,7 +44,6 @@ CORRECT = {  # besides those of the classes below
     "dots and boxes, one with draws": functools.partial(DotsAndBoxes, size=2),
     "nim": zoo.Nim,
     "kalah": zoo.Kalah,
-    "hex": zoo.Hex,
     "shuffle, which repeats itself": zoo.Shuffle,
     "clobber": zoo.Clobber,
 }

@@ -241,17 +241,6 @@ def test_a_monitor_gives_up_on_who_does_not_move_and_can_judge_it(run: Run, monk
     assert UNLOCKED_SECONDS <= clock.now - 1000 < UNLOCKED_SECONDS + 1
 
 
-def test_heartbeats_that_are_none_are_passed_over(run: Run, clock: Clock):
-    beating(run)()
-    for name, text in (("a", ""), ("b", "[]"), ("c", "{}"), ("d", '{"beats": "x"}'), ("e", "[" * 100_000)):
-        (run.workers / f"{name}.json").write_text(text)
-    (run.workers / "f.json").write_bytes(b"\xff\xfe")
-    (run.workers / "g.json").write_bytes(b" " * (1 << 17))
-    monitor = LivenessMonitor(run, clock=clock)
-    monitor.refresh()
-    assert [*monitor.heartbeats] == [WORKER]
-
-
 def test_looking_from_many_threads_never_takes_a_living_process_for_gone(run: Run, clock: Clock):
     beating(run)()
     hold_journal(run)

@@ -73,11 +73,6 @@ def test_where_no_model_can_be_used_the_reason_is_given(run: Run, content):
         load_newest(run.models, run.game)
 
 
-def test_what_is_no_model_is_refused(run: Run):
-    with pytest.raises(ModelRefusedError, match="x is not a model that ONNX Runtime can read"):
-        Network(b"not a model", run.game, label="x")
-
-
 def test_a_watch_returns_every_newer_model_once_and_never_an_older_one(run: Run, content, watch: ModelWatch):
     assert watch.newer() is None
     publish_model(run.models, content["tic-tac-toe"], fence=1, step=9)

@@ -730,25 +730,32 @@ def test_the_same_seed_gives_the_same_noise(kind):
     assert repr(search_twice(1)) != repr(search_twice(2))
 
 
-def test_dirichlet_noise_takes_its_share_of_the_priors_of_the_root_alone():
-    rng = np.random.default_rng(7)
+@pytest.mark.parametrize(
+    ("start", "alpha", "concentration"),
+    [(ConnectFour(), 0.5, 0.5), (ConnectFour(), None, 1.0), (Wide(), None, 10 / 200)],
+    ids=["given", "few actions", "many actions"],
+)
+def test_dirichlet_noise_takes_its_share_of_the_priors_of_the_root_alone(start, alpha, concentration):
+    rng, n = np.random.default_rng(7), len(start.legal_actions())
     shares = []
     for _ in range(300):
-        tree_slots = SearchSlots(
-            ConnectFour(), SearchSettings(algorithm="puct", dirichlet_alpha=0.5), slots=1, simulations=3
-        )
-        tree_slots.begin(0, ConnectFour(), simulations=3, rng=rng)
-        tree_slots.run(Uniform(7))
-        edges = tree_slots.trees.edges[0]
-        shares.append((edges["prior"][:7] - 0.75 / 7) / 0.25)
-        assert edges["prior"][:7].sum() == pytest.approx(1)
-        assert edges["prior"][7:14] == pytest.approx(np.full(7, 1 / 7))
-        assert tree_slots.result(0).prior == pytest.approx(np.full(7, 1 / 7))
+        slots = SearchSlots(start, SearchSettings(algorithm="puct", dirichlet_alpha=alpha), slots=1, simulations=3)
+        slots.begin(0, start, simulations=3, rng=rng)
+        slots.run(Uniform(start.num_actions))
+        root, below = slots.trees.nodes[0, :2]
+        edges = slots.trees.edges[0]
+        priors = edges["prior"][:n]
+        shares.append((priors - 0.75 / n) / 0.25)
+        assert priors.sum() == pytest.approx(1)
+        assert root["num_edges"] == below["first_edge"] == n
+        others = edges["prior"][n : n + below["num_edges"]]
+        assert others == pytest.approx(np.full(len(others), 1 / len(others)))
+        assert slots.result(0).prior == pytest.approx(np.full(n, 1 / n))
     shares = np.array(shares)
     assert (shares > -1e-6).all()
-    # Dirichlet(α) over 7: mean 1/7, variance (1/7)(6/7) / (7 α + 1)
-    assert shares.mean(axis=0) == pytest.approx(np.full(7, 1 / 7), abs=0.03)
-    assert shares.var(axis=0).mean() == pytest.approx(6 / 49 / 4.5, rel=0.1)
+    # Dirichlet(α) over n: mean 1/n, variance (1/n)((n - 1)/n) / (n α + 1)
+    assert shares.mean(axis=0) == pytest.approx(np.full(n, 1 / n), abs=0.05)
+    assert shares.var(axis=0).mean() == pytest.approx((n - 1) / n**2 / (n * concentration + 1), rel=0.1)
 
 
 # --- one search, whatever the game is written in ---

@@ -232,16 +232,6 @@ def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
     assert list(run.journals.iterdir()) == []
 
 
-def test_writes_that_take_a_few_bytes_at_a_time_write_everything(run: Run, monkeypatch: pytest.MonkeyPatch):
-    pwrite, games = os.pwrite, finished(run, 3)
-    monkeypatch.setattr("plyzero.files.os.pwrite", lambda fd, content, at: pwrite(fd, content[: 1 + at % 7], at))
-    with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
-        until(lambda: journaled(run) == 3)
-    assert sealed(run) == ids(games)
-
-
 def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
