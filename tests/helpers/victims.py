@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -160,7 +161,16 @@ def publish(root: Path, template: Path, first: int) -> None:
             old.unlink()
 
 
+def end_with_the_tests() -> None:
+    """Leave no process behind if the process of the tests is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main(role: str, *arguments: str) -> None:
+    threading.Thread(target=end_with_the_tests, daemon=True).start()
     given = list(arguments)
     if "--die-at" in given:
         at = given.index("--die-at")
