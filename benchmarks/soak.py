@@ -26,6 +26,7 @@ from plyzero.ops.verify import find_faults
 from plyzero.play.model_loader import load_model
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
+from plyzero.run.journals import list_journals
 from plyzero.run.metrics import TRAINER, append_line, read_heartbeat, read_lines
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import SegmentName, list_segments, read_segment
@@ -332,7 +333,7 @@ def trainer_beat(run: Run) -> dict[str, Any]:
 
 def journals(run: Run) -> list[Path]:
     """Return the games that wait to be sealed."""
-    return sorted(run.journals.glob("*.wal"))
+    return [run.journals / str(name) for name in list_journals(run.journals)]
 
 
 if __name__ == "__main__":

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import stat
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
 """Hook that is called at every fault point with its name, one of FAULT_POINTS, and the file; tests replace it."""
@@ -26,6 +28,7 @@ FAULT_POINTS: Final = (
     "write: before the directory is synced",
     "rename: before",
     "append: half",
+    "append: before it is checked",
     "append: before sync",
     "remove: before",
     "move: before",
@@ -38,8 +41,25 @@ NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, e
 NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Error numbers of a volume that does not support locks."""
 
+PASSING: Final = {
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN, errno.EREMOTEIO),
+}
+"""Error numbers of a volume or a system that is likely to recover by itself."""
+
+NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
+"""Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
+
+MAX_PAUSE: Final = 30.0
+"""Longest pause before a file that could not be read is read again, in seconds."""
+
 TEMPORARY: Final = ".tmp-"
 """Prefix of the names of unfinished files; readers ignore them."""
+
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
 
 
 class UnreadableError(OSError):
@@ -57,6 +77,7 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
+            _let_read(descriptor, path.parent)
             half = len(content) // 2
             write_at(descriptor, content[:half], 0)
             fault_point("write: half", path)
@@ -97,7 +118,12 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
     The file is read at once rather than in parts, because over NFS a file that another machine removes cannot be read
     any further.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe must not block
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe must not block
+    except OSError as error:
+        if error.errno in NO_FILE:
+            raise UnreadableError(errno.EINVAL, "not a file", str(path)) from error
+        raise
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -129,18 +155,20 @@ def remove(path: Path) -> None:
     _unlink(path)
 
 
-def move(path: Path, directory: Path) -> None:
-    """Move a file into another directory of the volume; a file of that name is replaced."""
+def move(path: Path, directory: Path, *, name: str | None = None) -> None:
+    """Move a file into another directory of the volume, under its own or another name; a file there is replaced."""
     directory.mkdir(exist_ok=True)
     fault_point("move: before", path)
-    os.replace(path, directory / path.name)
+    os.replace(path, directory / (name or path.name))
     sync_directory(directory)
     sync_directory(path.parent)
 
 
 def open_to_append(path: Path) -> BinaryIO:
     """Open a file that has a single writer and only grows."""
-    return path.open("ab")
+    file = path.open("ab")
+    _let_read(file.fileno(), path.parent)
+    return file
 
 
 def sync_directory(directory: Path) -> None:
@@ -160,9 +188,11 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
     is not `needed`, returns a descriptor without one.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDWR)  # over NFS a lock needs a file that is open to write
     except FileNotFoundError:
         return None
+    except PermissionError:  # the file of another user
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
@@ -178,10 +208,79 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
     return None
 
 
+def is_named(descriptor: int, path: Path) -> bool:
+    """Return whether `path` is still the name of an open file, which another process may have renamed or removed.
+
+    The path is opened rather than asked for its status, which NFS and FUSE may answer from a cache.
+    """
+    try:
+        found = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        return os.path.samestat(os.fstat(found), os.fstat(descriptor))
+    finally:
+        os.close(found)
+
+
+def explain(error: OSError) -> str:
+    """Return what went wrong as a clause. Where a permission is missing it names the file, its owner and its mode."""
+    reason = error.strerror or str(error)
+    if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(error.filename, str):
+        return reason
+    named: tuple[Path, os.stat_result] | None = None
+    for path in (Path(error.filename), *Path(error.filename).absolute().parents):
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        needed = os.R_OK | os.W_OK | os.X_OK if stat.S_ISDIR(found.st_mode) else os.R_OK
+        refused = not os.access(path, needed)
+        if refused or named is None:
+            named = path, found
+        if refused:
+            break
+    if named is None:
+        return reason
+    path, found = named
+    owner, mode = found.st_uid, stat.S_IMODE(found.st_mode)
+    return f"{reason}: {path} is owned by uid {owner}, mode {mode:04o}; this process runs as uid {os.geteuid()}"
+
+
+def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = PASSING) -> Result:
+    """Return what `read` returns. After one of `errors`, which is logged, it is called again for so many `seconds`.
+
+    Raises the last error after that time, and any other error at once.
+    """
+    pause = 1.0
+    while True:
+        try:
+            return read()
+        except OSError as error:
+            if error.errno not in errors or seconds <= 0:
+                raise
+            if pause == 1.0:
+                log.warning("%s: %s; will try again", what, explain(error))
+        time.sleep(pause)
+        seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
+
+
 def free_bytes(directory: Path) -> int:
     """Return the free space of the volume for this user, in bytes."""
     found = os.statvfs(directory)
     return found.f_bavail * found.f_frsize
+
+
+def _let_read(descriptor: int, directory: Path) -> None:
+    """Let everybody read an open file who may read its directory, whatever the umask of this process is.
+
+    Otherwise a worker and a trainer of different users could share a directory, but not the files in it.
+    """
+    readers = stat.S_IMODE(os.stat(directory).st_mode) & 0o044
+    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    if mode | readers != mode:
+        with suppress(OSError):  # the volume has no modes, or this process does not own the file
+            os.fchmod(descriptor, mode | readers)
 
 
 def _unlink(path: Path) -> None:

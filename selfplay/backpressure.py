@@ -10,6 +10,7 @@ from plyzero.files import free_bytes
 from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, number, read_heartbeat
 from plyzero.run.segments import list_segments
+from plyzero.run.troubles import Troubles
 from selfplay.replay_writer import ReplayWriter
 
 REFRESH_SECONDS: Final = 1.0
@@ -25,17 +26,24 @@ class Backpressure:
     def __init__(self, run: Run, writer: ReplayWriter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._writer = run, writer
         self._trainer = TrainerProgress(clock)
-        self._free_bytes = self._bootstrap_positions = 0
+        self._free_bytes: int | None = None  # unknown
+        self._bootstrap_positions: int | None = None
         self._has_model = False
+        self._troubles = Troubles(clock=clock)
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the state of the volume, which may be slow; to be called every REFRESH_SECONDS."""
-        self._free_bytes = free_bytes(self._run.root)
+        """Read the state of the volume, which may be slow; to be called every REFRESH_SECONDS.
+
+        After an error, which is logged once, what was read before stays in use.
+        """
         self._trainer.update(read_heartbeat(self._run.workers / f"{TRAINER}.json"))
-        if not self._has_model:
-            bootstrap = (name for name in list_segments(self._run.segments) if name.bootstrap)
-            self._bootstrap_positions = sum(name.full for name in bootstrap)
+        with self._troubles.skipping(self._run.root, "cannot be read"):
+            self._free_bytes = free_bytes(self._run.root)
+        with self._troubles.skipping(self._run.segments, "cannot be read"):
+            if not self._has_model:
+                bootstrap = (name for name in list_segments(self._run.segments) if name.bootstrap)
+                self._bootstrap_positions = sum(name.full for name in bootstrap)
 
     def reason(self, *, has_model: bool) -> str | None:
         """Return why the worker must wait, or None. It is called before every batch and does not read the volume."""
@@ -43,6 +51,8 @@ class Backpressure:
         settings, writer = self._run.settings, self._writer
         if writer.is_full:
             return f"paused: {writer.write_error or 'the volume is slower than the games are played'}"
+        if self._free_bytes is None or (self._bootstrap_positions is None and not has_model):
+            return f"paused: cannot read the volume: {self._troubles.summary or 'replay/ is missing'}"
         if self._free_bytes < settings.store.min_free_mb << 20:
             free, minimum = self._free_bytes >> 20, settings.store.min_free_mb
             return f"paused: the volume has {free} MB left, store.min_free_mb is {minimum}; free some space"
@@ -63,7 +73,7 @@ class Backpressure:
         if unsealed >= limit / 8:
             self._writer.seal_soon()
             self.refresh()  # count what the others seal as soon as they do
-        return self._bootstrap_positions + unsealed >= limit
+        return (self._bootstrap_positions or 0) + unsealed >= limit
 
 
 class TrainerProgress:

@@ -10,10 +10,12 @@ from collections import deque
 from types import TracebackType
 from typing import Final, Self
 
+from plyzero import files
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
-from plyzero.run.records import Games
-from plyzero.run.segments import list_segments, read_segment, write_segment
+from plyzero.run.journals import Journal, JournalName, TakenError, now
+from plyzero.run.liveness import GONE_SECONDS
+from plyzero.run.records import Games, check_games
+from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 
 BUFFER_POSITIONS: Final = 16_384
 """Positions that may wait to be journaled; with more the worker pauses."""
@@ -21,8 +23,20 @@ BUFFER_POSITIONS: Final = 16_384
 SEAL_BYTES: Final = 1 << 26
 """Size of the games in memory, in bytes, at which a segment is sealed, however few positions it has."""
 
-TRANSIENT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.ETIMEDOUT}
+MAX_GAME_BYTES: Final = 1 << 27
+"""Largest size of one game in memory, in bytes; the trainer reads no segment with an array of twice that size."""
+
+TRANSIENT_ERRORS: Final = {
+    *files.PASSING,
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EEXIST),
+}
 """Error numbers after which the thread tries again, without dropping a game."""
+
+LISTING_SECONDS: Final = 60.0
+"""Time for which a directory may be listed without a new file, as over NFS, in seconds."""
+
+CLOSING_SECONDS: Final = 10.0
+"""Time for which the thread tries to write the last games, when the worker ends and the volume has an error."""
 
 log = logging.getLogger(__name__)
 
@@ -30,20 +44,25 @@ log = logging.getLogger(__name__)
 class ReplayWriter:
     """Writes the finished games of one worker. It is a context manager; on exit all games are sealed.
 
-    incarnation: 8 hex digits, new with every start of the process.
-    write_error: why games cannot be written at the moment, or None.
+    incarnation:   8 hex digits, new with every start of the process.
+    write_error:   why games cannot be written at the moment, or None.
+    refused_games: number of games that were not stored because the trainer would refuse them.
     """
 
     def __init__(self, run: Run, *, worker: str, incarnation: str) -> None:
         self._run, self._worker, self._incarnation = run, worker, incarnation
         self.write_error: str | None = None
+        self.refused_games = 0
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = self._seal_asked = False
         self._must_seal = False  # before anything else is appended to the journal
         self._error: BaseException | None = None  # what ended the thread
-        self._waiting: deque[Games] = deque()  # finished, not yet journaled
-        self._waiting_positions = 0
+        self._unchecked: deque[Games] = deque()  # finished
+        self._waiting: deque[Games] = deque()  # checked, not yet journaled
+        self._waiting_positions = 0  # of both
+        self._in_doubt: dict[int, list[Games]] = {}  # sequence of a journal that was taken -> the games in it
+        self._last_seen: dict[int, float] = {}  # sequence of such a journal -> when it was last known to exist
         self._journaled: list[Games] = []  # acknowledged, not yet sealed
         self._journaled_positions = self._journaled_bytes = 0
         self._oldest = self._synced = 0.0  # times of the oldest journaled game and of the last sync
@@ -54,7 +73,7 @@ class ReplayWriter:
         self._thread = threading.Thread(target=self._work, name="replay-writer", daemon=True)
 
     def __enter__(self) -> Self:
-        self._open_journal()  # fails at once if the volume cannot be written
+        files.retry(self._open_journal, "journal/")  # fails at once if the volume cannot be written
         self._thread.start()
         return self
 
@@ -72,7 +91,7 @@ class ReplayWriter:
         if self._error:
             raise self._error
         with self._lock:
-            self._waiting.append(games)
+            self._unchecked.append(games)
             self._waiting_positions += len(games.positions)
             self._totals["games"] += len(games.games)
             self._totals["positions"] += len(games.positions)
@@ -102,22 +121,28 @@ class ReplayWriter:
             return dict(self._totals)
 
     def _work(self) -> None:
+        seconds_left = CLOSING_SECONDS
         try:
-            while not (self._closing and not self._waiting and not self._journaled):
+            while True:
                 try:
                     self._write()
                     self.write_error = None
                     pause = 0.0 if self._waiting else 0.1
                 except OSError as error:
-                    if self._closing or error.errno not in TRANSIENT_ERRORS:
+                    if error.errno not in TRANSIENT_ERRORS or (self._closing and seconds_left <= 0):
                         raise
                     pause = 1.0
                     if self.write_error is None:
-                        log.warning("cannot write to the volume, will try again: %s", error.strerror)
-                    self.write_error = f"cannot write to the volume: {error.strerror}"
+                        log.warning("cannot write to the volume, will try again: %s", files.explain(error))
+                    self.write_error = f"cannot write to the volume: {files.explain(error)}"
                 if not self._closing:
                     self._wake.wait(pause)
                     self._wake.clear()
+                elif self.write_error:
+                    time.sleep(pause)
+                    seconds_left -= pause
+                elif not self._unchecked and not self._waiting and not self._journaled:
+                    break
             if self._journal:
                 self._journal.close()
         except BaseException as error:
@@ -125,6 +150,8 @@ class ReplayWriter:
 
     def _write(self) -> None:
         settings = self._run.settings
+        self._check_games()
+        self._resolve_doubt()
         if self._journal is None:
             self._open_journal()
         assert self._journal is not None
@@ -134,7 +161,11 @@ class ReplayWriter:
         seal = self._closing or self._seal_asked
         self._seal_asked = False
         while self._waiting:
-            self._journal.append(self._waiting[0])
+            try:
+                self._journal.append(self._waiting[0])
+            except TakenError as error:
+                self._leave_journal(may_have_last=error.written)
+                return
             if not self._journaled:
                 self._oldest = time.monotonic()
             with self._lock:
@@ -153,6 +184,76 @@ class ReplayWriter:
         if self._journaled and (seal or time.monotonic() - self._oldest >= settings.selfplay.seal_seconds):
             self._seal()
 
+    def _check_games(self) -> None:
+        """Check the games added since the last call, and drop those that the trainer would refuse, with an error."""
+        with self._lock:
+            new = [self._unchecked.popleft() for _ in range(len(self._unchecked))]
+        suspicious = bool(new) and _fault(Games.concatenate(new), self._run) is not None  # one check of many is fast
+        for games in new:
+            fault = _fault(games, self._run) if suspicious else None
+            with self._lock:
+                if fault is None:
+                    self._waiting.append(games)
+                    continue
+                self.refused_games += len(games.games)
+                self._waiting_positions -= len(games.positions)
+                self._sealed_full += games.num_full
+            log.error("game %016x is not stored, the trainer would refuse it: %s", games.games["id"][0], fault)
+
+    def _leave_journal(self, *, may_have_last: bool) -> None:
+        """Go on without a journal that another process has taken, and with the next one.
+
+        may_have_last: whether that process may also find the first of the waiting games, which was not acknowledged.
+        """
+        journal, self._journal = self._journal, None
+        assert journal is not None
+        log.warning("journal %d of this worker was taken, as that of a dead process; going on", self._sequence)
+        with self._lock:
+            taken, self._journaled = self._journaled, []
+            if may_have_last:
+                taken.append(self._waiting.popleft())
+                self._waiting_positions -= len(taken[-1].positions)
+        self._journaled_positions = self._journaled_bytes = 0
+        self._in_doubt[self._sequence], self._last_seen[self._sequence] = taken, journal.owned_at
+        self._sequence += 1
+        journal.abandon()
+
+    def _resolve_doubt(self) -> None:
+        """Find out which games of a journal that was taken have been sealed, and write the others anew.
+
+        If there is neither the journal nor its segment, somebody has removed the journal. But when it has not been seen
+        for long, it is more likely that the trainer has sealed it, and has read and removed the segment since.
+        """
+        for sequence, games in list(self._in_doubt.items()):
+            taken = JournalName(self._worker, self._incarnation, sequence, taken=True)
+            if (self._run.journals / str(taken)).exists():
+                self._last_seen[sequence] = now()
+                continue
+            sealed, silence = self._sealed_ids(sequence), now() - self._last_seen[sequence]
+            if sealed is None and silence < LISTING_SECONDS and not self._closing:
+                continue
+            forgotten = sealed is None and silence >= GONE_SECONDS
+            anew = [] if forgotten else [each for each in games if each.games["id"][0] not in (sealed or ())]
+            with self._lock:
+                self._sealed_full += sum(each.num_full for each in games) - sum(each.num_full for each in anew)
+                self._waiting.extendleft(reversed(anew))
+                self._waiting_positions += sum(len(each.positions) for each in anew)
+            log.info("journal %d, which was taken: %d games are written anew", sequence, len(anew))
+            del self._in_doubt[sequence], self._last_seen[sequence]
+
+    def _sealed_ids(self, sequence: int) -> set[int] | None:
+        """Return the ids of the games in the segment with this number of this process, None if there is none."""
+        for name in list_segments(self._run.segments):
+            if (name.incarnation, name.sequence) == (self._incarnation, sequence):
+                try:
+                    return set(read_segment(self._run.segments / str(name), self._run.game).games["id"].tolist())
+                except FileNotFoundError:
+                    return None
+                except SegmentError as error:
+                    log.warning("the trainer will not read it: %s", error)
+                    return set()
+        return None
+
     def _sync(self) -> None:
         assert self._journal is not None
         self._synced = time.monotonic()
@@ -169,12 +270,12 @@ class ReplayWriter:
         its games as sealed. Therefore nothing more is appended to this journal.
         """
         self._must_seal = True
-        for name in list_segments(self._run.segments):
-            if (name.incarnation, name.sequence) == (self._incarnation, self._sequence):
-                # an earlier attempt succeeded despite its error, or another process took this one for dead
-                self._drop_sealed(set(read_segment(self._run.segments / str(name), self._run.game).games["id"]))
-                self._sequence += 1
-                break
+        sealed = self._sealed_ids(self._sequence)
+        if (
+            sealed is not None
+        ):  # an earlier attempt succeeded despite its error, or another process took this one for dead
+            self._drop_sealed(sealed)
+            self._sequence += 1
         if self._journaled:
             path = write_segment(
                 self._run.segments,
@@ -212,3 +313,14 @@ class ReplayWriter:
             incarnation=self._incarnation,
             sequence=self._sequence,
         )
+
+
+def _fault(games: Games, run: Run) -> str | None:
+    """Return why the trainer would refuse these games, None if it would not."""
+    try:
+        check_games(games, run.game.start.num_actions)
+    except ValueError as error:
+        return str(error)
+    if games.nbytes > MAX_GAME_BYTES:
+        return f"it takes {games.nbytes >> 20} MB of memory, the limit is {MAX_GAME_BYTES >> 20} MB"
+    return None

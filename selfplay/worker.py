@@ -12,7 +12,6 @@ from typing import Self
 
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
-from plyzero.run.journals import adopt_journals
 from plyzero.run.metrics import Heartbeat, Rate
 from plyzero.search.evaluators import Uniform
 from plyzero.search.onnx_network import Network
@@ -33,7 +32,6 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     incarnation = incarnation or uuid.uuid4().hex[:8]
     games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(run.seed, name, incarnation))
     heartbeat = Heartbeat(run.workers / f"{name}.{incarnation}.json")
-    adopt_journals(run)
     uniform = Uniform(run.game.start.num_actions)
     network: Network | None = None
     reason: str | None = None
@@ -50,6 +48,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
             "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
             "seconds": round(seconds, 1),
             "waited_seconds": round(waited, 1),
+            "refused_games": writer.refused_games,
         }
 
     with (
@@ -102,10 +101,7 @@ class HeartbeatThread:
     def _work(self) -> None:
         before = 0
         while not self._finished.wait(REFRESH_SECONDS / 2):
-            try:
-                self._backpressure.refresh()
-            except OSError as error:
-                log.warning("cannot read the state of the volume: %s", error.strerror)
+            self._backpressure.refresh()
             if self.iterations != before:
                 before = self.iterations
                 self._heartbeat.beat(self._describe())

@@ -21,11 +21,11 @@ from plyzero.files import FAULT_POINTS
 from plyzero.ops.verify import find_faults
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
-from plyzero.run.journals import adopt_journals
 from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from tests.helpers import victims
+from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.victims import visible
 from trainer.export import untrained

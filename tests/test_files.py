@@ -341,7 +341,7 @@ def test_every_fault_point_is_reached_and_no_other(tmp_path: Path, monkeypatch: 
     journal.sync()
     journal.close()
     files.move(tmp_path / "a", tmp_path / "there")
-    later = ["append: half", "append: before sync", "remove: before", "move: before"]
+    later = ["append: half", "append: before it is checked", "append: before sync", "remove: before", "move: before"]
     assert met == later
     assert [*appear, "rename: before", *later] == list(FAULT_POINTS)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -19,20 +19,22 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
 from plyzero.errors import UserError
+from plyzero.files import retry
+from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
-from plyzero.run.journals import adopt_journals
 from plyzero.run.lease import Lease
 from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
-from plyzero.run.segments import SegmentError, SegmentName, read_segment
+from plyzero.run.segments import SegmentError, SegmentName
+from plyzero.run.troubles import Troubles
 from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, export
 from trainer.ledger import Ledger
 from trainer.loss import loss, to_device
 from trainer.network import ResidualNetwork
 from trainer.replay_reader import ReplayReader
-from trainer.retention import Retention
+from trainer.retention import RequiredSegments, Retention
 from trainer.state import NUM_STATES, load_state, save_state
 from trainer.targets import make_samples
 from trainer.window import Window, window_size
@@ -82,17 +84,6 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
         heartbeat.beat(trainer.describe("stopped"), force=True)
 
 
-class RequiredSegments(NamedTuple):
-    """The segments that a trainer needs if it resumes from a saved state.
-
-    cursor: incarnation -> sequence number from which on it needs all segments.
-    window: names of the segments in its window.
-    """
-
-    cursor: dict[str, int]
-    window: frozenset[str]
-
-
 class Trainer:
     """Network, optimiser, window and ledger of one run.
 
@@ -107,7 +98,7 @@ class Trainer:
         self.run, self.settings = run, run.settings.trainer
         self.device = _device(device)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
-        self.lease = Lease(run.trainer, about)
+        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
         torch.set_num_threads(self.settings.threads)
         torch.manual_seed(run.seed)
         self.rng = np.random.default_rng(run.seed)
@@ -128,7 +119,9 @@ class Trainer:
         self.diagnostics = Diagnostics(run.game)
         self.ledger = Ledger()
         self.replay_reader = ReplayReader(run)
+        self.adoption = Adoption(run)
         self.retention = Retention(run)
+        self._troubles = Troubles()
         self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games = self.positions = 0
@@ -136,7 +129,7 @@ class Trainer:
         self.waited = 0.0
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
-        self._is_first = not list_models(run.models)
+        self._is_first = not retry(lambda: list_models(run.models), "models/")
         self._published_step = -1
         self._published_at = -np.inf
         self._began = time.monotonic()
@@ -153,30 +146,25 @@ class Trainer:
 
     def maintain(self) -> None:
         """Seal the journals of dead workers and remove files that are not needed. An OSError is only logged."""
-        try:
+        with self._troubles.skipping(self.run.trainer, "cannot be read"):
             self.lease.check()
-            monitor = self.retention.monitor
-            monitor.refresh()
-            gone = [name for name in monitor.heartbeats if monitor.liveness(name) == "gone"]
-            adopt_journals(self.run, gone=gone)
-            states = list(self._states.values())
-            covered = states[0].cursor if len(states) == NUM_STATES else {}
-            self.retention.prune(covered=covered, window=set().union(*(state.window for state in states)))
-        except OSError as error:
-            log.warning("cannot maintain the volume: %s", error)
+            self.retention.monitor.refresh()
+            with self._troubles.skipping(self.run.journals, "cannot be read"):
+                self.adoption.adopt()
+            self.retention.prune_for(list(self._states.values()))
 
     def ingest(self) -> None:
         """Add every new segment to window and ledger, each once and in its writer's order."""
         for name, games in self.replay_reader.read_new():
             self._add_to_window(name, games)
             self.diagnostics.record(name, games)
-            self.games += name.games
-            self.positions += name.positions
+            self.games += len(games.games)
+            self.positions += len(games.positions)
             if name.bootstrap:
                 limit = self.run.settings.selfplay.bootstrap_positions
-                self.ledger.earn_bootstrap(name.full, passes=self.settings.bootstrap_passes, limit=limit)
+                self.ledger.earn_bootstrap(games.num_full, passes=self.settings.bootstrap_passes, limit=limit)
             else:
-                self.ledger.earn(name.full, ratio=self.settings.replay_ratio)
+                self.ledger.earn(games.num_full, ratio=self.settings.replay_ratio)
         self.ledger.cap(self.settings.replay_ratio * self._window_size())
 
     def missing_positions(self) -> int:
@@ -281,6 +269,8 @@ class Trainer:
             "ledger": asdict(self.ledger),
             "cursor": self.replay_reader.cursor,
             "holes": self.replay_reader.missing_segments,
+            "skipped": self.replay_reader.skipped,
+            "invalid_games": self.replay_reader.invalid_games,
             "window": self.window.names,
         }
         save_state(self.run.trainer, state, fence=self.lease.fence, step=self.step)
@@ -306,6 +296,8 @@ class Trainer:
             "credit_enough": round(max(4 * self.settings.batch_size, self._throttle_seconds() * speed)),
             "trained_per_second": round(speed, 1),
             "holes": self.replay_reader.missing_segments,
+            "invalid_games": self.replay_reader.invalid_games,
+            "read_error": self.replay_reader.read_error or self.adoption.error,
             "window": len(self.window),
             "seconds": round(now - self._began, 1),
             "waited_seconds": round(self.waited, 1),
@@ -314,7 +306,7 @@ class Trainer:
         }
 
     def _resume(self) -> None:
-        state = load_state(self.run.trainer)
+        state = retry(lambda: load_state(self.run.trainer), "trainer/")
         if state is None:
             return
         self.step, self.games, self.positions = state["step"], state["games"], state["positions"]
@@ -332,20 +324,23 @@ class Trainer:
         torch.set_rng_state(state["torch_rng"])
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.ledger = Ledger(**state["ledger"])
-        self.replay_reader.cursor, self.replay_reader.missing_segments = state["cursor"], state["holes"]
+        reader = self.replay_reader
+        reader.cursor, reader.missing_segments = state["cursor"], state["holes"]
+        reader.skipped, reader.invalid_games = state.get("skipped", {}), state.get("invalid_games", 0)  # new in 0.3
         self._remember_state(0, state["cursor"], state["window"])
         for text in state["window"]:
             name = SegmentName.parse(text)
             assert name is not None
             try:
-                self._add_to_window(name, read_segment(self.run.segments / text, self.run.game))
-            except (FileNotFoundError, SegmentError) as error:
+                self._add_to_window(name, reader.read_again(name))
+            except (OSError, SegmentError) as error:
                 log.warning("no longer in the window: %s", error)
 
     def _remember_state(self, fence: int, cursor: Mapping[str, int], window: Collection[str]) -> None:
         """Remember the segments that a saved state needs; it has replaced one of the same fence and step."""
         self._states.pop((fence, self.step), None)
-        self._states[fence, self.step] = RequiredSegments(cursor=dict(cursor), window=frozenset(window))
+        skipped = {incarnation: list(ranges) for incarnation, ranges in self.replay_reader.skipped.items()}
+        self._states[fence, self.step] = RequiredSegments(dict(cursor), skipped, frozenset(window))
         for key in list(self._states)[:-NUM_STATES]:
             del self._states[key]
 

@@ -1,27 +1,34 @@
 """The replay reader of the trainer: new segments, each read once and in its writer's order.
 
-A segment that is lost or damaged delays those after it, and then they are read without it.
+A segment that is missing or damaged delays those after it, and then they are read without it. If it appears later, it
+is read then. A segment that the volume does not give is neither: it is waited for.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from plyzero.files import move
+from plyzero.files import PASSING, move, retry
 from plyzero.run.directory import Run
-from plyzero.run.journals import journal_name
+from plyzero.run.journals import JournalName
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
+from plyzero.run.troubles import Troubles
 
 GAP_SECONDS: Final = 60.0
 """Seconds for which a missing segment is waited for, because over NFS a directory may show a later one first."""
 
 TRIES: Final = 3
 """Number of attempts to read a segment, one per poll, before it is moved to quarantine."""
+
+Skipped = list[tuple[int, int, bool]]
+"""Ranges of sequence numbers that the cursor has passed without a segment: first, last + 1, and whether they were
+missing (counted in `missing_segments`) or in quarantine."""
 
 log = logging.getLogger(__name__)
 
@@ -31,15 +38,20 @@ class ReplayReader:
 
     cursor:           incarnation -> sequence of the next segment to read. It is part of the trainer's state, so that a
                       crash rolls it back together with the weights, and no segment is skipped or read twice.
-    missing_segments: number of segments that never appeared.
+    skipped:          incarnation -> the numbers below the cursor that were not read. Also part of the state.
+    missing_segments: number of segments that have not appeared.
+    invalid_games:    number of games that were left out of the segments that were read.
     """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
         self.cursor: dict[str, int] = {}
-        self.missing_segments = 0
+        self.skipped: dict[str, Skipped] = {}
+        self.missing_segments = self.invalid_games = 0
         self._missing_since: dict[str, float] = {}  # incarnation -> since when its next segment has been missing
         self._failures: dict[SegmentName, int] = {}
+        self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
+        self._troubles = Troubles(clock=clock)
 
     def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
         """Yield every new segment.
@@ -49,41 +61,101 @@ class ReplayReader:
         for incarnation, segments in self._new_segments().items():
             for name in segments:
                 expected = self.cursor.get(incarnation, 0)
-                if name.sequence < expected:
+                late = name.sequence < expected
+                if late and not self.is_skipped(name):
                     continue  # a second segment with the same sequence number
                 if name.sequence > expected and not self._skips_missing(name, expected):
                     break
-                try:
-                    games = read_segment(self._run.segments / str(name), self._run.game)
-                except FileNotFoundError:
+                found = self._read(name)
+                if found is None:
+                    if late:
+                        continue
                     break
-                except SegmentError as error:
-                    if not self._quarantine(name, error):
-                        break
-                else:
-                    yield name, games
-                self.cursor[incarnation] = name.sequence + 1
-                self._missing_since.pop(incarnation, None)
+                if isinstance(found, Games):
+                    yield name, found
+                    self.invalid_games += name.games - len(found.games)
+                if not late:
+                    self._missing_since.pop(incarnation, None)
+                    self.cursor[incarnation] = name.sequence + 1
+                if isinstance(found, Games):
+                    self._take_off(name)
+                elif not late:
+                    self._skip(incarnation, name.sequence, name.sequence + 1, missing=False)
+
+    def read_again(self, name: SegmentName) -> Games:
+        """Return the games of a segment that was read before; an error of the volume has a minute to pass."""
+        path = self._run.segments / str(name)
+        errors = PASSING | {errno.EACCES, errno.EPERM}
+        return retry(lambda: read_segment(path, self._run.game), path.name, errors=errors)
+
+    def is_skipped(self, name: SegmentName) -> bool:
+        """Return whether the cursor has passed the number of a segment without reading it."""
+        return is_skipped(self.skipped, name)
+
+    @property
+    def read_error(self) -> str | None:
+        """A sentence about the segments that the volume does not give at the moment, or None."""
+        summary = self._troubles.summary
+        return summary and f"cannot read {summary}"
 
     def _new_segments(self) -> Mapping[str, list[SegmentName]]:
-        """Return incarnation -> its segments from the cursor on, in order; the incarnations of older models first."""
+        """Return incarnation -> its segments that may be read, in order; the incarnations of older models first."""
         new: dict[str, list[SegmentName]] = {}
-        for name in sorted(list_segments(self._run.segments), key=lambda each: (each.first_step, each.sequence)):
-            if name.sequence >= self.cursor.get(name.incarnation, 0):
+        names: list[SegmentName] = []
+        with self._troubles.skipping(self._run.segments, "cannot be read, will try again"):
+            names = sorted(list_segments(self._run.segments), key=lambda each: (each.first_step, each.sequence))
+            self._forget_all_but(set(names))
+        for name in names:
+            passed = name.sequence < self.cursor.get(name.incarnation, 0)
+            if name not in self._refused and (not passed or self.is_skipped(name)):
                 new.setdefault(name.incarnation, []).append(name)
         return {incarnation: sorted(names, key=lambda each: each.sequence) for incarnation, names in new.items()}
 
+    def _forget_all_but(self, names: set[SegmentName]) -> None:
+        """Forget attempts with segments that do not exist any more; one may come back in another state."""
+        self._refused &= names
+        self._failures = {name: count for name, count in self._failures.items() if name in names}
+        directories = {self._run.segments, self._run.quarantine}
+        self._troubles.keep_only({*directories, *(self._run.segments / str(name) for name in names)})
+
+    def _read(self, name: SegmentName) -> Games | SegmentError | None:
+        """Return the games of a segment, the error if it is given up, or None if it is to be tried again later."""
+        path = self._run.segments / str(name)
+        if not self._troubles.is_due(path):
+            return None
+        with self._troubles.skipping(path, "cannot be read, will try again"):
+            try:
+                return read_segment(path, self._run.game)
+            except SegmentError as error:
+                return error if self._quarantine(name, error) else None
+            except FileNotFoundError:
+                if not path.is_symlink():
+                    return None  # removed since the listing
+                dangling = SegmentError(f"{name} is a link to a file that does not exist")
+                return dangling if self._quarantine(name, dangling) else None
+        return None
+
     def _skips_missing(self, name: SegmentName, expected: int) -> bool:
         """Return whether to read `name` although the segments from `expected` up to it are missing."""
-        journal = self._run.journals / journal_name(name.worker, name.incarnation, expected)
         since = self._missing_since.setdefault(name.incarnation, self._clock())
-        if self._are_quarantined(name, expected):
+        with self._troubles.skipping(self._run.quarantine, "cannot be read, will try again"):
+            if self._are_quarantined(name, expected):
+                self._skip(name.incarnation, expected, name.sequence, missing=False)
+                return True
+            if self._has_journal(name, expected) or self._clock() - since < GAP_SECONDS:
+                return False
+            log.warning(
+                "%s.%s: segments %d to %d are missing", name.worker, name.incarnation, expected, name.sequence - 1
+            )
+            self._skip(name.incarnation, expected, name.sequence, missing=True)
             return True
-        if journal.exists() or self._clock() - since < GAP_SECONDS:
-            return False
-        log.warning("%s.%s: segments %d to %d are missing", name.worker, name.incarnation, expected, name.sequence - 1)
-        self.missing_segments += name.sequence - expected
-        return True
+        return False
+
+    def _has_journal(self, name: SegmentName, sequence: int) -> bool:
+        """Return whether the games of the segment `sequence` are in a journal. A journal that is taken is renamed."""
+        journal = JournalName(name.worker, name.incarnation, sequence)
+        names = (str(journal), str(journal._replace(taken=True)))
+        return any((self._run.journals / each).is_file() for each in names)
 
     def _are_quarantined(self, name: SegmentName, expected: int) -> bool:
         """Return whether all segments from `expected` up to `name` are in quarantine.
@@ -104,8 +176,35 @@ class ReplayReader:
             move(self._run.segments / str(name), self._run.quarantine)
             log.warning("moved to quarantine: %s", error)
         except OSError as refusal:
+            self._refused.add(name)
             log.warning("skipped, because it cannot be moved to quarantine (%s): %s", refusal.strerror, error)
         return True
+
+    def _skip(self, incarnation: str, first: int, end: int, *, missing: bool) -> None:
+        """Remember that the cursor passes the numbers from `first` up to `end` without a segment."""
+        self.missing_segments += end - first if missing else 0
+        self.skipped.setdefault(incarnation, []).append((first, end, missing))
+        self.cursor[incarnation] = end
+
+    def _take_off(self, name: SegmentName) -> None:
+        """Remember that a segment has been read, if its number was skipped."""
+        ranges: Skipped = []
+        for first, end, missing in self.skipped.get(name.incarnation, ()):
+            if not first <= name.sequence < end:
+                ranges.append((first, end, missing))
+                continue
+            self.missing_segments -= int(missing)
+            halves = ((first, name.sequence, missing), (name.sequence + 1, end, missing))
+            ranges += [half for half in halves if half[0] < half[1]]
+        if name.incarnation in self.skipped:
+            self.skipped[name.incarnation] = ranges
+        if not ranges:
+            self.skipped.pop(name.incarnation, None)
+
+
+def is_skipped(skipped: Mapping[str, Skipped], name: SegmentName) -> bool:
+    """Return whether the number of a segment is in one of the ranges."""
+    return any(first <= name.sequence < end for first, end, _ in skipped.get(name.incarnation, ()))
 
 
 def _list_files(directory: Path) -> Iterator[Path]:

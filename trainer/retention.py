@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, free_bytes, remove
 from plyzero.run.directory import Run
+from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
 from plyzero.run.models import ModelName, best_model, list_models
 from plyzero.run.segments import list_segments
+from plyzero.run.troubles import Troubles
+from trainer.replay_reader import Skipped, is_skipped
+from trainer.state import NUM_STATES
 
 log = logging.getLogger(__name__)
+
+
+class RequiredSegments(NamedTuple):
+    """The segments that a trainer needs if it resumes from a saved state.
+
+    cursor:  incarnation -> sequence number from which on it needs all segments.
+    skipped: incarnation -> ranges of numbers below that which it needs too, if their segments appear.
+    window:  names of the segments in its window.
+    """
+
+    cursor: dict[str, int]
+    skipped: dict[str, Skipped]
+    window: frozenset[str]
 
 
 class Retention:
@@ -28,17 +47,31 @@ class Retention:
         self._run, self._clock = run, clock
         self.monitor = LivenessMonitor(run, clock=clock)
         self._first_seen: dict[Path, float] = {}
+        self._best: ModelName | None = None  # as of the last time that the ratings could be read
+        self._troubles = Troubles(clock=clock)
+
+    def prune_for(self, states: Sequence[RequiredSegments]) -> None:
+        """Remove what is not needed any more, given what each saved state needs, oldest first."""
+        covered = states[0].cursor if len(states) == NUM_STATES else {}
+        with self._troubles.skipping(self._run.segments, "cannot be read"):
+            names = list(list_segments(self._run.segments))
+            late = (str(name) for name in names for state in states if is_skipped(state.skipped, name))
+            self.prune(covered=covered, window={*late}.union(*(state.window for state in states)))
 
     def prune(self, *, covered: Mapping[str, int], window: Collection[str]) -> None:
-        """Remove what is not needed any more.
+        """Remove what is not needed any more. A file or directory that cannot be used is skipped, with one warning.
 
         covered: incarnation -> sequence number below which the older of the two saved states has read every segment.
-        window:  names of the segments that a restart from either state reads again.
+        window:  names of the segments that a restart from either state reads again, or has yet to read.
         """
-        self._prune_segments(covered, window)
-        self._prune_models()
-        self._prune_leftovers()
-        self._first_seen = {path: since for path, since in self._first_seen.items() if path.exists()}
+        run = self._run
+        with self._troubles.skipping(run.segments, "cannot be pruned"):
+            self._prune_segments(covered, window)
+        with self._troubles.skipping(run.models, "cannot be pruned"):
+            self._prune_models()
+        with self._troubles.skipping(run.root, "cannot be pruned"):
+            self._prune_leftovers()
+        self._first_seen = {path: since for path, since in self._first_seen.items() if os.path.lexists(path)}
 
     def _prune_segments(self, covered: Mapping[str, int], window: Collection[str]) -> None:
         store, directory = self._run.settings.store, self._run.segments
@@ -51,8 +84,8 @@ class Retention:
             enough_space = free >= store.min_free_mb << 20
             if positions <= store.keep_positions and size <= store.keep_mb << 20 and enough_space:
                 break
-            if name.sequence < covered.get(name.incarnation, 0) and str(name) not in window:
-                remove(directory / str(name))
+            is_needed = name.sequence >= covered.get(name.incarnation, 0) or str(name) in window
+            if not is_needed and self._remove(directory / str(name)):
                 positions, size, free = positions - name.positions, size - sizes[name], free + sizes[name]
                 removed += 1
         if removed:
@@ -65,29 +98,39 @@ class Retention:
         for name in names:
             path = directory / str(name)
             if name not in kept and self._age(path) >= 60 * store.keep_model_minutes:
-                remove(path)
+                self._remove(path)
 
     def _models_in_use(self) -> set[ModelName]:
         heartbeats = self.monitor.heartbeats
         labels = [heartbeats[name].get("model") for name in heartbeats if self.monitor.liveness(name) != "gone"]
         used = {ModelName.parse(label) for label in labels if isinstance(label, str)}
-        with suppress(UserError):  # no model has been measured
-            used.add(best_model(self._run.models, self._run.metrics))
-        return {name for name in used if name}
+        with suppress(UserError), self._troubles.skipping(self._run.metrics, "cannot be read"):  # none is measured yet
+            self._best = best_model(self._run.models, self._run.metrics)
+        return {name for name in (*used, self._best) if name}
 
     def _prune_leftovers(self) -> None:
         """Remove old heartbeats of processes that have ended, and unfinished files of processes that were killed.
 
         A heartbeat is kept while its process has a journal: without locks, only the heartbeat shows that it is dead.
         """
-        unsealed = {path.name.rpartition("-")[0] for path in self._run.journals.glob("*.wal")}
+        unsealed = {name.owner for name in list_journals(self._run.journals)}
         for name in self.monitor.heartbeats.keys() - unsealed:
             path = self._run.workers / f"{name}.json"
             if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.silence(name) >= GONE_SECONDS:
-                remove(path)
-        for path in self._run.root.glob(f"*/{TEMPORARY}*"):
-            if self._age(path) >= GONE_SECONDS:
-                remove(path)
+                self._remove(path)
+        run = self._run
+        for directory in (run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics):
+            with self._troubles.skipping(directory, "cannot be read"):
+                for file in os.listdir(directory):
+                    if file.startswith(TEMPORARY) and self._age(directory / file) >= GONE_SECONDS:
+                        self._remove(directory / file)
+
+    def _remove(self, path: Path) -> bool:
+        """Remove a file and return whether that succeeded; a failure is logged once."""
+        with self._troubles.skipping(path, "cannot be removed"):
+            remove(path)
+            return True
+        return False
 
     def _age(self, path: Path) -> float:
         """Return for how many seconds this object has known `path`."""
@@ -96,6 +139,6 @@ class Retention:
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
+        return path.lstat().st_size
+    except OSError:  # it is gone, or cannot be used
         return 0

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 
 from plyzero.errors import UserError, shown
-from plyzero.files import read_file, remove, write_file
+from plyzero.files import UnreadableError, read_file, remove, write_file
 
 FORMAT: Final = 2
 """Format version of a state; docs/formats.md lists the fields."""
@@ -42,7 +42,7 @@ def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: i
 def load_state(directory: Path) -> dict[str, Any] | None:
     """Return the newest state, None if there is none yet. Nothing in the file can run code.
 
-    Raises UserError if it cannot be read or has another format.
+    Raises UserError if it is damaged or has another format, and OSError if the volume does not give it.
     """
     states = _list_states(directory)
     if not states:
@@ -52,6 +52,10 @@ def load_state(directory: Path) -> dict[str, Any] | None:
         _check_uncompressed(content)
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
+    except OSError as error:
+        if not isinstance(error, UnreadableError):
+            raise
+        raise UserError(f"{states[0]} cannot be read: {error.strerror}; move it away to continue") from error
     except Exception as error:  # torch raises errors of many types for damage
         raise UserError(f"{states[0]} cannot be read; to continue from the previous state, move it away") from error
     if type(found) is not int or found != FORMAT:

@@ -140,7 +140,7 @@ def replay_export(run: RunOption) -> None:
             games = read_segment(opened.segments / str(name), opened.game)
         except FileNotFoundError:  # removed by the trainer since the listing
             continue
-        except SegmentError as error:
+        except (SegmentError, OSError) as error:
             raise FailedError(f"{error}; the games before it have been exported") from error
         for game in games_to_json(games, opened.game.start):
             print(json.dumps(game))

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from plyzero.errors import ModelRefusedError
+from plyzero.files import explain
 from plyzero.play.model_loader import load_model
 from plyzero.run.directory import Run
-from plyzero.run.journals import NAME, read_journal
+from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.models import list_models
 from plyzero.run.segments import SegmentError, list_segments, read_segment
 
@@ -26,26 +27,29 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
             games = read_segment(run.segments / str(name), run.game)
         except FileNotFoundError:  # retention removed it in the meantime
             continue
+        except OSError as error:
+            yield str(name), f"{name} cannot be read: {explain(error)}"
         except SegmentError as error:
             yield str(name), str(error)
         else:
             ids.update(games.games["id"].tolist())
             numbers[name.incarnation, name.sequence] += 1
-            yield str(name), None
-    for path in sorted(run.journals.glob("*.wal")):
-        match = NAME.fullmatch(path.name)
-        if not match:
-            continue
+            invalid = name.games - len(games.games)
+            yield str(name), f"{name}: {invalid} of {name.games} games are invalid" if invalid else None
+    for journal in list_journals(run.journals):
+        path, damage = run.journals / str(journal), list[str]()
         try:
-            batches = read_journal(path, run.game)
+            batches = read_journal(path, run.game, on_fault=damage.append)
         except FileNotFoundError:  # it was sealed in the meantime
             continue
+        except OSError as error:
+            yield path.name, f"{path.name} cannot be read: {explain(error)}"
         except Exception as error:  # damage causes errors of many types
             yield path.name, f"{path.name} cannot be read: {error!r}"
         else:
-            if (match["incarnation"], int(match["sequence"])) not in numbers:
+            if (journal.incarnation, journal.sequence) not in numbers:
                 ids.update(identity for batch in batches for identity in batch.games["id"].tolist())
-            yield path.name, None
+            yield path.name, "; ".join(damage[:3]) or None
     for model in list_models(run.models):
         try:
             load_model(run.models, model, run.game)

@@ -5,6 +5,7 @@ configuration  where settings come from: defaults < preset < run.toml < environm
 presets        default settings for a machine and a game
 records        the records of finished games
 journals       finished games that are not sealed yet, one file per worker
+adoption       the journals of dead workers are sealed by the trainer
 segments       sealed games: immutable files in Zarr format
 zarr_zip       arrays in one zip file that zarr can open
 games_json     recorded games as JSON
@@ -12,4 +13,5 @@ models         published ONNX models: names, order, digests
 metrics        JSON lines and heartbeats
 lease          one trainer per run
 liveness       which processes are alive
+troubles       files that cannot be used at the moment
 """

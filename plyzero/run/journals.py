@@ -1,12 +1,12 @@
-"""Journals: finished games that are not sealed yet, one file per worker, which others seal if the worker dies.
+"""Journals: finished games that are not sealed yet, one file per worker, which the trainer seals if the worker dies.
 
 A game is acknowledged when `Journal.append` returns: it then survives the death of the process, and after the next
-`sync` also a power failure. The worker that owns a journal holds the lock on it until its process ends, so a journal
-that can be locked has no owner.
+`sync` also a power failure. The worker that owns a journal holds the lock on it until its process ends.
 
 A file is a sequence of frames, magic | u32 size | u32 CRC-32 of the body | body, little-endian. The first body is a
-JSON object that identifies the game and its shapes; each of the others is one batch of finished games. Bytes after the
-last valid frame were never acknowledged.
+JSON object that names the game, its shapes and the writer; each of the others is one batch of finished games. An
+incomplete frame at the end was never acknowledged: its writer was killed. An invalid frame before others, or one that
+is complete and has another checksum, is damage: it is reported, and the frames after it are read.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import logging
 import os
 import re
 import struct
+import time
 import uuid
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from plyzero import files
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.directory import Run
-from plyzero.run.records import GAME, MOVE, POSITION, Games, check_games
-from plyzero.run.segments import list_segments, write_segment
+from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
+from plyzero.run.troubles import Troubles
 
 SCHEMA: Final = "plyzero.journal/1"
 """Schema and version in the header of a journal; a reader refuses any other."""
@@ -42,19 +42,72 @@ FRAME: Final = struct.Struct("<4sII")
 MAX_BYTES: Final = 1 << 30
 """Largest size of a journal file that is read, in bytes."""
 
-NAME: Final = re.compile(r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.wal")
-"""Pattern of the file name of a journal."""
+MAX_CHECKED: Final = 1 << 20
+"""How many bytes more than twice its size are checked at most in search of the valid frames of a damaged file."""
+
+CHECK_COST: Final = 4096
+"""How many bytes an attempt to find a frame counts for, beside those of the frame."""
+
+NAME: Final = re.compile(
+    r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.(?P<kind>wal|taken)"
+)
+"""Pattern of the file name of a journal; of one that a process has taken from its owner, the last part is `taken`."""
 
 log = logging.getLogger(__name__)
 
 
+class TakenError(Exception):
+    """Another process has taken a journal, because it held the owner for dead; its acknowledged games are sealed there.
+
+    written: whether the batch that was to be appended may be in the file that was taken.
+    """
+
+    def __init__(self, *, written: bool) -> None:
+        super().__init__("another process has taken the journal")
+        self.written = written
+
+
+class JournalName(NamedTuple):
+    """The fields of a journal's file name; its games become the segment of the same first three.
+
+    taken: whether a process has taken it from its owner, to seal it.
+    """
+
+    worker: str
+    incarnation: str
+    sequence: int
+    taken: bool = False
+
+    def __str__(self) -> str:
+        kind = "taken" if self.taken else "wal"
+        return f"{self.worker}.{self.incarnation}-{self.sequence:08d}.{kind}"
+
+    @property
+    def owner(self) -> str:
+        """The name of the process that wrote it, which is also that of its heartbeat."""
+        return f"{self.worker}.{self.incarnation}"
+
+    @staticmethod
+    def parse(name: str) -> JournalName | None:
+        """Return the fields of the file name `name`, None if it is not the name of a journal."""
+        match = NAME.fullmatch(name)
+        if not match:
+            return None
+        return JournalName(match["worker"], match["incarnation"], int(match["sequence"]), match["kind"] == "taken")
+
+
 class Journal:
-    """A journal that this process owns. Every method may raise OSError; acknowledged games are not affected by it."""
+    """A journal that this process owns. Every method may raise OSError; acknowledged games are not affected by it.
+
+    owned_at: when it was last known that no other process had taken it, by the clock `now`.
+    """
 
     def __init__(self, directory: Path, game: GameSpec, *, worker: str, incarnation: str, sequence: int) -> None:
         self._path = directory / journal_name(worker, incarnation, sequence)
+        self._may_be_written = False  # a batch behind the acknowledged ones
+        self.owned_at = now()
         unfinished = directory / f"{files.TEMPORARY}{uuid.uuid4().hex}"
-        header = {"schema": SCHEMA, **_identity(game)}
+        header = {"schema": SCHEMA, **_identity(game), **_writer(worker, incarnation, sequence)}
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
         try:
@@ -69,13 +122,30 @@ class Journal:
             raise
 
     def append(self, games: Games) -> None:
-        """Append and thereby acknowledge `games`. After an error the call may be repeated: the offset has not moved."""
+        """Append and thereby acknowledge `games`. After an OSError, repeat the call: the offset has not moved.
+
+        Raises TakenError if the journal is not this process's any more. Whoever takes a journal renames it and then
+        reads it. So what was written while it had its name is read by the other process, and is acknowledged; what was
+        written later is not acknowledged, because the name is checked after each write.
+        """
+        self._check_owner()
+        self._may_be_written = True
         frame = _frame(_encode(games))
         half = len(frame) // 2
         files.write_at(self._descriptor, frame[:half], self._size)
         files.fault_point("append: half", self._path)
         files.write_at(self._descriptor, frame[half:], self._size + half)
+        files.fault_point("append: before it is checked", self._path)
+        self._check_owner()
         self._size += len(frame)
+        self._may_be_written = False
+
+    def _check_owner(self) -> None:
+        """Raise TakenError if the file has another name now, or none."""
+        before = now()
+        if not files.is_named(self._descriptor, self._path):
+            raise TakenError(written=self._may_be_written)
+        self.owned_at = before
 
     def sync(self) -> None:
         """Sync what was appended to disk. After an error its state on disk is unknown, so seal the games instead."""
@@ -86,103 +156,96 @@ class Journal:
         try:
             files.remove(self._path)
         finally:
-            os.close(self._descriptor)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Release the lock and leave the file, which another process has taken."""
+        os.close(self._descriptor)
+
+
+def now() -> float:
+    """Return a time in seconds, by a clock that also counts while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def journal_name(worker: str, incarnation: str, sequence: int) -> str:
     """Return the file name of a journal; its games become the segment of the same worker, incarnation and sequence."""
-    return f"{worker}.{incarnation}-{sequence:08d}.wal"
+    return str(JournalName(worker, incarnation, sequence))
 
 
-def read_journal(path: Path, game: GameSpec) -> list[Games]:
-    """Return the acknowledged batches of games, in order.
+def list_journals(directory: Path) -> list[JournalName]:
+    """Return the names of all journals, those that were taken included, in order."""
+    names = (JournalName.parse(file) for file in os.listdir(directory))
+    return sorted(name for name in names if name)
 
-    Raises ValueError if the file is of another schema or game, or if a valid frame holds records that no worker writes,
-    and OSError if the volume fails to read it.
+
+def read_journal(path: Path, game: GameSpec, *, on_fault: Callable[[str], None] = log.warning) -> list[Games]:
+    """Return the acknowledged batches of games, in order, without games that no worker writes.
+
+    on_fault: called with a sentence for every damaged part of the file and for every batch with such a game.
+
+    Raises ValueError if the file is of another schema, game or writer, and OSError if the volume did not give it.
     """
     try:
-        bodies = _bodies(files.read_file(path, max_bytes=MAX_BYTES))
+        frames = _frames(files.read_file(path, max_bytes=MAX_BYTES))
     except files.UnreadableError as error:
         raise ValueError(f"{path.name}: {error.strerror}") from error
-    header = json.loads(next(bodies, b"null"))
-    expected = {"schema": SCHEMA, **_identity(game)}
-    if header != expected:
-        raise ValueError(f"{path.name} has the header {header!r}, expected {expected!r}")
-    batches = [_decode(body, game) for body in bodies]
-    for batch in batches:
-        check_games(batch, game.start.num_actions)
+    _, header = next(frames, (0, None))
+    _check_header(path, header or b"null", game)
+    batches = []
+    for offset, body in frames:
+        if body is None:
+            on_fault(f"{path.name} is damaged at byte {offset}")
+            continue
+        try:
+            batch = _decode(body, game)
+            sound, fault = find_sound(batch, game.start.num_actions)
+        except (ValueError, OverflowError, struct.error) as error:
+            on_fault(f"{path.name}: the batch at byte {offset} is left out: {error}")
+            continue
+        if fault:
+            count, total = int((~sound).sum()), len(sound)
+            on_fault(f"{path.name}: of the batch at byte {offset}, {count} of {total} games are left out: {fault}")
+        if sound.any():
+            batches.append(batch if sound.all() else batch.select(sound))
     return batches
 
 
-def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
-    """Seal the journals of `run` whose owners are dead, under the owners' names; return the number of games sealed.
+def owners(directory: Path, troubles: Troubles) -> set[str] | None:
+    """Return `<worker>.<incarnation>` of every process that holds the lock of a journal; None if there are no locks.
 
-    The process that gets the lock seals a journal. This happens once: if the segment exists already, the journal is
-    only removed. A damaged journal is moved to `quarantine`; one that the volume fails to read is left for a later
-    call. Both are logged as warnings.
-
-    gone: `<worker>.<incarnation>` of the owners that count as dead if the volume does not support locks.
+    A journal that cannot be opened is skipped, with one warning.
     """
-    adopted = 0
-    for path in sorted(run.journals.glob("*.wal")):
-        match = NAME.fullmatch(path.name)
-        if not match:
-            continue
-        worker, incarnation, sequence = match["worker"], match["incarnation"], int(match["sequence"])
-        try:
-            held = files.lock(path, needed=f"{worker}.{incarnation}" not in gone)
-        except OSError as error:
-            if error.errno not in files.NO_LOCKS:
-                raise
-            continue
-        if held is None:
-            continue
-        try:
-            adopted += _adopt(run, path, worker, incarnation, sequence)
-        except OSError as error:
-            log.warning("%s is not sealed yet: %s", path.name, error)
-        finally:
-            os.close(held)
-    return adopted
-
-
-def _adopt(run: Run, path: Path, worker: str, incarnation: str, sequence: int) -> int:
-    """Seal, remove or quarantine one journal, whose lock this process holds; return the number of games sealed."""
-    try:
-        batches = read_journal(path, run.game)
-    except OSError:
-        raise
-    except Exception as error:  # damage causes errors of many types
-        log.warning("moved to quarantine: %s cannot be read: %r", path.name, error)
-        files.move(path, run.quarantine)
-        return 0
-    sealed = {(name.incarnation, name.sequence) for name in list_segments(run.segments)}
-    adopted = 0
-    if batches and (incarnation, sequence) not in sealed:
-        games = Games.concatenate(batches)
-        segment = write_segment(
-            run.segments, games, run.game, worker=worker, incarnation=incarnation, sequence=sequence
-        )
-        log.info("sealed %s for a dead process", segment.name)
-        adopted = len(games.games)
-    files.remove(path)
-    return adopted
-
-
-def owners(journals: Path) -> set[str] | None:
-    """Return `<worker>.<incarnation>` of every process that holds the lock of a journal; None if there are no locks."""
     alive = set()
-    for path in journals.glob("*.wal"):
-        match = NAME.fullmatch(path.name)
-        try:
-            held = files.lock(path)
-        except OSError:
-            return None
-        if held is not None:
-            os.close(held)
-        elif match:
-            alive.add(f"{match['worker']}.{match['incarnation']}")
+    for name in list_journals(directory):
+        path = directory / str(name)
+        with troubles.skipping(path, "cannot be opened"):
+            try:
+                held = files.lock(path)
+            except OSError as error:
+                if error.errno in files.NO_LOCKS:
+                    return None
+                raise
+            if held is None:
+                alive.add(name.owner)
+            else:
+                os.close(held)
     return alive
+
+
+def _check_header(path: Path, header: bytes, game: GameSpec) -> None:
+    """Raise ValueError if a journal is not of this game or not the file that its writer made."""
+    found = json.loads(header)
+    expected = {"schema": SCHEMA, **_identity(game)}
+    name = JournalName.parse(path.name)
+    if isinstance(found, dict) and "worker" in found and name is not None:  # version 0.2 did not name the writer
+        expected |= _writer(name.worker, name.incarnation, name.sequence)
+    if found != expected:
+        raise ValueError(f"{path.name} has the header {found!r}, expected {expected!r}")
+
+
+def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, Any]:
+    return {"worker": worker, "incarnation": incarnation, "sequence": sequence}
 
 
 def _identity(game: GameSpec) -> dict[str, Any]:
@@ -199,16 +262,52 @@ def _frame(body: bytes) -> bytes:
     return FRAME.pack(MAGIC, len(body), zlib.crc32(body)) + body
 
 
-def _bodies(content: bytes) -> Iterator[bytes]:
-    """Yield the body of every frame up to the first invalid one."""
-    offset = 0
-    while len(content) - offset >= FRAME.size:
-        magic, size, checksum = FRAME.unpack_from(content, offset)
-        body = content[offset + FRAME.size : offset + FRAME.size + size]
-        if magic != MAGIC or len(body) < size or zlib.crc32(body) != checksum:
+def _frames(content: bytes) -> Iterator[tuple[int, bytes | None]]:
+    """Yield (offset, body) of every valid frame, and (offset, None) of every damaged part, which ends at the next one.
+
+    An incomplete frame at the end is not yielded.
+    """
+    offset, checked = 0, 0
+    while offset < len(content):
+        body, after = _frame_at(content, offset)
+        if body is not None:
+            yield offset, body
+            offset = after
+            continue
+        following = offset
+        while body is None and checked <= MAX_CHECKED + 2 * len(content):
+            following = content.find(MAGIC, following + 1)
+            if following < 0:
+                break
+            body, after = _frame_at(content, following)
+            checked += CHECK_COST + after - following
+        if body is None:
+            if not _is_incomplete(content, offset):
+                yield offset, None
             return
-        yield body
-        offset += FRAME.size + size
+        yield offset, None
+        offset = following
+
+
+def _frame_at(content: bytes, offset: int) -> tuple[bytes | None, int]:
+    """Return the body of the frame at `offset`, None if there is no valid one, and the offset after what was read."""
+    if len(content) - offset < FRAME.size:
+        return None, offset
+    magic, size, checksum = FRAME.unpack_from(content, offset)
+    after = offset + FRAME.size + size
+    if magic != MAGIC or after > len(content):
+        return None, offset
+    body = content[offset + FRAME.size : after]
+    return (body if zlib.crc32(body) == checksum else None), after
+
+
+def _is_incomplete(content: bytes, offset: int) -> bool:
+    """Return whether the bytes from `offset` on are such as a killed process or a power failure leaves of a frame."""
+    if len(content) - offset < FRAME.size:
+        return True
+    magic, size, _ = FRAME.unpack_from(content, offset)
+    starts = magic == MAGIC and offset + FRAME.size + size > len(content)
+    return starts or content.count(0, offset) == len(content) - offset
 
 
 def _encode(games: Games) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +22,12 @@ from plyzero.errors import UserError
 
 LOCK: Final = "lease.lock"
 """Name of the file that is locked."""
+
+NAME: Final = re.compile(r"fence-(\d{6})\.json")
+"""Pattern of the file name of a fence."""
+
+LAST_FENCE: Final = 999_999
+"""The largest fence: the names of states and models have six digits for it."""
 
 MAX_BYTES: Final = 1 << 16
 """Largest size of a fence file that is read, in bytes."""
@@ -44,7 +51,11 @@ class Lease:
         """
         self._directory = directory
         self._held = _lock(directory)
-        self.fence = _next_fence(directory, about)
+        try:
+            self.fence = _next_fence(directory, about)
+        except BaseException:
+            self.release()
+            raise
 
     def check(self) -> None:
         """Raise UserError if another trainer has taken over, which is only possible if the lock was lost."""
@@ -96,9 +107,17 @@ def _lock(directory: Path) -> int | None:
 
 
 def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
-    """Create the file of the next fence number and return the number; no two trainers get the same."""
+    """Create the file of the next fence number and return the number; no two trainers get the same.
+
+    Raises UserError if there is no next one.
+    """
     while True:
         fence = max(_fences(directory), default=0) + 1
+        if fence > LAST_FENCE:
+            raise UserError(
+                f"{directory}/fence-{LAST_FENCE}.json has the highest possible number, so no trainer can start after "
+                "it; remove that file if plyzero has not written it, otherwise start a new run"
+            )
         try:
             files.write_file(directory / f"fence-{fence:06d}.json", (json.dumps(dict(about)) + "\n").encode())
         except FileExistsError:
@@ -107,8 +126,9 @@ def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
 
 
 def _fences(directory: Path) -> list[int]:
-    numbers = (path.stem.removeprefix("fence-") for path in directory.glob("fence-*.json"))
-    return [int(number) for number in numbers if number.isdecimal()]
+    """Return the numbers of all fences; files with any other name are ignored."""
+    matches = (NAME.fullmatch(file) for file in os.listdir(directory))
+    return [int(match[1]) for match in matches if match]
 
 
 def _holder(directory: Path) -> str:

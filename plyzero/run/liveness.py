@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from plyzero.run import journals, lease
 from plyzero.run.directory import Run
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, read_heartbeats
+from plyzero.run.troubles import Troubles
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
 """ok = the counter changes. stalled = it does not. gone = it does not, and the process holds no lock. stopped = the
@@ -39,12 +40,15 @@ class LivenessMonitor:
         self._run, self._clock = run, clock
         self._observed: dict[str, _Observation] = {}
         self._lock_holders: set[str] | None = set()
+        self._troubles = Troubles(clock=clock)
         self.heartbeats: dict[str, dict[str, Any]] = {}
 
     def refresh(self) -> None:
-        """Read all heartbeats and test all locks."""
-        self.heartbeats = read_heartbeats(self._run.workers)
-        self._lock_holders = _lock_holders(self._run)
+        """Read all heartbeats and test all locks. What the volume does not give at the moment stays as it was."""
+        with self._troubles.skipping(self._run.workers, "cannot be read"):
+            self.heartbeats = read_heartbeats(self._run.workers, before=self.heartbeats)
+        with self._troubles.skipping(self._run.journals, "cannot be read"):
+            self._lock_holders = self._find_lock_holders()
         now = self._clock()
         for name, beat in self.heartbeats.items():
             count = (beat["pid"], beat["beats"])
@@ -71,6 +75,14 @@ class LivenessMonitor:
         if silence < (UNLOCKED_SECONDS if holds_no_lock and not self.has_changed(name) else STALLED_SECONDS):
             return "ok"
         return "gone" if holds_no_lock or silence >= GONE_SECONDS else "stalled"
+
+    def _find_lock_holders(self) -> set[str] | None:
+        """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
+        workers = journals.owners(self._run.journals, self._troubles)
+        trainer = lease.is_held(self._run.trainer)
+        if workers is None or trainer is None:
+            return None
+        return workers | ({TRAINER} if trainer else set())
 
 
 @dataclass(frozen=True)
@@ -101,11 +113,3 @@ def watch_run(run: Run, *, waits_for: Callable[[Mapping[str, Any]], bool] = lamb
         time.sleep(0.1)
         monitor.refresh()
     return monitor
-
-
-def _lock_holders(run: Run) -> set[str] | None:
-    """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
-    workers, trainer = journals.owners(run.journals), lease.is_held(run.trainer)
-    if workers is None or trainer is None:
-        return None
-    return workers | ({TRAINER} if trainer else set())

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.files import UnreadableError, open_to_append, read_file, write_file
+from plyzero.files import TEMPORARY, UnreadableError, explain, open_to_append, read_file, write_file
 
 VERSION: Final = 1
 """Format version of every line and heartbeat; docs/formats.md lists the fields."""
@@ -83,17 +83,24 @@ class Heartbeat:
             write_file(self._path, (json.dumps({**about, **fields}) + "\n").encode(), replace=True, durable=False)
         except OSError as error:
             if not self._failing:
-                log.warning("cannot write the heartbeat: %s", error.strerror)
+                log.warning("cannot write the heartbeat: %s", explain(error))
             self._failing = True
         else:
             self._failing = False
 
 
 def read_heartbeat(path: Path) -> dict[str, Any] | None:
-    """Return the fields of one heartbeat, None if the file does not exist or is not a heartbeat."""
+    """Return the fields of one heartbeat, None if the file does not exist, cannot be read or is not a heartbeat."""
     try:
-        beat = json.loads(read_file(path, max_bytes=MAX_BEAT_BYTES))
-    except (OSError, ValueError, RecursionError):
+        return _parse_heartbeat(read_file(path, max_bytes=MAX_BEAT_BYTES))
+    except OSError:
+        return None
+
+
+def _parse_heartbeat(content: bytes) -> dict[str, Any] | None:
+    try:
+        beat = json.loads(content)
+    except (ValueError, RecursionError):
         return None
     types = {"role": str, "state": str, "beats": int, "pid": int, "host": str}
     if not isinstance(beat, dict) or not all(isinstance(beat.get(key), kind) for key, kind in types.items()):
@@ -109,9 +116,26 @@ def number(fields: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-def read_heartbeats(directory: Path) -> dict[str, dict[str, Any]]:
-    """Return name -> fields of all heartbeats in `directory`, including those of processes that have ended."""
-    beats = {path.stem: read_heartbeat(path) for path in sorted(directory.glob("*.json"))}
+def read_heartbeats(
+    directory: Path, *, before: Mapping[str, dict[str, Any]] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return name -> fields of all heartbeats in `directory`, including those of processes that have ended.
+
+    before: the heartbeats of an earlier call, which stand for files that the volume does not give at the moment.
+
+    Raises OSError if the directory exists and cannot be read.
+    """
+    beats: dict[str, dict[str, Any] | None] = {}
+    for file in sorted(os.listdir(directory)) if directory.exists() else ():
+        path = directory / file
+        if path.suffix != ".json" or file.startswith(TEMPORARY):
+            continue
+        try:
+            beats[path.stem] = _parse_heartbeat(read_file(path, max_bytes=MAX_BEAT_BYTES))
+        except (FileNotFoundError, UnreadableError):
+            continue
+        except OSError:
+            beats[path.stem] = (before or {}).get(path.stem)
     return {name: beat for name, beat in beats.items() if beat is not None}
 
 

@@ -114,6 +114,16 @@ class Games:
 
 def check_games(games: Games, num_actions: int) -> None:
     """Raise ValueError, with the field and the index, for records that no worker writes; the trainer relies on this."""
+    _, fault = find_sound(games, num_actions)
+    if fault:
+        raise ValueError(fault)
+
+
+def find_sound(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str | None]:
+    """Return which games, `[G]`, are such as a worker writes, and what is wrong with the others: field and index.
+
+    Raises ValueError if the counts in the records do not match each other, so that no game can be told from the next.
+    """
     game, position, move = games.games, games.positions, games.moves
     num_positions, num_moves = int(game["positions"].sum()), int(position["num_legal"].sum())
     if (num_positions, num_moves, len(games.observations)) != (len(position), len(move), len(position)):
@@ -122,19 +132,20 @@ def check_games(games: Games, num_actions: int) -> None:
             f"{len(position)} positions, {len(move)} moves and {len(games.observations)} observations"
         )
     legal = position["num_legal"].astype(np.int64)
-    if not (legal > 0).all():
-        raise ValueError(f"position/num_legal has an impossible value at index {int(np.argmin(legal))}")
-    first_move = np.cumsum(legal) - legal
+    of_game = np.repeat(np.arange(len(game)), game["positions"])
     of_position = np.repeat(np.arange(len(position)), legal)
     actions = move["action"].astype(np.int64)
     ascending = np.diff(actions, prepend=-1) > 0
-    ascending[first_move] = True
+    ascending[(np.cumsum(legal) - legal)[legal > 0]] = True
     played = actions == position["action"][of_position]
+    attained = move["q"] == position["proven"][of_position]
+    proven = position["proven"] != 2
     rules = {
         "game/positions": game["positions"] > 0,
         "game/winner": np.isin(game["winner"], (ONGOING, DRAW, 0, 1)),
         "game/end": game["end"] <= TRUNCATED,
         "game/opening_plies": game["opening_plies"] <= game["positions"],
+        "position/num_legal": legal > 0,
         "position/to_play": position["to_play"] <= 1,
         "position/search": position["search"] <= 2,
         "position/full": position["full"] <= (position["search"] > 0),
@@ -143,20 +154,33 @@ def check_games(games: Games, num_actions: int) -> None:
         "position/root_draw": _in_range(position["root_draw"], 0),
         "position/network_value": _in_range(position["network_value"], -1),
         "position/network_draw": _in_range(position["network_draw"], 0),
+        "position/action, which is not one of the legal moves,": _any(played, of_position, len(position)),
+        "position/proven, which none of the moves has,": ~proven | _any(attained, of_position, len(position)),
+        "position/observation": _are_finite(games.observations),
         "move/action": (actions < num_actions) & ascending,
         "move/prior": _in_range(move["prior"], 0),
         "move/q": np.isnan(move["q"]) | _in_range(move["q"], -1),
     }
+    sound, fault = np.ones(len(game), np.bool_), None
     for field, holds in rules.items():
         if not holds.all():
-            raise ValueError(f"{field} has an impossible value at index {int(np.argmin(holds))}")
-    if not np.add.reduceat(played, first_move).all():
-        raise ValueError("a move was played that is not one of the legal moves")
-    attained = np.add.reduceat(move["q"] == position["proven"][of_position], first_move)
-    if not (attained | (position["proven"] == 2)).all():
-        raise ValueError("a position has a proven value that none of its moves has")
-    if games.observations.dtype.kind == "f" and not np.isfinite(games.observations).all():
-        raise ValueError("an observation is not finite")
+            fault = fault or f"{field} has an impossible value at index {int(np.argmin(holds))}"
+            wrong = np.flatnonzero(~holds)
+            wrong = of_position[wrong] if field.startswith("move/") else wrong
+            sound[wrong if field.startswith("game/") else of_game[wrong]] = False
+    return sound, fault
+
+
+def _any(holds: NDArray[np.bool_], of_position: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+    """Return for which of `size` positions any of its moves `holds`."""
+    return np.bincount(of_position[holds], minlength=size) > 0
+
+
+def _are_finite(observations: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which observations have finite values only."""
+    if observations.dtype.kind != "f":
+        return np.ones(len(observations), np.bool_)
+    return np.asarray(np.isfinite(observations).all(axis=tuple(range(1, observations.ndim))))
 
 
 def _in_range(values: NDArray[Any], minimum: float) -> NDArray[np.bool_]:

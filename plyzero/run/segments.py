@@ -6,6 +6,8 @@ segment is not decoded. Not guaranteed: any order between writers.
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -17,9 +19,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.files import read_file, write_file
+from plyzero.files import UnreadableError, read_file, write_file
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.records import GAME, MOVE, POSITION, Games, check_games
+from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 
 SCHEMA: Final = "plyzero.replay/1"
@@ -33,6 +35,8 @@ NAME: Final = re.compile(
 
 MAX_POSITIONS: Final = 1 << 20
 """Largest number of positions in a segment that is read; workers seal long before."""
+
+log = logging.getLogger(__name__)
 
 
 class SegmentError(Exception):
@@ -104,16 +108,20 @@ def write_segment(
 
 
 def read_segment(path: Path, game: GameSpec) -> Games:
-    """Return the games in a segment, validated by `check_games`.
+    """Return the games in a segment. Those that no worker writes are left out, with a warning.
 
-    Raises SegmentError if the segment is damaged, does not match its name, or is of another game or schema, and
-    FileNotFoundError if it does not exist.
+    Raises SegmentError if the content was read and is damaged, does not match its name, is of another game or schema,
+    or has no sound game; and OSError if the volume did not give the content, which says nothing about it.
     """
+    name = SegmentName.parse(path.name)
+    if name is None or not 0 < name.games <= name.positions <= MAX_POSITIONS:
+        raise SegmentError(f"{path.name} cannot be read: its file name is not that of a segment")
     try:
-        name = SegmentName.parse(path.name)
-        if name is None or not 0 < name.games <= name.positions <= MAX_POSITIONS:
-            raise ValueError("its file name is not that of a segment")
-        archive = Archive(read_file(path, max_bytes=MAX_BYTES))
+        content = read_file(path, max_bytes=MAX_BYTES)
+    except UnreadableError as error:
+        raise SegmentError(f"{path.name} cannot be read: {error.strerror}") from error
+    try:
+        archive = Archive(content)
         for key, value in _attributes(name, game).items():
             if archive.attributes.get(key) != value:
                 raise ValueError(f"{key} is {archive.attributes.get(key)!r}, not {value!r}")
@@ -124,14 +132,19 @@ def read_segment(path: Path, game: GameSpec) -> Games:
             moves=_read_records(archive, "move", MOVE, int(positions["num_legal"].sum())),
             observations=_read_observations(archive, name.positions, game),
         )
-        check_games(games, game.start.num_actions)
+        sound, fault = find_sound(games, game.start.num_actions)
         expected = _name_for(games, worker=name.worker, incarnation=name.incarnation, sequence=name.sequence)
         if expected != name:
             raise ValueError(f"by its content its name would be {expected}")
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # the system, zipfile, zlib, zstd and json each raise their own errors for damage
+        if not sound.any():
+            raise ValueError(fault)
+    except MemoryError as error:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from error
+    except Exception as error:  # zipfile, zlib, zstd and json each raise their own errors for damage
         raise SegmentError(f"{path.name} cannot be read: {error!r}") from error
+    if fault:
+        log.warning("%s: %d of %d games are left out: %s", path.name, (~sound).sum(), len(sound), fault)
+        return games.select(sound)
     return games
 
 

@@ -12,12 +12,13 @@ import pytest
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_run
 from plyzero.run.games_json import games_to_json
-from plyzero.run.journals import Journal, adopt_journals, journal_name
+from plyzero.run.journals import Journal, journal_name
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment, write_segment
 from selfplay.worker import run_worker
 from tests.helpers.cli import plyzero
+from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 from trainer.export import untrained
@@ -94,7 +95,7 @@ def lying_journal(run: Run) -> tuple[Path, str]:
     journal.append(games)
     os.close(journal._descriptor)
     path = run.journals / journal_name("w2", "0000000c", 0)
-    return path, f"{path.name} cannot be read: ValueError('position/to_play"
+    return path, f"{path.name}: of the batch at byte 206, 1 of 2 games are left out: position/to_play"
 
 
 def damaged_model(run: Run) -> tuple[Path, str]:

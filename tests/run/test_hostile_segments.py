@@ -381,7 +381,7 @@ RULES: list[Any] = [
     ("move/action", with_moves(double)),
     ("move/action", with_moves(beyond)),
     ("move/action", with_moves(far_beyond)),
-    ("a move was played that is not one of", with_moves(play_another)),
+    ("position/action, which is not one of the legal moves,", with_moves(play_another)),
     *[("move/prior", with_number("moves", "prior", value, at=1)) for value in (1.01, -0.01, math.nan)],
     *[("move/q", with_number("moves", "q", value, at=1)) for value in (1.01, -1.01, math.inf)],
     ("the games have 9 positions", with_number("games", "positions", 4)),
@@ -395,22 +395,43 @@ def test_records_that_no_worker_makes_are_refused_by_field(message: str, change:
         check_games(change(some_games(CONNECT_FOUR)), 7)
 
 
-def test_the_records_of_a_segment_and_of_a_journal_are_checked(tmp_path: Path):
-    games = with_value(some_games(CONNECT_FOUR), "positions", "to_play", 2, at=3)
-    with pytest.raises(SegmentError, match="position/to_play"):
-        read_segment(write(tmp_path, games, CONNECT_FOUR), CONNECT_FOUR)
-    with pytest.raises(ValueError, match="position/to_play"):
-        read_journal(journal(tmp_path, CONNECT_FOUR, [some_games(CONNECT_FOUR), games]), CONNECT_FOUR)
+def not_finite(games: Games) -> Games:
+    games.observations[3, 0, 0, 0] = math.nan
+    return games
+
+
+@pytest.mark.parametrize(
+    ("game", "field", "change"),
+    [
+        (CONNECT_FOUR, "position/to_play", with_number("positions", "to_play", 2, at=3)),
+        (CONNECT_FOUR, "move/prior", with_number("moves", "prior", math.nan, at=0)),
+        (CONNECT_FOUR, "position/num_legal", without_a_legal_move(4)),
+        (RELAY, "position/observation", not_finite),
+    ],
+)
+def test_one_invalid_game_costs_itself_alone(
+    game: GameSpec, field: str, change: Change, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    batches = [some_games(game, seed, (4,)) for seed in range(5)]
+    batches[2] = change(some_games(game, 2, (8,)))
+    sound = Games.concatenate([*batches[:2], *batches[3:]])
+    path = write(tmp_path, Games.concatenate(batches), game)
+    assert same(read_segment(path, game), sound)
+    (warning,) = caplog.messages
+    assert warning.startswith(f"{path.name}: 1 of 5 games are left out: {field} has an impossible value at index")
+    faults = []
+    found = read_journal(journal(tmp_path, game, batches), game, on_fault=faults.append)
+    assert same(Games.concatenate(found), sound)
+    (fault,) = faults
+    assert f"1 of 1 games are left out: {field} has an impossible value at index" in fault
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_an_observation_that_is_not_finite_is_refused(tmp_path: Path, value: float):
-    games = some_games(RELAY)
+def test_a_segment_without_a_sound_game_is_refused(tmp_path: Path, value: float):
+    games = some_games(RELAY, lengths=(4,))
     games.observations[3] = value
-    with pytest.raises(SegmentError, match="an observation is not finite"):
+    with pytest.raises(SegmentError, match="position/observation has an impossible value at index 3"):
         read_segment(write(tmp_path, games, RELAY), RELAY)
-    with pytest.raises(ValueError, match="an observation is not finite"):
-        read_journal(journal(tmp_path, RELAY, [games]), RELAY)
 
 
 @pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])

@@ -11,9 +11,9 @@ import pytest
 
 from plyzero import files
 from plyzero.run.directory import Run
-from plyzero.run.journals import adopt_journals
 from plyzero.run.segments import list_segments, read_segment
 from selfplay.replay_writer import ReplayWriter
+from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.victims import numbered_games
 

@@ -21,6 +21,7 @@ from plyzero.run.segments import write_segment
 from selfplay.backpressure import PROGRESS_SECONDS, Backpressure
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
+from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 from trainer.loop import Trainer
@@ -43,6 +44,10 @@ SETTINGS = (
 
 class Bookkeeper(Trainer):
     """A trainer that does all but learn: its steps are only counted, and its models are one byte long."""
+
+    def maintain(self) -> None:
+        adopt_journals(self.run)
+        super().maintain()
 
     def train_step(self) -> None:
         self.step += 1

@@ -415,7 +415,7 @@ def test_an_error_of_the_volume_while_the_house_is_kept_is_a_warning(
     with closing(Trainer(small, device="cpu")) as trainer:
         monkeypatch.setattr("trainer.retention.free_bytes", fail)
         trainer.maintain()
-    assert "cannot maintain the volume: [Errno 5]" in caplog.text
+    assert "replay cannot be pruned: Input/output error" in caplog.text
 
 
 def test_a_state_that_is_removed_was_the_third_newest(small: Run):

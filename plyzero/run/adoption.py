@@ -1,0 +1,138 @@
+"""Adoption: the trainer seals the journals of dead workers. If it takes a living worker for dead, no game is lost.
+
+A journal is taken only if its lock is free, and if neither its owner's heartbeat nor its size has changed for a while
+by the clock of this process. The lock alone is not enough: it may not cross two mounts of one volume. Silence is not
+enough either: the owner may have been suspended. So a journal is taken in three steps, each of which may be the last of
+a process: rename it to `.taken`; read it, when its size has not changed for a while, and seal its games under the
+owner's name and number; remove it. Whoever finds a taken journal goes on from there. An owner that is alive notices the
+new name before it acknowledges another game (`Journal.append`), and goes on with its next journal.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from plyzero import files
+from plyzero.run.directory import Run
+from plyzero.run.journals import JournalName, list_journals, read_journal
+from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
+from plyzero.run.metrics import MAX_BEAT_BYTES
+from plyzero.run.records import Games
+from plyzero.run.segments import list_segments, write_segment
+from plyzero.run.troubles import Troubles
+
+log = logging.getLogger(__name__)
+
+
+class Adoption:
+    """Seals the journals of dead workers through repeated calls of `adopt`."""
+
+    def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._run, self._clock = run, clock
+        self._troubles = Troubles(clock=clock)
+        self._observed: dict[JournalName, tuple[object, float]] = {}  # what was seen of it, and since when
+
+    def adopt(self) -> int:
+        """Take and seal the journals that may be taken; return the number of games sealed.
+
+        A journal with which an error occurs is left for a later call, with one warning.
+        """
+        adopted, names = 0, list_journals(self._run.journals)
+        self._observed = {name: seen for name, seen in self._observed.items() if name in names}
+        self._troubles.keep_only({self._run.journals / str(name) for name in names})
+        for name in names:
+            path = self._run.journals / str(name)
+            with self._troubles.skipping(path, "is not sealed yet"):
+                adopted += self._adopt(name, path)
+        return adopted
+
+    @property
+    def error(self) -> str | None:
+        """A sentence about the journals that cannot be sealed at the moment, or None."""
+        summary = self._troubles.summary
+        return summary and f"cannot seal {summary}"
+
+    def _silence(self, name: JournalName, path: Path) -> float:
+        """Return for how many seconds nothing has changed that a living owner would change."""
+        before = self._observed.pop(name, None)  # what cannot be read is not taken for silence
+        heartbeat = b"" if name.taken else _read_heartbeat(self._run.workers / f"{name.owner}.json")
+        evidence = (heartbeat, os.stat(path).st_size)
+        self._observed[name] = before if before and before[0] == evidence else (evidence, self._clock())
+        return self._clock() - self._observed[name][1]
+
+    def _adopt(self, name: JournalName, path: Path) -> int:
+        """Take the next step with one journal if its owner was silent for long enough; return the games sealed."""
+        silence = self._silence(name, path)
+        if silence < STALLED_SECONDS:
+            return 0
+        held = files.lock(path, needed=silence < GONE_SECONDS)
+        if held is None:
+            return 0
+        try:
+            if not name.taken:
+                taken = take_journal(self._run, name)
+                self._silence(taken, self._run.journals / str(taken))
+                return 0
+            return seal_taken(self._run, name)
+        finally:
+            os.close(held)
+
+
+def take_journal(run: Run, name: JournalName) -> JournalName:
+    """Rename a journal, whose owner is silent, so that the owner notices; return the new name."""
+    taken = name._replace(taken=True)
+    files.rename(run.journals / str(name), run.journals / str(taken))
+    return taken
+
+
+def seal_taken(run: Run, name: JournalName) -> int:
+    """Seal and remove a taken journal; return the number of games sealed, 0 if its segment exists already.
+
+    A damaged journal is moved to quarantine, after the games that can be read have been sealed.
+    """
+    path, faults = run.journals / str(name), list[str]()
+    try:
+        batches = read_journal(path, run.game, on_fault=faults.append)
+    except OSError:
+        raise
+    except MemoryError as error:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from error
+    except Exception as error:  # a header can be wrong in many ways
+        batches, faults = [], [f"{path.name} cannot be read: {error!r}"]
+    numbers = ((each.incarnation, each.sequence) for each in list_segments(run.segments))
+    adopted = 0
+    if batches and (name.incarnation, name.sequence) not in numbers:
+        games = Games.concatenate(batches)
+        try:
+            segment = write_segment(
+                run.segments,
+                games,
+                run.game,
+                worker=name.worker,
+                incarnation=name.incarnation,
+                sequence=name.sequence,
+            )
+        except FileExistsError:  # its owner is alive and has sealed it meanwhile
+            pass
+        else:
+            log.info("sealed %s for a dead process", segment.name)
+            adopted = len(games.games)
+    if faults:
+        log.warning("moved to quarantine: %s", "; ".join(faults[:3]))
+        files.move(path, run.quarantine, name=str(name._replace(taken=False)))
+    else:
+        files.remove(path)
+    return adopted
+
+
+def _read_heartbeat(path: Path) -> bytes:
+    """Return the content of a heartbeat, nothing if there is none. Raises OSError if it cannot be read."""
+    try:
+        return files.read_file(path, max_bytes=MAX_BEAT_BYTES)
+    except (FileNotFoundError, files.UnreadableError):
+        return b""
