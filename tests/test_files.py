@@ -4,6 +4,7 @@ import ast
 import errno
 import fcntl
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -355,3 +356,96 @@ def test_the_fault_points_named_in_the_code_are_those_that_are_listed():
         if isinstance(call, ast.Call) and ast.unparse(call.func) in ("fault_point", "files.fault_point")
     ]
     assert sorted(named) == sorted(FAULT_POINTS)
+
+
+@pytest.mark.parametrize(("directory", "readable"), [(0o755, 0o644), (0o750, 0o640), (0o700, 0o600), (0o777, 0o644)])
+def test_a_file_can_be_read_by_those_who_can_read_its_directory_whatever_the_umask(
+    directory: int, readable: int, tmp_path: Path
+):
+    before = os.umask(0o077)
+    try:
+        place = tmp_path / "place"
+        place.mkdir()
+        place.chmod(directory)
+        write_file(place / "a", b"content")
+        files.open_to_append(place / "b").close()
+    finally:
+        os.umask(before)
+    assert [oct(path.stat().st_mode & 0o777) for path in sorted(place.iterdir())] == [oct(readable)] * 2
+
+
+def test_a_missing_permission_is_explained_by_owner_mode_and_own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "a"
+    path.touch(0o600)
+    os.chown(path, os.getuid(), -1)
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    owner = f"is owned by uid {os.getuid()}, mode 0600; this process runs as uid {os.geteuid()}"
+    assert files.explain(denied) == f"Permission denied: {path} {owner}"
+    allowed = os.access
+    monkeypatch.setattr("os.access", lambda found, mode: found != tmp_path and allowed(found, mode))
+    tmp_path.chmod(0o711)
+    owner = f"is owned by uid {os.getuid()}, mode 0711; this process runs as uid {os.geteuid()}"
+    assert files.explain(denied) == f"Permission denied: {tmp_path} {owner}"
+    assert files.explain(PermissionError(errno.EACCES, "x", str(tmp_path / "new"))).startswith(
+        f"x: {tmp_path} is owned"
+    )
+    assert files.explain(error(errno.EIO)) == "Input/output error"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_the_files_of_another_user_are_named_and_can_be_locked_if_they_can_be_read(tmp_path: Path):
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
+    for name, mode in (("readable", 0o644), ("private", 0o600)):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    os.seteuid(65534)
+    try:
+        held = lock(tmp_path / "readable")
+        assert held is not None
+        with pytest.raises(PermissionError) as refused:
+            read_file(tmp_path / "private", max_bytes=1)
+        # os.access asks for the real user, which is root
+        assert files.explain(refused.value).endswith(
+            f"{tmp_path / 'private'} is owned by uid 0, mode 0600; this process runs as uid 65534"
+        )
+        os.close(held)
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("entry", ["socket", "loop"])
+def test_what_is_not_a_file_is_not_a_passing_error(entry: str, tmp_path: Path):
+    path = tmp_path / "a"
+    if entry == "loop":
+        path.symlink_to("a")
+    else:
+        os.mknod(path, 0o600 | stat.S_IFSOCK)
+    with pytest.raises(UnreadableError, match="not a file"):
+        read_file(path, max_bytes=1)
+
+
+def test_a_passing_error_is_retried_for_a_while_and_another_is_not(monkeypatch: pytest.MonkeyPatch):
+    slept: list[float] = []
+    monkeypatch.setattr("plyzero.files.time.sleep", slept.append)
+
+    def read(*errors: int) -> int:
+        left = list(errors)
+
+        def once() -> int:
+            if left:
+                raise error(left.pop(0))
+            return len(errors)
+
+        return files.retry(once, "it")
+
+    assert (read(errno.EIO, errno.ESTALE, errno.EMFILE), slept) == (3, [1, 2, 4])
+    slept.clear()
+    with pytest.raises(OSError, match="Input/output"):
+        read(*[errno.EIO] * 100)
+    assert (sum(slept) >= 60, max(slept)) == (True, 30)
+    for number in (errno.ENOENT, errno.EACCES, errno.EROFS):
+        slept.clear()
+        with pytest.raises(OSError, match="Errno"):
+            read(number)
+        assert slept == []

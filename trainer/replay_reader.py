@@ -115,8 +115,7 @@ class ReplayReader:
         """Forget attempts with segments that do not exist any more; one may come back in another state."""
         self._refused &= names
         self._failures = {name: count for name, count in self._failures.items() if name in names}
-        directories = {self._run.segments, self._run.quarantine}
-        self._troubles.keep_only({*directories, *(self._run.segments / str(name) for name in names)})
+        self._troubles.keep_only({self._run.segments, *(self._run.segments / str(name) for name in names)})
 
     def _read(self, name: SegmentName) -> Games | SegmentError | None:
         """Return the games of a segment, the error if it is given up, or None if it is to be tried again later."""
@@ -138,7 +137,7 @@ class ReplayReader:
     def _skips_missing(self, name: SegmentName, expected: int) -> bool:
         """Return whether to read `name` although the segments from `expected` up to it are missing."""
         since = self._missing_since.setdefault(name.incarnation, self._clock())
-        with self._troubles.skipping(self._run.quarantine, "cannot be read, will try again"):
+        with self._troubles.skipping(self._run.segments / str(name), "cannot be read, will try again"):
             if self._are_quarantined(name, expected):
                 self._skip(name.incarnation, expected, name.sequence, missing=False)
                 return True

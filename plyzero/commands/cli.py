@@ -11,6 +11,7 @@ import typer
 from plyzero.commands import bench, doctor, games, inspect, play, train
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError
+from plyzero.files import explain
 
 VOLUME_ERRORS = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
@@ -28,6 +29,7 @@ replay_app = typer.Typer(help="Inspect the replay store.", no_args_is_help=True)
 replay_app.command("ls")(inspect.replay_ls)
 replay_app.command("verify")(inspect.replay_verify)
 replay_app.command("export")(inspect.replay_export)
+replay_app.command("restore")(inspect.replay_restore)
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {"train": train.train, "init": train.init, "selfplay": train.selfplay, "trainer": train.trainer},
@@ -59,7 +61,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in VOLUME_ERRORS:
             raise
-        _exit(f"cannot use {error.filename or 'the volume'}: {error.strerror}", 2)
+        _exit(f"cannot use {error.filename or 'the volume'}: {explain(error)}", 2)
     except KeyboardInterrupt:
         sys.exit(130)
 

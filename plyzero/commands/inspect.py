@@ -128,6 +128,24 @@ def replay_verify(run: RunOption, as_json: Json = False) -> None:
         raise FailedError(f"{len(faults)} faults in {run}")
 
 
+def replay_restore(
+    run: RunOption,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Files in quarantine/; all if none is given.")
+    ] = None,
+) -> None:
+    """Move files that are sound out of quarantine; the trainer then reads them once. Exit 1 if one is left there."""
+    from plyzero.ops.restore import restore
+    from plyzero.run.directory import open_run
+
+    left = 0
+    for name, reason in restore(open_run(run), names or ()):
+        print(printable(f"{name}: {reason or 'restored'}"))
+        left += reason is not None
+    if left:
+        raise FailedError(f"{left} file{'' if left == 1 else 's'} left in {run}/quarantine")
+
+
 def replay_export(run: RunOption) -> None:
     """Print every recorded game as a JSON line."""
     from plyzero.run.directory import open_run
@@ -200,10 +218,15 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     console.print(f"models: {models['count']}, newest {models['newest']}" if models["newest"] else "models: none yet")
     for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
         console.print(_learned(trainer))
+        if isinstance(trainer.get("read_error"), str):
+            console.print(printable(trainer["read_error"]), style="bold")
         if isinstance(trainer.get("warning"), str):
             console.print(printable(trainer["warning"]), style="bold")
     if replay["quarantined"]:
-        console.print(f"{replay['quarantined']} files could not be read and were moved to quarantine/")
+        console.print(
+            f"{replay['quarantined']} damaged files were moved to quarantine/; "
+            "plyzero replay restore brings back those that are sound"
+        )
     table = Table("process", "heartbeat", "state", "progress", box=None)
     for row in _rows(found["processes"]):
         table.add_row(*(printable(cell) for cell in row))

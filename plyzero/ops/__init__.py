@@ -6,4 +6,5 @@ status      a snapshot of a run: its files, its processes, and which process wai
 health      whether this container's process makes progress
 doctor      whether a machine and a volume meet the requirements
 verify      whether every file of a run is valid
+restore     sound files are moved out of quarantine
 """

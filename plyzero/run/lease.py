@@ -23,7 +23,7 @@ from plyzero.errors import UserError
 LOCK: Final = "lease.lock"
 """Name of the file that is locked."""
 
-NAME: Final = re.compile(r"fence-(\d{6})\.json")
+NAME: Final = re.compile(r"fence-([0-9]{6})\.json")
 """Pattern of the file name of a fence."""
 
 LAST_FENCE: Final = 999_999

@@ -303,3 +303,33 @@ def test_a_trainer_that_could_not_start_does_not_keep_the_lease(run: Run, monkey
         with pytest.raises(UserError, match="a state of another network"):
             Trainer(run, device="cpu")
     assert is_held(run.trainer) is False
+
+
+@pytest.mark.parametrize("name", ["fence-999999999999.json", "fence-0000007.json", "fence-7.json", "fence-٠٠٠٠٠٩.json"])
+def test_a_fence_that_plyzero_does_not_write_is_ignored(name: str, directory: Path):
+    (directory / name).touch()
+    lease = Lease(directory, {})
+    assert lease.fence == 1
+    lease.check()
+
+
+def test_after_the_highest_fence_a_trainer_is_refused_with_a_sentence(directory: Path):
+    (directory / "fence-999998.json").touch()
+    lease = Lease(directory, {})
+    assert lease.fence == 999_999
+    lease.release()
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"fence-999999.json has the highest possible number, .* remove that file"):
+            Lease(directory, {})
+
+
+def test_a_lease_whose_fence_cannot_be_written_is_free_again(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    Lease(directory, {}).release()
+    with monkeypatch.context() as patch:
+        patch.setattr("plyzero.run.lease.files.write_file", fail)
+        with pytest.raises(OSError, match="Input/output"):
+            Lease(directory, {})
+    assert Lease(directory, {}).fence == 2

@@ -1,6 +1,8 @@
 """Back-pressure: a worker waits for what will come, and for nothing else."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,27 @@ def test_a_heartbeat_that_cannot_be_read_for_a_moment_is_no_progress(tmp_path: P
     (run.workers / "trainer.json").write_bytes(b"")
     backpressure.refresh()
     assert moved(backpressure, clock, run, 20) is None
+
+
+def test_a_volume_that_cannot_be_read_for_a_while_pauses_a_new_worker_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=0")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    writer = ReplayWriter(run, worker="w0", incarnation="0000000a")
+    running = Backpressure(run, writer)
+    with monkeypatch.context() as patch:
+        patch.setattr("selfplay.backpressure.free_bytes", fail)
+        patch.setattr("selfplay.backpressure.list_segments", fail)
+        new = Backpressure(run, writer)
+        for _ in range(3):
+            new.refresh()
+            running.refresh()
+            assert new.reason(has_model=False) == "paused: cannot read the volume: 2 files: Input/output error"
+            assert running.reason(has_model=False) is None
+        assert len(caplog.records) == 4  # each of the two files once for each worker
+    new.refresh()
+    assert new.reason(has_model=False) is None

@@ -1,6 +1,7 @@
 """The worker's end of the store: no finished game is dropped, none comes twice, and no disk holds up the games."""
 
 import errno
+import logging
 import os
 import threading
 import time
@@ -8,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from plyzero.run.directory import Run
@@ -384,6 +386,7 @@ def test_a_volume_that_cannot_be_written_is_found_at_the_start(run: Run, monkeyp
 def test_games_that_cannot_be_written_when_the_worker_ends_are_not_passed_over_in_silence(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr("selfplay.replay_writer.CLOSING_SECONDS", 0.0)
     disk = Disk(monkeypatch, "pwrite")
     with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER) as writer:  # noqa: PT012
         writer.add(finished(run, 1)[0])
@@ -454,3 +457,63 @@ def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_a
     assert [(name.sequence, name.games) for name in sorted(list_segments(run.segments))] == [(0, taken), (1, 7 - taken)]
     assert writer.unsealed_full_positions == 0
     assert list(run.journals.iterdir()) == []
+
+
+def test_a_game_that_the_trainer_would_refuse_is_refused_before_it_is_acknowledged_and_the_worker_goes_on(
+    run: Run, caplog: pytest.LogCaptureFixture
+):
+    games = finished(run, 6)
+    games[2].positions["root_value"][1] = np.nan
+    games[4].moves["prior"][0] = 2
+    with ReplayWriter(run, **WRITER) as writer:
+        for each in games:
+            writer.add(each)
+        until(lambda: journaled(run) == 4)
+    assert sealed(run) == ids([games[number] for number in (0, 1, 3, 5)])
+    assert (writer.refused_games, writer.unsealed_full_positions, writer.is_full) == (2, 0, False)
+    errors = [record.message for record in caplog.records if record.levelno == logging.ERROR]
+    assert [text.partition(" is not stored, the trainer would refuse it: ")[2] for text in errors] == [
+        "position/root_value has an impossible value at index 1",
+        "move/prior has an impossible value at index 0",
+    ]
+
+
+def test_a_game_too_large_for_a_segment_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
+    games = [*finished(run, 2), *finished(run, 1, positions=30, seed=9)]
+    monkeypatch.setattr("selfplay.replay_writer.MAX_GAME_BYTES", games[2].nbytes - 1)
+    with ReplayWriter(run, **WRITER) as writer:
+        for each in games:
+            writer.add(each)
+    assert (sealed(run), writer.refused_games) == (ids(games[:2]), 1)
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.EMFILE, errno.ENOMEM, errno.ESTALE, errno.ENOTCONN])
+def test_an_error_that_passes_ends_no_writer(error: int, run: Run, monkeypatch: pytest.MonkeyPatch):
+    games, disk = finished(run, 3), Disk(monkeypatch, "pwrite")
+    with ReplayWriter(run, **WRITER) as writer:
+        writer.add(games[0])
+        until(lambda: journaled(run) == 1)
+        disk.error = error
+        writer.add(games[1])
+        until(lambda: writer.write_error)
+        assert writer.write_error.startswith(f"cannot write to the volume: {os.strerror(error)}")
+        disk.error = None
+        writer.add(games[2])
+    assert sealed(run) == ids(games)
+
+
+def test_a_writer_that_starts_during_a_passing_error_waits(run: Run, monkeypatch: pytest.MonkeyPatch):
+    disk, slept = Disk(monkeypatch, "pwrite"), []
+    disk.error = errno.EIO
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        disk.error = errno.EIO if len(slept) < 4 else None
+
+    monkeypatch.setattr("plyzero.files.time.sleep", sleep)
+    games = finished(run, 1)
+    with ReplayWriter(run, **WRITER) as writer:
+        monkeypatch.undo()
+        writer.add(games[0])
+    assert slept == [1, 2, 4, 8]
+    assert sealed(run) == ids(games)

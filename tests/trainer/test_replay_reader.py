@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from plyzero import files
+from plyzero.ops.restore import restore
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
@@ -313,3 +315,126 @@ def test_files_that_are_no_segments_are_passed_over(run: Run, reader: ReplayRead
         (run.segments / name).touch()
     seal(run, 0)
     assert taken(reader) == of(A, 0)
+
+
+class Reading:
+    """Stands in for opening segments: those whose names contain `part` fail with `error` while it is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, part: str = "") -> None:
+        self.error: int | None = None
+        self.tries, self._part, self._read = 0, part, files.read_file
+        monkeypatch.setattr("plyzero.run.segments.read_file", self)
+
+    def __call__(self, path: Path, *, max_bytes: int) -> bytes:
+        if self.error is not None and self._part in path.name:
+            self.tries += 1
+            raise OSError(self.error, os.strerror(self.error), str(path))
+        return self._read(path, max_bytes=max_bytes)
+
+
+PASSING = [
+    errno.EIO,
+    errno.ESTALE,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOMEM,
+    errno.ETIMEDOUT,
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=errno.errorcode.get)
+def test_a_read_error_is_not_damage_and_every_segment_is_taken_in_once_when_it_is_over(
+    error: int, run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog
+):
+    for sequence in range(3):
+        seal(run, sequence, A)
+        seal(run, sequence, B)
+    reading = Reading(monkeypatch, part=A)
+    reading.error = error
+    assert taken(reader) == of(B, 0, 1, 2)  # the others go on
+    for _ in range(200):
+        clock.now += 1
+        assert taken(reader) == []
+    assert reading.tries == 4 + 200 // 30 + 1  # after 1, 2, 4, 8, 16, 30, 30, ... seconds
+    assert quarantined(run) == []
+    assert reader.read_error.startswith(f"cannot read 1 file: {os.strerror(error)}")
+    reading.error = None
+    clock.now += 30
+    assert taken(reader) == of(A, 0, 1, 2)
+    assert (reader.read_error, reader.missing_segments, reader.skipped) == (None, 0, {})
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
+
+
+def test_a_directory_that_cannot_be_listed_is_listed_again_later(
+    run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    seal(run, 0)
+    for place in ("plyzero.run.segments.os.listdir", "trainer.replay_reader._list_files"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, fail)
+            seal(run, 2 if "segments" in place else 3)
+            assert taken(reader) in ([], of(A, 0))
+            assert "Stale file handle" in reader.read_error
+    seal(run, 1)
+    clock.now += 1
+    assert taken(reader)[-3:] == of(A, 1, 2, 3)
+    assert reader.read_error is None
+
+
+def test_a_segment_that_comes_after_its_number_was_passed_is_taken_in_once(
+    run: Run, reader: ReplayReader, clock: Clock
+):
+    for sequence in (0, 4, 5):
+        seal(run, sequence)
+    taken(reader)
+    clock.now += GAP_SECONDS
+    assert taken(reader) == of(A, 4, 5)
+    assert (reader.missing_segments, reader.skipped) == (3, {A: [(1, 4, True)]})
+    seal(run, 2)
+    assert taken(reader) == of(A, 2)
+    assert (reader.missing_segments, reader.skipped) == (2, {A: [(1, 2, True), (3, 4, True)]})
+    assert taken(reader) == []
+    seal(run, 1)
+    seal(run, 3)
+    seal(run, 6)
+    assert taken(reader) == of(A, 1, 3, 6)
+    assert (reader.missing_segments, reader.skipped, reader.cursor) == (0, {}, {A: 7})
+    assert taken(reader) == []
+
+
+def test_a_segment_that_is_brought_back_from_quarantine_is_taken_in_once(run: Run, reader: ReplayReader):
+    paths = [seal(run, sequence) for sequence in range(3)]
+    whole = paths[1].read_bytes()
+    damage(paths[1])
+    assert [number for _ in range(TRIES + 1) for _, number in taken(reader)] == [0, 2]
+    assert reader.skipped == {A: [(1, 2, False)]}
+    (run.quarantine / paths[1].name).write_bytes(whole)
+    assert list(restore(run)) == [(paths[1].name, None)]
+    assert taken(reader) == of(A, 1)
+    assert (taken(reader), reader.skipped) == ([], {})
+    seal(run, 3)
+    assert taken(reader) == of(A, 3)
+
+
+def test_a_link_to_nothing_in_the_place_of_a_segment_holds_up_its_writer_for_a_while_only(
+    run: Run, reader: ReplayReader
+):
+    path = seal(run, 0)
+    path.rename(path.with_name("gone"))
+    path.symlink_to("nothing")
+    seal(run, 1)
+    assert [taken(reader) for _ in range(TRIES)] == [[]] * (TRIES - 1) + [of(A, 1)]
+
+
+def test_invalid_games_are_counted(run: Run, reader: ReplayReader):
+    games = some_games(run.game, 0, (3, 4, 5))
+    games.positions["to_play"][4] = 2
+    write_segment(run.segments, games, run.game, worker="w0", incarnation=A, sequence=0)
+    ((_, found),) = reader.read_new()
+    assert found.games["positions"].tolist() == [3, 5]
+    assert reader.invalid_games == 1

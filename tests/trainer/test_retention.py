@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from plyzero import files
+from plyzero.ops.restore import restore
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, journal_name
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
@@ -20,7 +22,7 @@ from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 from trainer.loop import Trainer
-from trainer.retention import Retention
+from trainer.retention import RequiredSegments, Retention
 from trainer.state import load_state
 
 A, B = "0000000a", "0000000b"
@@ -430,3 +432,112 @@ def test_a_state_that_is_removed_was_the_third_newest(small: Run):
     state = load_state(small.trainer)
     assert state is not None
     assert np.isclose(state["step"], 20)
+
+
+def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_positions=1")
+    for sequence in range(4):
+        put(run, sequence)
+    states = [RequiredSegments({A: 4}, {A: [(1, 2, False)]}, frozenset()) for _ in range(2)]
+    Retention(run, clock=clock).prune_for(states)
+    assert left(run) == of(A, 1)
+
+
+def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+):
+    run = run_with(tmp_path, "store.keep_positions=1", "store.keep_models=1", "store.keep_model_minutes=0")
+    for sequence in range(3):
+        put(run, sequence)
+    for step in range(1, 5):
+        model(run, step)
+    odd = [next(run.segments.glob("*-00000000-*")), run.models / str(list_models(run.models)[-1])]
+    for path in odd:
+        path.unlink()
+        path.mkdir()
+    (run.workers / ".tmp-odd").mkdir()
+    (run.workers / ".tmp-old").touch()
+    retention = Retention(run, clock=clock)
+    for _ in range(3):
+        retention.monitor.refresh()
+        retention.prune(covered=EVERYTHING, window=[])
+        clock.now += GONE_SECONDS
+    assert left(run) == of(A, 0)
+    assert steps(run) == [1, 4]
+    assert [path.name for path in run.workers.iterdir()] == [".tmp-odd"]
+    assert sorted(record.message.partition(" cannot")[0] for record in caplog.records) == sorted(
+        [".tmp-odd", *(path.name for path in odd)]
+    )
+
+
+def test_a_step_of_retention_that_fails_stops_no_other(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    for step in (1, 2):
+        model(run, step)
+    monkeypatch.setattr("trainer.retention.free_bytes", fail)
+    monkeypatch.setattr("trainer.retention.list_journals", fail)
+    monkeypatch.setattr("plyzero.run.models.read_lines", fail)
+    prune(Retention(run, clock=clock))
+    assert steps(run) == [2]
+
+
+def test_a_passing_error_while_a_trainer_resumes_drops_nothing_from_its_window(
+    small: Run, monkeypatch: pytest.MonkeyPatch
+):
+    seal(small, 0, 1)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        learn(trainer)
+        trainer.save()
+        names = trainer.window.names
+    failures = {errno.EIO: 2, errno.EACCES: 1, errno.ESTALE: 3}
+    read_file = files.read_file
+
+    def flaky(path: Path, *, max_bytes: int) -> bytes:
+        for error in failures:
+            if failures[error]:
+                failures[error] -= 1
+                raise OSError(error, os.strerror(error), str(path))
+        return read_file(path, max_bytes=max_bytes)
+
+    monkeypatch.setattr("plyzero.files.time.sleep", lambda _: None)
+    monkeypatch.setattr("plyzero.run.segments.read_file", flaky)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        assert trainer.window.names == names
+    assert not any(failures.values())
+
+
+def test_a_state_of_version_0_2_is_opened_without_skipped_segments(small: Run):
+    seal(small, 0)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        learn(trainer)
+        trainer.save()
+    (path,) = small.trainer.glob("state-*.pt")
+    state = torch.load(path, weights_only=True)
+    del state["skipped"], state["invalid_games"]
+    torch.save(state, path)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        assert (trainer.replay_reader.skipped, trainer.replay_reader.invalid_games) == ({}, 0)
+        assert trainer.replay_reader.cursor == {A: 1}
+
+
+def test_what_was_skipped_is_known_after_a_restart(small: Run):
+    seal(small, 0, 1, 2)
+    lost = next(small.segments.glob("*-00000001-*"))
+    small.quarantine.mkdir()
+    lost.rename(small.quarantine / lost.name)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        learn(trainer)
+        trainer.save()
+        assert trainer.replay_reader.cursor == {A: 3}
+    assert list(restore(small)) == [(lost.name, None)]
+    with closing(Trainer(small, device="cpu")) as trainer:
+        before = trainer.games
+        trainer.ingest()
+        assert trainer.games == before + 2
+        trainer.save()
+    with closing(Trainer(small, device="cpu")) as trainer:
+        trainer.ingest()
+        assert trainer.games == before + 2

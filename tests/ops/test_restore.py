@@ -1,0 +1,74 @@
+"""The way back from quarantine: what is sound goes back, and what is not stays with a reason."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plyzero.run.directory import Run
+from plyzero.run.journals import Journal
+from plyzero.run.segments import list_segments, write_segment
+from tests.helpers.cli import plyzero
+from tests.helpers.runs import small_run
+from tests.helpers.segments import some_games
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run with two segments and a journal in quarantine."""
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    run.quarantine.mkdir()
+    for sequence in range(2):
+        games = some_games(run.game, sequence)
+        write_segment(run.quarantine, games, run.game, worker="w0", incarnation="0000000a", sequence=sequence)
+    journal = Journal(run.quarantine, run.game, worker="w1", incarnation="0000000b", sequence=5)
+    journal.append(some_games(run.game, 5))
+    os.close(journal._descriptor)
+    return run
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_sound_files_go_back_to_where_they_came_from(run: Run):
+    before = names(run.quarantine)
+    done = plyzero("replay", "restore", "--run", str(run.root))
+    assert (done.returncode, done.stdout.splitlines()) == (0, [f"{name}: restored" for name in before])
+    assert (names(run.segments) + names(run.journals), names(run.quarantine)) == (before, [])
+
+
+def test_a_file_is_restored_by_its_name_and_others_stay(run: Run):
+    name = names(run.quarantine)[1]
+    done = plyzero("replay", "restore", "--run", str(run.root), name)
+    assert (done.returncode, names(run.segments)) == (0, [name])
+    assert len(names(run.quarantine)) == 2
+
+
+def test_a_name_that_is_not_in_quarantine_is_wrong_input(run: Run):
+    for name in ("x", "../run.toml", "/etc/passwd"):
+        done = plyzero("replay", "restore", "--run", str(run.root), name)
+        assert done.returncode == 2
+        assert f"quarantine has no file {name!r}; it has w0.0000000a-00000000-" in done.stderr
+
+
+def test_what_is_damaged_foreign_or_there_already_stays_with_the_reason(run: Run):
+    first, _, journal = names(run.quarantine)
+    (run.quarantine / first).write_bytes(b"damaged")
+    write_segment(
+        run.segments, some_games(run.game, 9, (2,)), run.game, worker="w0", incarnation="0000000a", sequence=1
+    )
+    (run.quarantine / journal).rename(run.quarantine / journal.replace("-00000005", "-00000006"))
+    (run.quarantine / "notes.txt").touch()
+    done = plyzero("replay", "restore", "--run", str(run.root))
+    assert done.returncode == 1
+    reasons = [
+        f"{first} cannot be read",
+        "the segment with its number exists: w0.0000000a-00000001-g1",
+        "it cannot be read: ValueError",
+        "its name is neither",
+    ]
+    assert all(f"left, {reason}" in done.stdout for reason in reasons)
+    assert done.stderr == f"plyzero: 4 files left in {run.root}/quarantine\n"
+    assert len(names(run.quarantine)) == 4
+    assert len(list(list_segments(run.segments))) == 1
