@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
+import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 
 from plyzero.errors import UserError, shown
-from plyzero.files import read_file, remove, write_file
+from plyzero.files import UnreadableError, read_file, remove, write_file
 
 FORMAT: Final = 2
 """Format version of a state; docs/formats.md lists the fields."""
@@ -26,8 +28,26 @@ MAX_BYTES: Final = 1 << 33
 MAX_MEMBERS: Final = 100_000
 """Largest number of members in the zip archive of a state."""
 
+PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
+"""Seconds before each new try after an error of the volume."""
+
 NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")
 """Pattern of the file name of a state: fence and step."""
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class RequiredSegments(NamedTuple):
+    """The segments that a trainer needs if it resumes from a saved state.
+
+    cursor: incarnation -> sequence number from which on it needs all segments.
+    window: names of the segments in its window.
+    """
+
+    cursor: dict[str, int]
+    window: frozenset[str]
 
 
 def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
@@ -35,28 +55,50 @@ def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: i
     file = io.BytesIO()
     torch.save({"format": FORMAT, **state}, file)
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", file.getvalue(), replace=True)
-    for path in _list_states(directory)[NUM_STATES:]:
-        remove(path)
+    for path in _list_old_states(directory):
+        try:
+            remove(path)
+        except OSError as error:
+            log.warning("an old state is not removed: %s", error)
 
 
 def load_state(directory: Path) -> dict[str, Any] | None:
     """Return the newest state, None if there is none yet. Nothing in the file can run code.
 
-    Raises UserError if it cannot be read or has another format.
+    Raises UserError if it cannot be read, is damaged, or has another format.
     """
-    states = _list_states(directory)
-    if not states:
-        return None
+    path = directory
     try:
-        content = read_file(states[0], max_bytes=MAX_BYTES)
+        states = patiently(lambda: _list_states(directory))
+        if not states:
+            return None
+        path = states[0]
+        content = patiently(lambda: read_file(path, max_bytes=MAX_BYTES))
         _check_uncompressed(content)
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
     except Exception as error:  # torch raises errors of many types for damage
-        raise UserError(f"{states[0]} cannot be read; to continue from the previous state, move it away") from error
+        if isinstance(error, OSError) and not isinstance(error, UnreadableError):
+            raise UserError(f"{path} cannot be read: {error.strerror}; make it readable and start again") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is damaged"
+        message = f"{path} cannot be read: {reason}; to continue from the previous state, move it away"
+        raise UserError(message) from error
     if type(found) is not int or found != FORMAT:
-        raise UserError(f"{states[0]} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
+        raise UserError(f"{path} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
     return state
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Return `call()`. An error of the volume may pass, so after an OSError it is called again, after PAUSES."""
+    for pause in PAUSES:
+        try:
+            return call()
+        except UnreadableError:
+            raise
+        except OSError as error:
+            log.warning("%s; trying again in %g s", error, pause)
+            time.sleep(pause)
+    return call()
 
 
 def _check_uncompressed(content: bytes) -> None:
@@ -69,6 +111,15 @@ def _check_uncompressed(content: bytes) -> None:
         raise ValueError("a member is compressed")
     if sum(member.file_size for member in members) > len(content):
         raise ValueError("the members are larger than the file")
+
+
+def _list_old_states(directory: Path) -> list[Path]:
+    """Return the files of all but the newest NUM_STATES states; [] if the directory cannot be listed now."""
+    try:
+        return _list_states(directory)[NUM_STATES:]
+    except OSError as error:  # the state is saved, and old ones are removed after the next save
+        log.warning("old states are not removed: %s", error)
+        return []
 
 
 def _list_states(directory: Path) -> list[Path]:
