@@ -47,6 +47,12 @@ PASSING: Final = {
 }
 """Error numbers of a volume or a system that is likely to recover by itself."""
 
+PASSING_WRITES: Final = {
+    *PASSING,
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM),
+}
+"""Error numbers of writing that pass by themselves, or when a person makes room or gives a permission."""
+
 NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
 """Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
 

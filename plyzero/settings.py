@@ -202,7 +202,8 @@ class StoreSettings(SettingsSection):
     """The oldest segments outside of the window are also removed while the store is larger than this many MB."""
 
     keep_models: int = Field(8, ge=1)
-    """Number of the newest models that are kept. Models in use and the best model are always kept."""
+    """Number of the newest models that are kept. Models in use, the best and the first model are always
+    kept."""
 
     keep_model_minutes: float = Field(10.0, ge=0)
     """Minutes for which every model is kept."""

@@ -26,10 +26,7 @@ SEAL_BYTES: Final = 1 << 26
 MAX_GAME_BYTES: Final = 1 << 27
 """Largest size of one game in memory, in bytes; the trainer reads no segment with an array of twice that size."""
 
-TRANSIENT_ERRORS: Final = {
-    *files.PASSING,
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EEXIST),
-}
+TRANSIENT_ERRORS: Final = {*files.PASSING_WRITES, errno.EEXIST}
 """Error numbers after which the thread tries again, without dropping a game."""
 
 LISTING_SECONDS: Final = 60.0

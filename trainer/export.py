@@ -12,34 +12,58 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from plyzero import __version__
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network
+from plyzero.settings import Settings
 from trainer.network import ResidualNetwork
 
 TOLERANCE: Final = 1e-4
-"""Largest allowed difference of any logit or probability between torch and ONNX Runtime."""
+"""Largest allowed difference between torch and ONNX Runtime: of any logit or probability, and, where logits are larger
+than 1, as a share of the largest one. Rounding errors grow with the logits, to about 1e-6 of them in 32 bits."""
+
+MAX_PROBABILITY_TOLERANCE: Final = 0.05
+"""Largest allowed difference of any probability, however large the logits are."""
 
 
 class ExportError(Exception):
-    """The outputs of the exported model differ from those of torch, so it must not be published."""
+    """The model cannot be exported, or its outputs differ from those of torch, so it must not be published."""
 
 
 def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32], *, metadata: dict[str, str]) -> bytes:
     """Return `network` as an ONNX file with `metadata`.
 
-    Raises ExportError if its outputs for `observations`, `[n, C, H, W]`, differ from those of torch by TOLERANCE.
+    Raises ExportError if torch cannot export it, ONNX Runtime cannot run it, or the outputs of the two for
+    `observations`, `[n, C, H, W]`, differ by more than TOLERANCE.
     """
     with_probabilities = _WithProbabilities(network).to("cpu").eval()
-    content = _to_onnx(with_probabilities, torch.from_numpy(observations[:2]), metadata | _identity(game))
+    try:
+        content = _to_onnx(with_probabilities, torch.from_numpy(observations[:2]), metadata | _identity(game))
+        exported = Network(content, game, label="the exported model")(EvaluationBatch(observations, list))
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # torch, onnx and ONNX Runtime raise errors of many types
+        raise ExportError(f"the export fails: {_first_line(error)}") from error
     with torch.no_grad():
-        logits, wdl = with_probabilities(torch.from_numpy(observations))
-    exported = Network(content, game, label="the exported model")(EvaluationBatch(observations, list))
-    difference = max(np.abs(exported.logits - logits.numpy()).max(), np.abs(exported.wdl - wdl.numpy()).max())
-    if not difference < TOLERANCE:
-        raise ExportError(f"torch and ONNX Runtime differ by {difference:.2e}, more than {TOLERANCE:.0e}")
+        logits, wdl_logits = network(torch.from_numpy(observations))
+    wdl = torch.softmax(wdl_logits, dim=1)
+    _compare("logits", exported.logits, logits, allowed=_tolerance(logits))
+    _compare("probabilities", exported.wdl, wdl, allowed=min(MAX_PROBABILITY_TOLERANCE, _tolerance(wdl_logits)))
     return content
+
+
+def is_finite(network: nn.Module, observations: NDArray[np.float32] | None = None) -> bool:
+    """Return whether all weights of `network` are finite, and its outputs for `observations` if they are given."""
+    if not all(bool(torch.isfinite(values).all()) for values in network.state_dict().values()):
+        return False
+    if observations is None:
+        return True
+    device = next(network.parameters()).device
+    with torch.no_grad():
+        outputs = network.eval()(torch.from_numpy(observations).to(device))
+    return all(bool(torch.isfinite(each).all()) for each in outputs)
 
 
 def untrained(run: Run) -> bytes:
@@ -47,8 +71,32 @@ def untrained(run: Run) -> bytes:
     torch.manual_seed(run.seed)
     start, size = run.game.start, run.settings.network
     network = ResidualNetwork(start.observation_shape, start.num_actions, blocks=size.blocks, channels=size.channels)
-    metadata = {"step": "0", "settings": run.settings.model_dump_json()}
+    metadata = describe_model(run.settings, step=0, positions=0)
     return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata=metadata)
+
+
+def describe_model(settings: Settings, *, step: int, positions: int) -> dict[str, str]:
+    """Return the metadata of a model of a run with `settings`, after `step` steps and `positions` generated."""
+    return {
+        "step": str(step),
+        "positions": str(positions),
+        "settings": settings.model_dump_json(),
+        "plyzero": __version__,
+    }
+
+
+def _tolerance(logits: Tensor) -> float:
+    return TOLERANCE * max(1.0, float(logits.abs().max()))
+
+
+def _compare(name: str, exported: NDArray[np.float32], expected: Tensor, *, allowed: float) -> None:
+    difference = float(np.abs(exported - expected.numpy()).max())
+    if not difference < allowed:
+        raise ExportError(f"the {name} of torch and ONNX Runtime differ by {difference:.2e}, more than {allowed:.1e}")
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or ['without a message'])[0]}"
 
 
 class _WithProbabilities(nn.Module):

@@ -15,11 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
 from plyzero.errors import UserError
-from plyzero.files import retry
+from plyzero.files import PASSING_WRITES, retry
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
@@ -29,7 +30,7 @@ from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
 from trainer.diagnostics import HELD_OUT, Diagnostics
-from trainer.export import ExportError, export
+from trainer.export import ExportError, describe_model, export, is_finite
 from trainer.ledger import Ledger
 from trainer.loss import loss, to_device
 from trainer.network import ResidualNetwork
@@ -49,6 +50,10 @@ MAINTAIN_SECONDS: Final = 10.0
 
 EXPORT_POSITIONS: Final = 256
 """Number of positions on which an exported model is compared with torch."""
+
+
+SAVE_SECONDS: Final = 40.0
+"""Time for which a trainer that ends tries to save its state, where the volume has an error, in seconds."""
 
 
 def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> None:
@@ -130,6 +135,7 @@ class Trainer:
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not retry(lambda: list_models(run.models), "models/")
+        self._unpublished: str | None = None  # why the last model could not be published
         self._published_step = -1
         self._published_at = -np.inf
         self._began = time.monotonic()
@@ -199,11 +205,7 @@ class Trainer:
         self.ledger.spend(self.settings.batch_size)
         self._loss_sums += losses.policy.item(), losses.value.item()
         self._summed_steps += 1
-        if not np.isfinite(self._loss_sums).all():
-            raise UserError(
-                f"the loss is not finite at step {self.step}; the state of the last published model is kept: continue "
-                f"with a lower learning rate, -o trainer.learning_rate={self.settings.learning_rate / 4:g}"
-            )
+        self._check_finite("loss", bool(np.isfinite(self._loss_sums).all()))
 
     def publish_is_due(self, *, waiting: bool) -> bool:
         """Return whether to publish a model now. The first one is due when the credit of the bootstrap is spent."""
@@ -214,49 +216,51 @@ class Trainer:
         return time.monotonic() - self._published_at >= self.settings.publish_seconds
 
     def publish(self) -> None:
-        """Save the state and publish the averaged weights; after an OSError this is tried again later."""
+        """Save the state, then publish the averaged weights. What fails is reported, and tried again later."""
         self._published_at = time.monotonic()
         try:
+            self.save()
             self._publish()
-        except OSError as error:
-            log.warning("step %d is not published: %s", self.step, error)
+        except (OSError, ExportError) as error:
+            self._unpublished = f"step {self.step} is not published, training goes on: {error}"
+            log.warning("%s", self._unpublished)
 
     def finish(self) -> None:
-        """Save the state, and publish the averaged weights if they are not published yet. Errors are raised."""
-        if self._is_first or not self._has_unpublished_steps():
-            self.save()
-        else:
-            self._publish()
+        """Save the state, and publish the averaged weights if they are not published yet.
+
+        Raises OSError if the state cannot be saved.
+        """
+        retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=PASSING_WRITES)
+        if not self._is_first and self._has_unpublished_steps():
+            self.publish()
 
     def _publish(self) -> None:
-        """Export and verify the averaged weights, then save the state, and only then publish the model."""
-        self.diagnostics.evaluate(self.averaged.module, self.window, step=self.step, device=self.device)
-        observations = self.window.sample(EXPORT_POSITIONS, np.random.default_rng(self.step)).observations
-        metadata = {
-            "step": str(self.step),
-            "positions": str(self.ledger.bootstrap + self.ledger.generated),
-            "settings": self.run.settings.model_dump_json(),
-            "plyzero": __version__,
-        }
+        """Export, verify and publish the averaged weights, whose state has been saved, then evaluate them."""
+        observations = self._sample_observations()
+        positions = self.ledger.bootstrap + self.ledger.generated
+        metadata = describe_model(self.run.settings, step=self.step, positions=positions)
         try:
             content = export(self.averaged.module, self.run.game, observations, metadata=metadata)
-        except ExportError as error:
-            log.error("step %d is not published: %s", self.step, error)
-            return
         finally:
             self.averaged.to(self.device)
-        self.save()
         name = publish_model(self.run.models, content, fence=self.lease.fence, step=self.step)
+        self._is_first, self._published_step, self._unpublished = False, self.step, None
+        # Only now: a model that could not be exported must not make the workers' models look outdated.
+        self.diagnostics.evaluate(self.averaged.module, self.window, step=self.step, device=self.device)
         policy_loss, value_loss = (self._loss_sums / max(1, self._summed_steps)).tolist()
-        self._is_first, self._published_step = False, self.step
         self._loss_sums[:], self._summed_steps = 0, 0
+        log.info("published %s: policy loss %.3f, value loss %.3f", name, policy_loss, value_loss)
         line = {**self.describe("training"), "policy_loss": policy_loss, "value_loss": value_loss}
         append_line(self.run.metrics / f"trainer-{self.lease.fence:06d}.jsonl", line | {"model": str(name)})
-        log.info("published %s: policy loss %.3f, value loss %.3f", name, policy_loss, value_loss)
 
     def save(self) -> None:
-        """Save the state, from which the trainer resumes. Raises UserError if another trainer has taken over."""
+        """Save the state, from which the trainer resumes.
+
+        Raises UserError if another trainer has taken over, or if the network has diverged: the state before is kept.
+        """
         self.lease.check()
+        observations = self._sample_observations() if len(self.window) else None
+        self._check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
         state = {
             "step": self.step,
             "games": self.games,
@@ -303,6 +307,7 @@ class Trainer:
             "waited_seconds": round(self.waited, 1),
             "device": self.device.type,
             **self.diagnostics.report,
+            **({"warning": self._unpublished} if self._unpublished else {}),
         }
 
     def _resume(self) -> None:
@@ -343,6 +348,17 @@ class Trainer:
         self._states[fence, self.step] = RequiredSegments(dict(cursor), skipped, frozenset(window))
         for key in list(self._states)[:-NUM_STATES]:
             del self._states[key]
+
+    def _check_finite(self, what: str, is_finite: bool) -> None:
+        if not is_finite:
+            raise UserError(
+                f"the {what} is not finite at step {self.step}; the last saved state is kept: continue with a lower "
+                f"learning rate, -o trainer.learning_rate={self.settings.learning_rate / 4:g}"
+            )
+
+    def _sample_observations(self) -> NDArray[np.float32]:
+        """Return positions of the window, the same for the same step."""
+        return self.window.sample(EXPORT_POSITIONS, np.random.default_rng(self.step)).observations
 
     def _has_unpublished_steps(self) -> bool:
         return self.step != self._published_step and len(self.window) > 0

@@ -94,7 +94,7 @@ class Retention:
     def _prune_models(self) -> None:
         store, directory = self._run.settings.store, self._run.models
         names = list_models(directory)
-        kept = set(names[: store.keep_models]) | self._models_in_use()
+        kept = {*names[: store.keep_models], *names[-1:], *self._models_in_use()}  # the last one is the run's first
         for name in names:
             path = directory / str(name)
             if name not in kept and self._age(path) >= 60 * store.keep_model_minutes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import zipfile
 from collections.abc import Mapping
@@ -29,14 +30,19 @@ MAX_MEMBERS: Final = 100_000
 NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")
 """Pattern of the file name of a state: fence and step."""
 
+log = logging.getLogger(__name__)
+
 
 def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
     """Write `state`, replacing one of the same fence and step, then remove all but the newest NUM_STATES."""
     file = io.BytesIO()
     torch.save({"format": FORMAT, **state}, file)
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", file.getvalue(), replace=True)
-    for path in _list_states(directory)[NUM_STATES:]:
-        remove(path)
+    for path in _list_old_states(directory):
+        try:
+            remove(path)
+        except OSError as error:
+            log.warning("an old state is not removed: %s", error)
 
 
 def load_state(directory: Path) -> dict[str, Any] | None:
@@ -52,12 +58,12 @@ def load_state(directory: Path) -> dict[str, Any] | None:
         _check_uncompressed(content)
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
-    except OSError as error:
-        if not isinstance(error, UnreadableError):
-            raise
-        raise UserError(f"{states[0]} cannot be read: {error.strerror}; move it away to continue") from error
     except Exception as error:  # torch raises errors of many types for damage
-        raise UserError(f"{states[0]} cannot be read; to continue from the previous state, move it away") from error
+        if isinstance(error, OSError) and not isinstance(error, UnreadableError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else "it is damaged"
+        message = f"{states[0]} cannot be read: {reason}; to continue from the previous state, move it away"
+        raise UserError(message) from error
     if type(found) is not int or found != FORMAT:
         raise UserError(f"{states[0]} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
     return state
@@ -73,6 +79,15 @@ def _check_uncompressed(content: bytes) -> None:
         raise ValueError("a member is compressed")
     if sum(member.file_size for member in members) > len(content):
         raise ValueError("the members are larger than the file")
+
+
+def _list_old_states(directory: Path) -> list[Path]:
+    """Return the files of all but the newest NUM_STATES states; [] if the directory cannot be listed now."""
+    try:
+        return _list_states(directory)[NUM_STATES:]
+    except OSError as error:  # the state is saved, and old ones are removed after the next save
+        log.warning("old states are not removed: %s", error)
+        return []
 
 
 def _list_states(directory: Path) -> list[Path]:

@@ -8,11 +8,13 @@ import re
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from plyzero.commands.common import (
     Device,
@@ -31,8 +33,13 @@ from plyzero.commands.common import (
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
-    from plyzero.ops.supervisor import Rating, Report
+    from plyzero.ops.rating import Rating
+    from plyzero.ops.supervisor import Report
     from plyzero.run.directory import Run
+
+
+QUIET_SECONDS: Final = 10.0
+"""Longest time without a line where `train` does not write to a terminal, in seconds."""
 
 
 def train(
@@ -52,28 +59,21 @@ def train(
     """Train GAME on this machine. The same command continues a training that was stopped."""
     from plyzero.ops.processes import interrupt_on_signals, usable_cores
 
-    stop = interrupt_on_signals()  # before the slow imports
-    from plyzero.ops import supervisor
-    from plyzero.run.directory import open_or_create_run
-    from plyzero.run.models import list_models
+    with _Screen() as screen:
+        stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
+        screen.progress(f"loading {game}")
+        from plyzero.ops import supervisor
+        from plyzero.run.directory import describe_changed_settings, open_or_create_run
+        from plyzero.run.models import list_models
 
-    console = Console(highlight=False, soft_wrap=True)
-    opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
-    workers = workers or usable_cores()
-    processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
-    console.print(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
-    console.print(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
-    warning = None
-
-    def show(report: Report) -> None:
-        nonlocal warning
-        console.print(_report_row(report))
-        before, warning = warning, report.fields.get("warning")
-        if warning and warning != before:
-            console.print(f"       warning: {warning}", style="bold")
-
-    try:
-        with console.status("starting") as status:
+        opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
+        workers = workers or usable_cores()
+        processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
+        screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
+        if changes := describe_changed_settings(opened):
+            screen.line(changes)
+        screen.line(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
+        try:
             supervisor.train(
                 opened,
                 workers=workers,
@@ -81,20 +81,66 @@ def train(
                 stop=stop,
                 options=options or (),
                 device=device,
-                on_report=show,
-                on_rating=lambda rating: console.print(_rating_row(rating)),
-                on_progress=status.update,
+                on_report=lambda report: screen.line(_report_row(report)),
+                on_rating=lambda rating: screen.line(_rating_row(rating)),
+                on_progress=screen.progress,
+                on_message=screen.message,
             )
-    except KeyboardInterrupt:
-        pass  # how to continue is printed below
-    except supervisor.ChildFailedError as error:
-        hint = f"; to test the rules of the game: plyzero check {quoted(game)}"
-        raise FailedError(f"{error}{hint}") from error
-    ended = "stopped and saved" if stop.is_set() else "saved"
-    if list_models(opened.models):
-        console.print(f"{ended}. To continue: the same command. To play: plyzero play {quoted(game)} --run {run}")
-    else:
-        console.print(f"{ended}, but there is no model yet. To continue: the same command.")
+        except supervisor.ChildFailedError as error:
+            raise FailedError(str(error)) from error
+        ended = "stopped and saved" if stop.is_set() else "saved"
+        if list_models(opened.models):
+            screen.line(f"{ended}. To continue: the same command. To play: plyzero play {quoted(game)} --run {run}")
+        else:
+            screen.line(f"{ended}, but there is no model yet. To continue: the same command.")
+
+
+class _Screen:
+    """What `train` shows: lines, and what is being done, in a status line or as a line every QUIET_SECONDS."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._status = self._console.status("")
+        self._doing, self._printed = "", time.monotonic()
+        self._was_interrupted_again = False
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._print_often, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._status.start()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._status.stop()
+
+    def line(self, text: str, style: str | None = None) -> None:
+        self._printed = time.monotonic()
+        self._console.print(_without_control_characters(text), style=style)
+
+    def message(self, text: str) -> None:
+        self.line(f"       {text}", style="bold" if text.startswith("warning") else None)
+
+    def progress(self, doing: str) -> None:
+        self._doing = _without_control_characters(doing)
+        self._status.update(escape(self._doing))
+        if self._was_interrupted_again:
+            self._was_interrupted_again = False
+            self.message("still stopping, nothing is lost; to stop without saving: kill -9 this process")
+
+    def interrupted_again(self) -> None:
+        self._was_interrupted_again = True
+
+    def _print_often(self) -> None:
+        """Where there is no status line, print what is being done whenever nothing was printed for a while."""
+        while not self._console.is_terminal and not self._ended.wait(0.5):
+            if time.monotonic() - self._printed >= QUIET_SECONDS:
+                self.message(self._doing)
+
+
+def _without_control_characters(text: str) -> str:
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
@@ -148,21 +194,23 @@ def _row(cells: list[str]) -> str:
 
 
 def _rating_row(rating: Rating) -> str:
-    scores = ", ".join(f"{result} against {opponent}" for opponent, result in rating.scores.items())
-    return f"       step {rating.step} scores {scores}"
+    scores = (f"{result} in {result.games} games against {opponent}" for opponent, result in rating.scores.items())
+    return f"       step {rating.step} scores {', '.join(scores)}"
 
 
 def _report_row(report: Report) -> str:
+    from plyzero.run.metrics import number
+
     fields, minutes = report.fields, int(report.seconds) // 60
     return _row(
         [
             f"{minutes}:{int(report.seconds) % 60:02d}",
-            str(fields["games"]),
+            f"{number(fields, 'games'):.0f}",
             f"{report.positions_per_second:.0f}" if report.positions_per_second else "",
-            str(fields["step"]),
-            f"{fields['policy_loss']:.3f}",
-            f"{fields['value_loss']:.3f}",
-            f"{fields['replay_ratio']:.2f}",
+            f"{number(fields, 'step'):.0f}",
+            f"{number(fields, 'policy_loss'):.3f}",
+            f"{number(fields, 'value_loss'):.3f}",
+            f"{number(fields, 'replay_ratio'):.2f}",
         ]
     ).rstrip()
 
@@ -182,12 +230,15 @@ def _begin_role(
     stop = stop_on_signals()
     if until_end:
         stop_on_end_of_input(stop)
-    from plyzero.run.directory import open_or_create_run
+    from plyzero.run.directory import describe_changed_settings, open_or_create_run
 
     _set_up_logging(log_format)
     spec = find_game(game) if game else None
     # compose.yaml passes an empty --preset if none is set
-    return open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or ()), stop
+    opened = open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or ())
+    if changes := describe_changed_settings(opened):
+        logging.getLogger(__name__).info("%s", changes)
+    return opened, stop
 
 
 def _set_up_logging(log_format: str) -> None:

@@ -1,6 +1,8 @@
 """What is running?
 
 supervisor  `plyzero train`: workers and a trainer on this machine, and reports of their progress
+rating      the newest model plays fixed opponents, beside the training
+failures    why a process failed, in one sentence, and whether the rules of the game are the cause
 processes   signals, child processes, usable cores
 status      a snapshot of a run: its files, its processes, and which process waits for what
 health      whether this container's process makes progress

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from plyzero.files import open_to_append
 
@@ -21,10 +22,12 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def interrupt_on_signals() -> threading.Event:
+def interrupt_on_signals(on_repeat: Callable[[], None] = lambda: None) -> threading.Event:
     """Like `stop_on_signals`, but the first signal also raises KeyboardInterrupt in the main thread.
 
     The exception alone is not enough: if it is raised while Numba compiles, it is lost in a callback.
+
+    on_repeat: called at every further signal, in a signal handler.
     """
     stop = threading.Event()
 
@@ -32,6 +35,7 @@ def interrupt_on_signals() -> threading.Event:
         if not stop.is_set():
             stop.set()
             raise KeyboardInterrupt
+        on_repeat()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
@@ -61,16 +65,22 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     return cores
 
 
+MAX_LOG_BYTES: Final = 1 << 16
+"""Number of bytes at the end of a log in which the reason for the end of its process is looked for."""
+
+
 class Child:
     """A plyzero command in a child process, which stops by itself when this process ends.
 
-    name: what messages call it.
-    log:  the file to which its output is appended.
+    name:       what messages call it.
+    log:        the file to which its output is appended.
+    was_killed: whether `kill` ended it.
     """
 
     def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
-        self.name, self.log = name, log
+        self.name, self.log, self.was_killed = name, log, False
         with open_to_append(log) as output:
+            self._log_start = output.seek(0, os.SEEK_END)  # what is before belongs to older processes
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "plyzero", *arguments, "--until-end-of-input"],
                 stdin=subprocess.PIPE,
@@ -78,6 +88,11 @@ class Child:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C reaches only this process, which closes the pipes of the children
             )
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     def exit_code(self) -> int | None:
         """Return the exit code, None while the process runs."""
@@ -88,15 +103,22 @@ class Child:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until the process has ended; kill it after `seconds`."""
+    def wait(self, seconds: float) -> bool:
+        """Wait until the process has ended, but at most `seconds`. Return whether it has ended."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            return False
+        return True
 
-    def last_log_line(self) -> str:
-        """Return the last line of the log."""
-        lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "nothing"
+    def kill(self) -> None:
+        """End the process at once."""
+        self.was_killed = True
+        self._process.kill()
+        self._process.wait()
+
+    def read_log(self) -> str:
+        """Return the end of what this process has written to its log."""
+        with self.log.open("rb") as file:
+            file.seek(max(self._log_start, file.seek(0, os.SEEK_END) - MAX_LOG_BYTES))
+            return file.read(MAX_LOG_BYTES).decode(errors="replace")

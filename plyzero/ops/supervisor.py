@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-import queue
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
-import numpy as np
-
+from plyzero.errors import ModelRefusedError
+from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child
-from plyzero.play.match import MatchResult, play_match
+from plyzero.ops.rating import Rater, Rating
 from plyzero.play.model_loader import load_model
-from plyzero.play.players import Bot, find_player
 from plyzero.run.directory import Run
+from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, append_line, read_lines
-from plyzero.run.models import ModelName
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, number, read_heartbeat, read_lines
+from plyzero.run.models import ModelName, list_models
 from plyzero.search.onnx_network import Network
 
-RATING_SHARE: Final = 0.1
-"""Largest share of this process's time that is spent on measuring strength."""
+T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.25
 """Time between two checks of the child processes and of the metrics, in seconds."""
 
+STOP_SECONDS: Final = 60.0
+"""Time that the processes have to save and end, in seconds; then they are killed."""
+
+SAVING: Final = "the workers store their finished games, the trainer saves its state and publishes its last model"
+"""What happens before `train` ends, for messages."""
+
+PREVIOUS_SECONDS: Final = 30.0
+"""Time for which `train` waits for the trainer of a `train` that was killed, which is still saving, in seconds."""
+
+REPEAT_SECONDS: Final = 300.0
+"""Time after which a warning that differs only in its numbers is shown again, in seconds."""
+
 
 class ChildFailedError(Exception):
-    """A worker or the trainer ended without being asked to. The message names it and has the last line of its log."""
+    """A worker or the trainer failed, or ended without being asked to. The message says which, why, and where."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +60,6 @@ class Report:
     fields: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Rating:
-    """The measured strength of one published model.
-
-    step:   optimiser steps of the model.
-    scores: opponent -> result of the model's games against it.
-    """
-
-    step: int
-    scores: dict[str, MatchResult]
-
-
 def train(
     run: Run,
     *,
@@ -70,152 +71,274 @@ def train(
     on_report: Callable[[Report], None],
     on_rating: Callable[[Rating], None] = lambda _: None,
     on_progress: Callable[[str], None] = lambda _: None,
-    stop_when: Callable[[Network], bool] = lambda _: False,
+    on_message: Callable[[str], None] = lambda _: None,
+    stop_when: Callable[[Network], bool] | None = None,
 ) -> None:
     """Run `workers` and a trainer until `stop` is set, `minutes` are over, or `stop_when` is true of a new model.
 
     on_report:   called for every model.
     on_rating:   called for every model whose strength has been measured.
     on_progress: called every two seconds with a sentence that says what the processes are doing.
+    on_message:  called with every sentence that must not be missed: warnings, and why it is ending.
 
-    Raises ChildFailedError. In every case all processes are stopped before this function ends.
+    An error of the volume may pass, so it is told, and what failed is tried again. A KeyboardInterrupt that comes with
+    `stop` is the same as `stop`. Raises ChildFailedError. In every case all processes are stopped before this function
+    ends.
     """
     began = time.monotonic()
-    size, num_read = _metrics_size(run), len(_trainer_lines(run))
-    last_positions, last_time = 0, 0.0
-    monitor, next_refresh = LivenessMonitor(run), 0.0
-    with closing(Rater(run)) as rater, children(run, workers=workers, device=device, options=options) as running:
-        while not stop.wait(POLL_SECONDS) and (minutes is None or time.monotonic() - began < 60 * minutes):
-            check_children(running)
-            if time.monotonic() >= next_refresh:
-                monitor.refresh()
-                on_progress(_progress(monitor))
-                next_refresh = time.monotonic() + BEAT_SECONDS
-            if rating := rater.poll():
-                on_rating(rating)
-            if (new_size := _metrics_size(run)) == size:
-                continue  # in a run of days it takes too long to read all metrics at every poll
-            size = new_size
-            lines = _trainer_lines(run)
-            for fields in lines[num_read:]:
-                name = ModelName.parse(str(fields.get("model")))
-                if name is None:
-                    continue
-                network = load_model(run.models, name, run.game)
-                if fields is lines[-1]:
+    tell = Messages(on_message)
+    view = RunView(run, began=began)
+    is_over = False
+
+    def report_models() -> bool:
+        """Report the models that are new. Return whether there is one."""
+        reports = tell.unless_error(view.new_reports) or []
+        for report in reports:
+            on_report(report)
+        return bool(reports)
+
+    def tell_rating(rater: Rater) -> None:
+        result = rater.poll()
+        if isinstance(result, Rating):
+            on_rating(result)
+        elif result:
+            tell(f"warning: {result}")
+
+    with until_interrupted(stop), closing(Rater(run)) as rater:
+        wait_for_previous_trainer(run, stop=stop, tell=tell)
+        tell.patiently(view.new_reports, stop)
+        with children(run, workers, device=device, options=options, on_progress=on_progress, tell=tell) as running:
+            next_refresh = 0.0
+            while not stop.wait(POLL_SECONDS) and not is_over:
+                check_children(running, run)
+                if report_models() and (stop_when or rater.is_ready()) and (network := load_last(run, tell)):
+                    if stop_when and stop_when(network):
+                        return
                     rater.offer(network)
-                positions, now = fields["positions"], fields["time"]
-                speed = (positions - last_positions) / (now - last_time) if last_positions else 0.0
-                last_positions, last_time = positions, now
-                on_report(Report(seconds=time.monotonic() - began, positions_per_second=speed, fields=fields))
-                if stop_when(network):
-                    return
-            num_read = len(lines)
-        check_children(running)
+                tell_rating(rater)
+                if time.monotonic() >= next_refresh and tell.unless_error(view.refresh):
+                    tell.warning(view.warning)
+                    on_progress(view.describe(running, rating=rater.doing))
+                    next_refresh = time.monotonic() + BEAT_SECONDS
+                is_over = minutes is not None and time.monotonic() - began >= 60 * minutes
+            check_children(running, run)
+            if is_over:
+                tell(f"{minutes:g} minutes are over")
+    with until_interrupted(stop), closing(Rater(run)) as rater:
+        report_models()
+        if tell.unless_error(view.refresh):
+            tell.warning(view.warning)
+        if is_over and not stop.is_set() and not stop_when and (network := load_last(run, tell)):
+            rater.offer(network)
+            while rater.is_busy and not stop.wait(POLL_SECONDS):
+                on_progress(f"{rater.doing}; Ctrl-C skips this")
+            tell_rating(rater)
 
 
-def check_children(running: Sequence[Child]) -> None:
-    """Raise ChildFailedError if one of the processes has ended without being asked to."""
-    for child in running:
-        if child.exit_code() is not None:
-            raise ChildFailedError(f"{child.name} stopped by itself: {child.last_log_line()} (see {child.log})")
+class Messages:
+    """Tells a person what must not be missed, each message once."""
+
+    def __init__(self, on_message: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._on_message, self._clock = on_message, clock
+        self._warning, self._warned_at = "", 0.0
+        self._errors: dict[str, float] = {}  # text -> when it was told
+
+    def __call__(self, text: str) -> None:
+        self._on_message(text)
+
+    def warning(self, text: object) -> None:
+        """Tell a warning if it has changed, in more than its numbers or REPEAT_SECONDS ago."""
+        if not isinstance(text, str):
+            self._warning = ""
+            return
+        words, now = re.sub(r"\d+", "", text), self._clock()
+        if words != self._warning or now - self._warned_at >= REPEAT_SECONDS:
+            self._warning, self._warned_at = words, now
+            self(f"warning: {text}")
+
+    def unless_error(self, call: Callable[[], T]) -> T | None:
+        """Return `call()`; after an OSError tell it, the same one every REPEAT_SECONDS, and return None."""
+        try:
+            return call()
+        except OSError as error:
+            text, now = str(error), self._clock()
+            if now - self._errors.get(text, -REPEAT_SECONDS) >= REPEAT_SECONDS:
+                self._errors[text] = now
+                self(f"warning: cannot read the run: {text}; trying again")
+            return None
+
+    def patiently(self, call: Callable[[], object], stop: threading.Event) -> None:
+        """Make a call, which does not return None, until it raises no OSError or `stop` is set."""
+        while self.unless_error(call) is None and not stop.wait(1.0):
+            pass
+
+
+class RunView:
+    """What the files of a run say: the models that are new, and what its processes are doing.
+
+    warning: the trainer's warning at the last refresh.
+    """
+
+    def __init__(self, run: Run, *, began: float) -> None:
+        self._run, self._began = run, began
+        self._monitor = LivenessMonitor(run)
+        self._num_read: dict[Path, int] | None = None
+        self._size = -1
+        self._last: Mapping[str, Any] = {}
+        self._has_model = False
+        self.warning: object = None
+
+    def new_reports(self) -> list[Report]:
+        """Return the reports of the models published since the call before; the first call returns []."""
+        paths = sorted(self._run.metrics.glob("trainer-*.jsonl"))
+        if (size := sum(path.stat().st_size for path in paths)) == self._size:
+            return []  # in a run of days it takes too long to read all metrics at every poll
+        is_first, num_read = self._num_read is None, dict(self._num_read or {})
+        new: list[dict[str, Any]] = []
+        for path in paths:
+            lines = read_lines(path)
+            new += lines[num_read.get(path, 0) :]
+            num_read[path] = max(len(lines), num_read.get(path, 0))
+        self._size, self._num_read = size, num_read  # only now: after an error everything is read again
+        return [] if is_first else [self._report(fields) for fields in new if ModelName.parse(str(fields.get("model")))]
+
+    def _report(self, fields: dict[str, Any]) -> Report:
+        # `seconds` is the trainer's own clock; `time` is the time of day, which may stand still or jump.
+        positions, seconds = (number(fields, key) - number(self._last, key) for key in ("positions", "seconds"))
+        speed = positions / seconds if self._last and seconds > 0 and positions > 0 else 0.0
+        self._last = fields
+        return Report(seconds=time.monotonic() - self._began, positions_per_second=speed, fields=fields)
+
+    def refresh(self) -> bool:
+        """Read the heartbeats of all processes. Return True."""
+        self._monitor.refresh()
+        self._has_model = self._has_model or bool(list_models(self._run.models))
+        self.warning = self._monitor.heartbeats.get(TRAINER, {}).get("warning", self.warning)
+        return True
+
+    def describe(self, running: Sequence[Child], *, rating: str | None) -> str:
+        """Return a sentence that says what the living processes are doing."""
+        beats = self._monitor.heartbeats
+        alive = {name: beats[name] for name in beats if self._monitor.liveness(name) in ("ok", "stalled")}
+        trainer = alive.pop(TRAINER, None)
+        beating = {beat["pid"] for beat in [*alive.values(), *([trainer] if trainer else [])]}
+        parts = []
+        if starting := [child.name for child in running if child.pid not in beating]:
+            parts.append(f"starting {', '.join(starting)}")
+        if not self._has_model:
+            parts.append(self._describe_first_model(list(alive.values()), trainer or {}))
+        for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
+            parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
+        parts += [f"trainer {trainer['state']}"] if trainer else []
+        parts += [rating] if rating else []
+        return ", ".join(parts)
+
+    def _describe_first_model(self, workers: Sequence[Mapping[str, Any]], trainer: Mapping[str, Any]) -> str:
+        """Return how far the run is from its first model."""
+        settings = self._run.settings
+        wanted = settings.selfplay.bootstrap_positions
+        read = int(number(trainer, "bootstrap_positions"))
+        made = min(wanted, max(read, int(sum(number(worker, "full_positions") for worker in workers))))
+        if read < wanted:
+            return f"games for the first model: {made} of {wanted} positions"
+        left = int(number(trainer, "credit")) // settings.trainer.batch_size
+        return f"learning from {read} positions for the first model: {left} more steps"
 
 
 @contextmanager
-def children(run: Run, *, workers: int, device: str, options: Sequence[str]) -> Iterator[list[Child]]:
-    """Start the trainer and the workers; on exit ask all of them to stop, and wait until they have ended."""
+def until_interrupted(stop: threading.Event) -> Iterator[None]:
+    """End the block at a KeyboardInterrupt that comes with `stop`."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not stop.is_set():
+            raise
+
+
+def wait_for_previous_trainer(run: Run, *, stop: threading.Event, tell: Callable[[str], None]) -> None:
+    """Wait while a trainer that was left behind by a `train` that was killed saves, but at most PREVIOUS_SECONDS."""
+    deadline = time.monotonic() + PREVIOUS_SECONDS
+    if is_held(run.trainer):
+        beat = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+        about = f" (process {beat['pid']} on {beat['host']})" if beat else ""
+        tell(f"this run still has a trainer{about}; waiting up to {PREVIOUS_SECONDS:.0f} s for it to save and end")
+    while is_held(run.trainer) and time.monotonic() < deadline and not stop.wait(POLL_SECONDS):
+        pass
+
+
+def load_last(run: Run, tell: Messages) -> Network | None:
+    """Return the newest model, None if it cannot be loaded, for example because it has been removed meanwhile."""
+    names = tell.unless_error(lambda: list_models(run.models))
+    try:
+        return load_model(run.models, names[0], run.game) if names else None
+    except FileNotFoundError:
+        return None
+    except (OSError, ModelRefusedError) as error:
+        tell(f"warning: a model is not measured: {error}")
+        return None
+
+
+def check_children(running: Sequence[Child], run: Run) -> None:
+    """Raise ChildFailedError if one of the processes has ended without being asked to."""
+    for child in running:
+        if child.exit_code() is not None:
+            raise ChildFailedError(f"{child.name} stopped by itself: {_reason(child, run)}")
+
+
+@contextmanager
+def children(
+    run: Run,
+    workers: int,
+    *,
+    device: str,
+    options: Sequence[str],
+    on_progress: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> Iterator[list[Child]]:
+    """Start the trainer and the workers; on exit ask all of them to stop, and wait until they have ended.
+
+    Raises ChildFailedError if one of them fails while it stops.
+    """
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
     running: list[Child] = []
     try:
         running.append(Child("trainer", ["trainer", *common, "--device", device], run.logs / "trainer.log"))
-        for number in range(workers):
-            name = f"w{number}"
+        for each in range(workers):
+            name = f"w{each}"
             running.append(Child(name, ["selfplay", *common, "--name", name], run.logs / f"{name}.log"))
         yield running
     finally:
+        ended = [child for child in running if child.exit_code() is not None]
         for child in running:
             child.ask_to_stop()
-        for child in running:
-            child.wait(60)
-
-
-class Rater:
-    """Measures models against fixed opponents in a thread, for at most RATING_SHARE of the time."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._next_start = 0.0
-        self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
-        self._results: queue.SimpleQueue[Rating | Exception] = queue.SimpleQueue()
-
-    def offer(self, network: Network) -> None:
-        """Start to measure this network if no other is being measured and RATING_SHARE allows it."""
-        busy = self._thread is not None and self._thread.is_alive()
-        if not busy and time.monotonic() >= self._next_start:
-            self._thread = threading.Thread(target=self._rate, args=(network,), name="rating")
-            self._thread.start()
-
-    def poll(self) -> Rating | None:
-        """Return a rating completed since the last call, or None. Raises the error that ended a measurement."""
         try:
-            result = self._results.get_nowait()
-        except queue.Empty:
-            return None
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    def close(self) -> None:
-        """Cancel the measurement and wait for its thread, which would abort the interpreter if it outlived it."""
-        self._stopping.set()
-        if self._thread:
-            self._thread.join()
-
-    def _rate(self, network: Network) -> None:
-        began = time.monotonic()
-        try:
-            scores = {name: self._play(name, network) for name in self._run.settings.rating.opponents}
-            points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
-            append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
-        except _StoppedError:
-            return
-        except Exception as error:
-            self._results.put(error)
-            return
-        took = time.monotonic() - began
-        self._next_start = time.monotonic() + took * (1 - RATING_SHARE) / RATING_SHARE
-        self._results.put(Rating(step=network.step, scores=scores))
-
-    def _play(self, opponent: str, network: Network) -> MatchResult:
-        settings, start = self._run.settings, self._run.game.start
-        rng = np.random.default_rng([self._run.seed, network.step])
-        bot = Bot.from_network(network, simulations=settings.rating.simulations)
-        other = find_player(opponent, self._run.game, rng)
-        return play_match(bot, other, start, games=settings.rating.games, rng=rng, on_progress=self._check_stopping)
-
-    def _check_stopping(self, finished: int, plies: int) -> None:
-        if self._stopping.is_set():
-            raise _StoppedError
+            _wait_for_end(running, on_progress=on_progress, tell=tell)
+        except KeyboardInterrupt:  # the first signal comes while they stop already; no other one raises
+            _wait_for_end(running, on_progress=on_progress, tell=tell)
+        failed = [child for child in running if child not in ended and child.exit_code() != 0]
+        if failed and not ended:
+            raise ChildFailedError(f"{failed[0].name} failed while it stopped: {_reason(failed[0], run)}")
 
 
-class _StoppedError(Exception):
-    """Raised during a match to cancel it."""
+def _wait_for_end(running: Sequence[Child], *, on_progress: Callable[[str], None], tell: Callable[[str], None]) -> None:
+    """Wait until all processes have ended, and kill those that have not after STOP_SECONDS."""
+    tell(f"stopping: {SAVING}")
+    deadline = time.monotonic() + STOP_SECONDS
+    while left := [child for child in running if child.exit_code() is None]:
+        on_progress(f"stopping: waiting for {', '.join(child.name for child in left)}")
+        if time.monotonic() > deadline:
+            for child in left:
+                child.kill()
+        left[0].wait(POLL_SECONDS)
 
 
-def _metrics_size(run: Run) -> int:
-    return sum(path.stat().st_size for path in run.metrics.glob("trainer-*.jsonl"))
-
-
-def _trainer_lines(run: Run) -> list[dict[str, Any]]:
-    return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
-
-
-def _progress(monitor: LivenessMonitor) -> str:
-    """Return a sentence that says what the living processes are doing."""
-    alive = [name for name in monitor.heartbeats if monitor.liveness(name) in ("ok", "stalled")]
-    states = {name: monitor.heartbeats[name]["state"] for name in alive}
-    trainer = states.pop(TRAINER, "starting")
-    paused = next((f", others {state}" for state in states.values() if state.startswith("paused")), "")
-    playing = sum(state == "playing" for state in states.values())
-    return f"{playing} worker{'' if playing == 1 else 's'} playing{paused}, trainer {trainer}"
+def _reason(child: Child, run: Run) -> str:
+    """Return why a process has ended and where its log is."""
+    if child.was_killed:
+        lost = "what it learned since its last saved state is" if child.name == TRAINER else "its unfinished games are"
+        return f"it did not end within {STOP_SECONDS:.0f} s and was killed, {lost} lost (see {child.log})"
+    try:
+        log = child.read_log()
+    except OSError as error:
+        return f"its log {child.log} cannot be read: {error.strerror}"
+    return f"{describe_log(log, child.exit_code() or 0, run.game)} (see {child.log})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -106,7 +106,13 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
     return Run(root=root, game=game, preset=preset, seed=seed, settings=settings)
 
 
-def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:
+def open_run(
+    root: Path,
+    *,
+    game: GameSpec | None = None,
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] = os.environ,
+) -> Run:
     """Return the run in `root`. Raises UserError if there is none, if it cannot be read, or if it is not of `game`."""
     path = root / "run.toml"
     try:
@@ -137,7 +143,7 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
         raise UserError(f"{path}: expected a section such as [selfplay] before {', '.join(sorted(outside))}")
     preset = str(header["preset"])
     settings = resolve(
-        preset=PRESETS[preset], run=sections, environment=os.environ, options=options, run_file=path.absolute()
+        preset=PRESETS[preset], run=sections, environment=environment, options=options, run_file=path.absolute()
     )
     return Run(root=root, game=loaded, preset=preset, seed=seed, settings=settings)
 
@@ -164,6 +170,18 @@ def open_or_create_run(
         if wanted is not None and wanted != actual:
             raise UserError(f"{root} was made with {name} {actual}, not {wanted}; give another --run directory")
     return run
+
+
+def describe_changed_settings(run: Run) -> str | None:
+    """Return a sentence with the settings of this process that differ from run.toml, None if there are none."""
+    stored = open_run(run.root, environment={}).settings.model_dump()
+    changes = [
+        f"{section}.{key} = {value} instead of {stored[section][key]}"
+        for section, values in run.settings.model_dump().items()
+        for key, value in values.items()
+        if value != stored[section][key]
+    ]
+    return f"settings of this start that differ from run.toml: {', '.join(changes)}" if changes else None
 
 
 def _check_seed(seed: int) -> None:

@@ -74,7 +74,7 @@ def read_model(directory: Path, name: ModelName) -> bytes:
 
 
 def best_model(directory: Path, metrics: Path) -> ModelName:
-    """Return the model with the most points against the opponents of `plyzero train`; of equals, the newest.
+    """Return the model with the best scores against the opponents of `plyzero train`; of equals, the newest.
 
     Raises UserError if no existing model has been measured.
     """
@@ -92,12 +92,17 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
 
 
 def _points(line: dict[str, Any]) -> float | None:
-    """Return the points in a line of ratings, a win = 1 and a draw = 1/2; None if the line is not valid."""
+    """Return the sum of the scores in a line of ratings; None if the line is not valid.
+
+    Ratings may have different numbers of games. A win and a loss are added to each score, so that two games won do not
+    count for more than nineteen of twenty.
+    """
     if "model" not in line:
         return None
     try:
-        return sum(float(won + drawn / 2) for won, drawn, _ in line["scores"].values())
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):  # not a line that plyzero writes
+        scores = line["scores"].values()
+        return sum(float((won + drawn / 2 + 1) / (won + drawn + lost + 2)) for won, drawn, lost in scores)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # not a line that plyzero writes
         return None
 
 

@@ -1,61 +1,222 @@
 """Training on one machine, the parts that need no processes; the whole is in test_loop.py."""
 
+import errno
+import os
+import subprocess
 import threading
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from plyzero.ops.supervisor import Rater, Rating
-from plyzero.play.model_loader import load_newest
-from plyzero.run.models import publish_model
+from plyzero import files
+from plyzero.ops import supervisor
+from plyzero.ops.processes import Child
+from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, train
+from plyzero.run.directory import Run
+from plyzero.run.lease import LOCK
+from plyzero.run.metrics import TRAINER, Heartbeat, append_line
+from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
-from trainer.export import untrained
+
+Step = Callable[[], object]
 
 
-def finished(rater: Rater) -> Rating:
-    while True:
-        if rating := rater.poll():
-            return rating
-        time.sleep(0.01)
+class Script(threading.Event):
+    """Where `train` waits, the next thing happens to the run; after the last one training is stopped."""
+
+    def __init__(self, *steps: Step) -> None:
+        super().__init__()
+        self._steps = iter(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        step = next(self._steps, self.set)
+        step()
+        return self.is_set()
 
 
-def test_a_model_is_measured_beside_the_training_and_written_down(tmp_path: Path):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "rating.opponents=random,mcts:5", "rating.games=4")
-    publish_model(run.models, untrained(run), fence=1, step=12)
-    network = load_newest(run.models, run.game)
-    rater = Rater(run)
-    assert rater.poll() is None
-    rater.offer(network)
-    rater.offer(network)  # one is being measured, and then it is not time yet
-    rating = finished(rater)
-    assert rating.step == 12
-    assert [(name, result.games) for name, result in rating.scores.items()] == [("random", 4), ("mcts:5", 4)]
-    assert rater.poll() is None
-    lines = (run.metrics / "rating.jsonl").read_text().splitlines()
-    assert len(lines) == 1
-    assert str(load_newest(run.models, run.game).label) in lines[0]
+class Told:
+    """What `train` said."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self.messages: list[str] = []
+        self.progress: list[str] = []
+
+    def warnings(self) -> list[str]:
+        return [text for text in self.messages if text.startswith("warning")]
 
 
-def test_what_goes_wrong_while_a_model_is_measured_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def fail(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("in the rules")
-
-    run = small_run(tmp_path / "r", "tic-tac-toe")
-    publish_model(run.models, untrained(run), fence=1, step=12)
-    monkeypatch.setattr("plyzero.ops.supervisor.play_match", fail)
-    rater = Rater(run)
-    rater.offer(load_newest(run.models, run.game))
-    with pytest.raises(ZeroDivisionError, match="in the rules"):
-        finished(rater)
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return small_run(tmp_path / "r", "tic-tac-toe")
 
 
-def test_a_measurement_is_given_up_when_training_ends(tmp_path: Path):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "rating.opponents=mcts:2000", "rating.games=400")
-    publish_model(run.models, untrained(run), fence=1, step=12)
-    rater = Rater(run)
-    rater.offer(load_newest(run.models, run.game))
-    rater.close()
-    assert rater.poll() is None
-    assert not (run.metrics / "rating.jsonl").exists()
-    assert not any(thread.name == "rating" for thread in threading.enumerate())
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`train` starts no processes, and looks at once."""
+
+    @contextmanager
+    def nobody(*_: object, **__: object) -> Iterator[list[Child]]:
+        yield []
+
+    monkeypatch.setattr(supervisor, "children", nobody)
+    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
+
+
+def trained(run: Run, *steps: Step) -> Told:
+    told = Told()
+    train(
+        run,
+        workers=1,
+        minutes=None,
+        stop=Script(*steps),
+        on_report=told.reports.append,
+        on_progress=told.progress.append,
+        on_message=told.messages.append,
+    )
+    return told
+
+
+def publish(run: Run, step: int) -> None:
+    """A line of metrics about a model that has been removed already."""
+    line = {"step": step, "positions": 100 * step, "seconds": float(step)}
+    append_line(run.metrics / "trainer-000001.jsonl", line | {"model": f"000001-{step:09d}-0123abcd.onnx"})
+
+
+@pytest.mark.usefixtures("alone")
+def test_models_that_were_removed_before_they_are_reported_keep_their_lines(run: Run):
+    def wake_up() -> None:  # after a stop that was longer than models are kept
+        for step in (3, 4, 5):
+            publish(run, step)
+
+    publish(run, 1)  # by a trainer before
+    told = trained(run, lambda: publish(run, 2), wake_up)
+    assert [report.fields["step"] for report in told.reports] == [2, 3, 4, 5]
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("time.time", lambda: 1_700_000_000.0)
+    told = trained(run, lambda: publish(run, 2), lambda: publish(run, 4))
+    assert [report.positions_per_second for report in told.reports] == [0.0, 100.0]
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(supervisor, "read_lines"), (supervisor, "list_models"), (supervisor.LivenessMonitor, "refresh")],
+)
+def test_an_error_that_passes_while_train_reads_the_run_is_told_once_and_ends_nothing(
+    run: Run, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+):
+    failures, original = iter([OSError(errno.EIO, os.strerror(errno.EIO))] * 3), getattr(owner, name)
+
+    def fail(*arguments: object) -> object:
+        if error := next(failures, None):
+            raise error
+        return original(*arguments)
+
+    monkeypatch.setattr(owner, name, fail)
+    told = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), lambda: None, lambda: None)
+    assert [report.fields["step"] for report in told.reports] == [2]
+    assert told.progress
+    assert told.warnings() == ["warning: cannot read the run: [Errno 5] Input/output error; trying again"]
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_warnings_in_the_trainers_heartbeat_are_shown(run: Run):
+    heartbeat = Heartbeat(run.workers / f"{TRAINER}.json")
+
+    def beat(warning: str | None) -> Step:
+        return lambda: heartbeat.beat({"role": "trainer", "state": "training", "warning": warning}, force=True)
+
+    told = trained(run, beat(None), beat("a"), beat("step 3 is not"), beat("step 4 is not"))
+    assert told.warnings() == ["warning: a", "warning: step 3 is not"]
+
+
+def test_a_warning_is_shown_again_when_it_changes_or_lasts():
+    said: list[str] = []
+    clock = Clock()
+    tell = Messages(said.append, clock=clock)
+    for warning in ("a 1", "a 2", "b", "a 3", None, "a 3"):
+        tell.warning(warning)
+    assert said == ["warning: a 1", "warning: b", "warning: a 3", "warning: a 3"]
+    clock.now += REPEAT_SECONDS
+    tell.warning("a 4")
+    assert said[4:] == ["warning: a 4"]
+
+
+@pytest.mark.usefixtures("alone")
+def test_train_waits_for_the_trainer_of_a_train_that_was_killed(run: Run):
+    files.write_file(run.trainer / LOCK, b"")
+    held = files.lock(run.trainer / LOCK)
+    began: list[bool] = []
+    told = trained(run, lambda: began.append(True), lambda: os.close(held or 0), lambda: publish(run, 2))
+    assert began
+    assert len(told.messages) == 1
+    assert told.messages[0].startswith("this run still has a trainer; waiting up to 30 s for it to save")
+    assert told.progress  # and went on
+
+
+class FakeChild:
+    """A process that ends when it is asked to, unless it `hangs`."""
+
+    def __init__(self, name: str, arguments: list[str], log: Path, *, code: int = 0, hangs: bool = False) -> None:
+        self.name, self.log, self.pid, self.was_killed = name, log, 1, False
+        self._code, self._hangs, self.code = code, hangs, None
+
+    def ask_to_stop(self) -> None:
+        self.code = None if self._hangs else self._code
+
+    def exit_code(self) -> int | None:
+        return self.code
+
+    def wait(self, seconds: float) -> bool:
+        return self.code is not None
+
+    def kill(self) -> None:
+        self.code, self.was_killed = -9, True
+
+    def read_log(self) -> str:
+        return "plyzero: cannot use state: No space left on device"
+
+
+def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch):
+    def interrupt() -> None:
+        stop.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(supervisor, "Child", FakeChild)
+    stop, said = Script(interrupt), []
+    monkeypatch.setattr(FakeChild, "exit_code", lambda child: said.append("looked at") if stop.is_set() else None)
+    monkeypatch.setattr(FakeChild, "wait", lambda child, seconds: setattr(FakeChild, "exit_code", lambda _: 0))
+    train(run, workers=1, minutes=None, stop=stop, on_report=said.append, on_message=said.append)
+    assert next(text for text in said if text != "looked at") == (
+        "stopping: the workers store their finished games, the trainer saves its state and publishes its last model"
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"code": 2}, "trainer failed while it stopped: cannot use state: No space left on device (see"),
+        ({"hangs": True}, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
+    ],
+)
+def test_a_process_that_fails_while_it_stops_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str):
+    monkeypatch.setattr(supervisor, "Child", lambda *arguments: FakeChild(*arguments, **how))
+    monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
+    with pytest.raises(ChildFailedError) as error:
+        trained(run)
+    assert said in str(error.value)
+
+
+def test_no_line_of_an_older_process_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = tmp_path / "w0.log"
+    log.write_text("plyzero: an error of yesterday\n")
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, stdout, **__: stdout.write(b"of today\n"))
+    assert Child("w0", ["selfplay"], log).read_log() == "of today\n"
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: None)
+    assert Child("w0", ["selfplay"], log).read_log() == ""

@@ -154,21 +154,29 @@ def test_the_newest_models_stay_and_older_ones_for_so_many_minutes(tmp_path: Pat
     assert steps(run) == [1, 2, 3, 4, 5, 6]
     clock.now += 1
     prune(retention)
-    assert steps(run) == [4, 5, 6]
+    assert steps(run) == [1, 4, 5, 6]
     model(run, 7)
     prune(retention)
     clock.now += 299
     prune(retention)
-    assert steps(run) == [4, 5, 6, 7]
+    assert steps(run) == [1, 4, 5, 6, 7]
     clock.now += 10**9
     prune(retention)
     prune(retention)
-    assert steps(run) == [5, 6, 7]
+    assert steps(run) == [1, 5, 6, 7]
+
+
+def test_the_first_model_of_a_run_stays(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    for step in range(128, 1000, 128):
+        model(run, step)
+        prune(Retention(run, clock=clock))
+    assert steps(run) == [128, 896]
 
 
 def test_the_minutes_count_by_the_trainers_own_clock_from_its_start(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=5")
-    for step in (1, 2):
+    for step in (0, 1, 2):
         path = run.models / str(model(run, step))
         os.utime(path, (0, 0))
     first = Retention(run, clock=clock)
@@ -179,10 +187,10 @@ def test_the_minutes_count_by_the_trainers_own_clock_from_its_start(tmp_path: Pa
     prune(restarted)
     clock.now += 299
     prune(restarted)
-    assert steps(run) == [1, 2]
+    assert steps(run) == [0, 1, 2]
     clock.now += 1
     prune(restarted)
-    assert steps(run) == [2]
+    assert steps(run) == [0, 2]
 
 
 def beating(run: Run, worker: str, name: ModelName) -> Callable[..., None]:
@@ -193,18 +201,18 @@ def beating(run: Run, worker: str, name: ModelName) -> Callable[..., None]:
 
 def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    models = [model(run, step) for step in range(1, 6)]
+    models = [model(run, step) for step in range(6)][1:]
     moving, silent, dead = (beating(run, f"w{n}.0000000{n}", models[n]) for n in range(3))
     Journal(run.journals, run.game, worker="w1", incarnation="00000001", sequence=0)  # it hangs, but it lives
     retention = Retention(run, clock=clock)
     for beat in (moving, silent, dead):
         beat()
     prune(retention)
-    assert steps(run) == [1, 2, 3, 5]
+    assert steps(run) == [0, 1, 2, 3, 5]
     clock.now += STALLED_SECONDS
     moving()
     prune(retention)
-    assert steps(run) == [1, 2, 5]
+    assert steps(run) == [0, 1, 2, 5]
 
 
 def test_the_best_model_stays(tmp_path: Path, clock: Clock):
@@ -213,18 +221,18 @@ def test_the_best_model_stays(tmp_path: Path, clock: Clock):
     for name, won in zip(models, (3, 9, 5, 1), strict=True):
         append_line(run.metrics / "rating.jsonl", {"model": str(name), "scores": {"random": [won, 0, 10 - won]}})
     prune(Retention(run, clock=clock))
-    assert steps(run) == [2, 4]
+    assert steps(run) == [1, 2, 4]
 
 
 def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    for step in (1, 2):
+    for step in (0, 1, 2):
         model(run, step)
     for number, label in enumerate((None, 7, "best.onnx", ["000001-000000001-0123abcd.onnx"])):
         beat = {"role": "selfplay", "state": "playing", "model": label}
         Heartbeat(run.workers / f"w{number}.0000000{number}.json").beat(beat)
     prune(Retention(run, clock=clock))
-    assert steps(run) == [2]
+    assert steps(run) == [0, 2]
 
 
 def test_what_killed_writers_left_is_removed_once_it_is_old_and_nothing_else(tmp_path: Path, clock: Clock):

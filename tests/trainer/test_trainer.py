@@ -1,6 +1,8 @@
 """The trainer: it learns, exports what it learned, and goes on after a stop as if there had been none."""
 
+import errno
 import json
+import os
 import shutil
 import threading
 from contextlib import closing
@@ -12,20 +14,23 @@ import pytest
 import torch
 
 from plyzero.errors import UserError
+from plyzero.files import read_file, write_file
 from plyzero.play.model_loader import load_newest
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import read_lines
 from plyzero.run.models import list_models
-from plyzero.run.segments import list_segments
+from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import Network
 from selfplay.worker import run_worker
 from tests.helpers.runs import small_run
 from trainer import export as export_module
-from trainer.export import ExportError, export, untrained
+from trainer.diagnostics import Diagnostics
+from trainer.export import ExportError, export
 from trainer.loop import Trainer, run_trainer
 from trainer.loss import loss
 from trainer.network import ResidualNetwork
+from trainer.state import NUM_STATES, load_state
 
 
 @pytest.fixture(scope="module")
@@ -93,24 +98,176 @@ def test_the_exported_model_says_what_torch_says(run: Run):
     assert np.abs(said.wdl - torch.softmax(wdl, 1).numpy()).max() < 1e-4
 
 
-def test_a_model_that_differs_from_torch_is_not_published_and_the_log_says_why(
-    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    class Wrong(Network):
-        def __call__(self, leaves):
-            said = super().__call__(leaves)
-            said.wdl[0, 0] += 2e-4
-            return said
+class Wrong(Network):
+    """What ONNX Runtime answers is off by a little, in the logits or in the probabilities."""
 
+    logits_off = wdl_off = 0.0
+
+    def __call__(self, leaves):
+        said = super().__call__(leaves)
+        said.logits[0, 0] += self.logits_off * np.abs(said.logits).max()
+        said.wdl[0, 0] += self.wdl_off
+        return said
+
+
+def positions_of(run: Run) -> np.ndarray:
     trainer = Trainer(run, device="cpu")
     trainer.ingest()
-    trainer.train_step()
-    monkeypatch.setattr(export_module, "Network", Wrong)
-    with pytest.raises(ExportError, match="differ by 2"):
-        untrained(run)
-    trainer.publish()
-    assert list_models(run.models) == []
-    assert "is not published: torch and ONNX Runtime differ" in caplog.text
+    trainer.close()
+    return trainer.window.sample(64, np.random.default_rng(0)).observations
+
+
+def test_an_untrained_network_of_8_by_96_with_large_logits_can_be_exported(run: Run):
+    observations = positions_of(run)
+    torch.manual_seed(0)
+    network = ResidualNetwork((2, 3, 3), 9, blocks=8, channels=96).eval()
+    with torch.no_grad():
+        for head in (network.policy, network.value):
+            head[-1].weight.mul_(20_000)
+        logits, wdl_logits = network(torch.from_numpy(observations))
+    exported = Network(export(network, run.game, observations, metadata={}), run.game, label="x")
+    said = exported(EvaluationBatch(observations, list))
+    assert logits.abs().max() > 500
+    assert np.abs(said.logits - logits.numpy()).max() > 1e-4  # which is what was refused
+    assert wdl_logits.abs().max() > 100
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize(("wrong", "name"), [({"logits_off": 2e-2}, "logits"), ({"wdl_off": 6e-2}, "probabilities")])
+def test_a_wrong_export_is_refused_however_large_the_logits_are(
+    run: Run, monkeypatch: pytest.MonkeyPatch, scale: float, wrong: dict, name: str
+):
+    observations = positions_of(run)
+    torch.manual_seed(0)
+    network = ResidualNetwork((2, 3, 3), 9, blocks=1, channels=8).eval()
+    with torch.no_grad():
+        for head in (network.policy, network.value):
+            head[-1].weight.mul_(scale)
+            head[-1].bias.mul_(scale)
+    monkeypatch.setattr(export_module, "Network", type("Wrong", (Wrong,), wrong))
+    with pytest.raises(ExportError, match=f"the {name} of torch and ONNX Runtime differ"):
+        export(network, run.game, observations, metadata={})
+
+
+def failing_exports(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
+    """Let every export fail: because the outputs differ, because of torch, or because the volume is full."""
+
+    def fail(*_: object, **__: object) -> bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if error == "volume" else RuntimeError("no operator")
+
+    if error == "differs":
+        monkeypatch.setattr(export_module, "Network", type("Wrong", (Wrong,), {"wdl_off": 2e-4}))
+    else:
+        monkeypatch.setattr("trainer.loop.publish_model" if error == "volume" else "trainer.export._to_onnx", fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("differs", "the probabilities of torch and ONNX Runtime differ by 2"),
+        ("torch", "the export fails: RuntimeError: no operator"),
+        ("volume", "No space left on device"),
+    ],
+)
+def test_a_lasting_export_failure_loses_nothing_and_the_heartbeat_says_why(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: str, said: str
+):
+    failing_exports(monkeypatch, error)
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        for _ in range(3):
+            trainer.train_step()
+            trainer.publish()
+        assert list_models(run.models) == []
+        warning = trainer.describe("training")["warning"]
+        assert warning.startswith("step 3 is not published, training goes on: ")
+        assert said in warning
+        assert len(trainer._states) == NUM_STATES  # so that retention goes on
+        trainer.train_step()
+        trainer._is_first = False
+        trainer.finish()
+    monkeypatch.undo()
+    with closing(Trainer(run, device="cpu")) as resumed:
+        assert resumed.step == 4
+        resumed.ingest()
+        resumed.publish()
+        assert resumed.describe("training")["warning"] is None
+    assert [name.step for name in list_models(run.models)] == [4]
+
+
+def test_models_that_could_not_be_exported_make_no_worker_look_outdated(run: Run, monkeypatch: pytest.MonkeyPatch):
+    failing_exports(monkeypatch, "torch")
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.diagnostics = Diagnostics(run.game, clock=iter(range(0, 10**6, 1000)).__next__)
+        trainer.ingest()
+        trainer.train_step()
+        trainer.publish()
+        name = next(iter(list_segments(run.segments)))
+        trainer.diagnostics.record(name, read_segment(run.segments / str(name), run.game))  # an older model's
+        monkeypatch.undo()
+        trainer.publish()
+        assert trainer.diagnostics.report["stale_seconds"] == 0
+
+
+def test_a_state_is_saved_before_its_model_is_published(run: Run, monkeypatch: pytest.MonkeyPatch):
+    order: list[str] = []
+    monkeypatch.setattr("trainer.loop.save_state", lambda *_, **__: order.append("state"))
+    monkeypatch.setattr("trainer.loop.export", lambda *_, **__: order.append("export") or b"")
+    monkeypatch.setattr("trainer.loop.publish_model", lambda *_, **__: order.append("model"))
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        trainer.train_step()
+        trainer.publish()
+    assert order == ["state", "export", "model"]
+
+
+@pytest.mark.parametrize("weights", ["network", "averaged"])
+def test_a_network_that_has_diverged_replaces_no_state(run: Run, weights: str):
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        trainer.train_step()
+        trainer.save()
+        trainer.train_step()
+        with torch.no_grad():
+            next(getattr(trainer, weights).parameters()).mul_(float("inf"))
+        with pytest.raises(UserError, match=r"is not finite at step 2; the last saved state is kept: .*learning_rate="):
+            trainer.publish()
+    assert load_state(run.trainer)["step"] == 1
+
+
+def test_an_error_that_passes_while_the_state_is_saved_or_read_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("plyzero.files.time.sleep", lambda _: None)
+    fails = iter([True, True, False, True, True, False])
+
+    def write(*arguments: object, **options: object) -> None:
+        if next(fails):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        write_file(*arguments, **options)
+
+    def read(*arguments: object, **options: object) -> bytes:
+        if next(fails):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return read_file(*arguments, **options)
+
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        trainer.train_step()
+        monkeypatch.setattr("trainer.state.write_file", write)
+        trainer.finish()
+    monkeypatch.setattr("trainer.state.read_file", read)
+    with closing(Trainer(run, device="cpu")) as resumed:
+        assert resumed.step == 1
+
+
+def test_a_state_that_cannot_be_removed_stops_no_save(run: Run, caplog: pytest.LogCaptureFixture):
+    with closing(Trainer(run, device="cpu")) as trainer:
+        (run.trainer / "state-000000-000000000.pt").mkdir()
+        for step in (1, 2, 3):
+            trainer.step = step
+            trainer.save()
+    assert load_state(run.trainer)["step"] == 3
+    assert len(list(run.trainer.glob("state-*"))) == 3
+    assert "an old state is not removed" in caplog.text
 
 
 def test_training_lowers_the_loss(run: Run):

@@ -1,0 +1,167 @@
+"""Ratings for `plyzero train`: the newest model plays against fixed opponents, in a thread beside the training."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from plyzero.ops.failures import describe_error
+from plyzero.play.match import MatchResult, play_match, random_openings
+from plyzero.play.players import Bot, Player, find_player
+from plyzero.rules.game import Game
+from plyzero.run.directory import Run
+from plyzero.run.metrics import append_line
+from plyzero.search.onnx_network import Network
+
+RATING_SHARE: Final = 0.1
+"""Largest share of this process's time that is spent on measuring strength."""
+
+MATCH_SECONDS: Final = 20.0
+"""Time per opponent, in seconds: as many games are played as fit, at least two, at most rating.games."""
+
+MAX_MATCH_SECONDS: Final = 90.0
+"""Time in seconds after which a match is given up, because not even two games are finished."""
+
+
+RETRY_SECONDS: Final = 300.0
+"""Time in seconds after a measurement that failed before the next one begins."""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """The measured strength of one published model.
+
+    step:   optimiser steps of the model.
+    scores: opponent -> result of the model's games against it.
+    """
+
+    step: int
+    scores: dict[str, MatchResult]
+
+
+class Rater:
+    """Measures models against fixed opponents in a thread, for at most RATING_SHARE of the time.
+
+    doing: a sentence while a model is being measured, otherwise None.
+    """
+
+    def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._run, self._clock = run, clock
+        self._next_start = 0.0
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._results: queue.SimpleQueue[Rating | str] = queue.SimpleQueue()
+        self.doing: str | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a model is being measured."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def is_ready(self) -> bool:
+        """Return whether `offer` would start to measure a model: no other is being measured and RATING_SHARE allows."""
+        return not self.is_busy and self._clock() >= self._next_start
+
+    def offer(self, network: Network, *, now: bool = False) -> None:
+        """Start to measure this network if this is possible; `now` ignores RATING_SHARE."""
+        if self.is_ready() or (now and not self.is_busy):
+            self._thread = threading.Thread(target=self._rate, args=(network,), name="rating")
+            self._thread.start()
+
+    def poll(self) -> Rating | str | None:
+        """Return a rating completed since the last call, or a sentence that says why there is none, or None."""
+        try:
+            return self._results.get_nowait()
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Cancel the measurement and wait for its thread, which would abort the interpreter if it outlived it."""
+        self._stopping.set()
+        if self._thread:
+            self._thread.join()
+
+    def _rate(self, network: Network) -> None:
+        began, pause = self._clock(), 0.0
+        scores: dict[str, MatchResult] = {}
+        try:
+            for opponent in self._run.settings.rating.opponents:
+                self.doing = f"measuring step {network.step} against {opponent}"
+                scores[opponent] = self._play(opponent, network)
+            points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
+            self._results.put(Rating(step=network.step, scores=scores))
+            append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
+        except _StoppedError:
+            pass
+        except _SlowError as error:
+            self._results.put(f"step {network.step} is not measured: {error}")
+        except OSError as error:
+            self._results.put(f"the scores of step {network.step} are not written to rating.jsonl: {error.strerror}")
+        except Exception as error:
+            pause = RETRY_SECONDS
+            self._results.put(f"step {network.step} is not measured: {describe_error(error, self._run.game)}")
+        finally:
+            took = self._clock() - began
+            self._next_start = self._clock() + max(pause, took * (1 - RATING_SHARE) / RATING_SHARE)
+            self.doing = None
+
+    def _play(self, opponent: str, network: Network) -> MatchResult:
+        settings, start = self._run.settings.rating, self._run.game.start
+        rng = np.random.default_rng([self._run.seed, network.step])
+        began: float | None = None
+
+        def check(*_: object) -> None:
+            if self._stopping.is_set():
+                raise _StoppedError
+            if began is not None and self._clock() - began > MAX_MATCH_SECONDS:
+                raise _SlowError(f"two games against {opponent} take more than {MAX_MATCH_SECONDS:.0f} s")
+
+        bot = _Checked(Bot.from_network(network, simulations=settings.simulations), check)
+        other = _Checked(find_player(opponent, self._run.game, rng), check)
+        openings = random_openings(start, min(4, start.max_plies // 5), rng, count=(settings.games + 1) // 2)
+        for player in (bot, other):
+            player.choose_all([start])  # the first search loads compiled code, whose time must not count
+        began = self._clock()
+        results: list[MatchResult] = []
+        played, games = 0, 2
+        while games:
+            left = openings[played // 2 :]
+            results.append(play_match(bot, other, start, games=games, rng=rng, openings=left, on_progress=check))
+            played += games
+            took = self._clock() - began
+            affordable = int((MATCH_SECONDS - took) / max(took, 1e-3) * played) // 2 * 2
+            games = max(0, min(settings.games - played, affordable))
+        return MatchResult(
+            wins=sum(each.wins for each in results),
+            draws=sum(each.draws for each in results),
+            losses=sum(each.losses for each in results),
+            distinct=sum(each.distinct for each in results),
+        )
+
+
+class _Checked:
+    """A player that calls `check` before every batch of its search, so that even a slow move can be cancelled."""
+
+    def __init__(self, player: Player, check: Callable[..., None]) -> None:
+        self.name = player.name
+        self._player, self._check = player, check
+
+    def choose_all(self, positions: Sequence[Game]) -> list[int]:
+        if not isinstance(self._player, Bot):
+            return self._player.choose_all(positions)
+        results = self._player.search(positions, on_batch=self._check)
+        return [self._player.select_action(result) for result in results]
+
+
+class _StoppedError(Exception):
+    """Raised during a match to cancel it."""
+
+
+class _SlowError(Exception):
+    """Raised during a match that takes too long; the message says so."""

@@ -1,0 +1,64 @@
+"""Why a process failed: the sentence names the user's file where it is to blame, and does not where it is not."""
+
+import copy
+import traceback
+
+import pytest
+
+from plyzero.ops.failures import ROOT, describe_error, describe_log
+from plyzero.rules.catalog import load_game
+from tests.helpers import toys
+
+GAME = load_game("tests.helpers.toys:Written")
+CHECK = "; to test the rules: plyzero check tests.helpers.toys:Written"
+
+
+def log_of(file: str, error: str = "ValueError: no") -> str:
+    """The end of a log whose last call was in `file`."""
+    frames = [
+        (f"{ROOT}/plyzero/search/slots.py", 7, "run"),
+        (file, 12, "play"),
+        (copy.__file__, 9, "copy"),
+    ]
+    calls = "".join(f'  File "{name}", line {line}, in {where}\n    code\n    ^^^^\n' for name, line, where in frames)
+    return f"12:00 INFO trainer: step 7\nTraceback (most recent call last):\n{calls}{error}\n"
+
+
+def test_an_error_in_the_rules_names_file_and_line_and_how_to_test_them():
+    said = describe_log(log_of(toys.__file__), 1, GAME)
+    assert said == f"ValueError: no, in {toys.__file__}, line 12 (play){CHECK}"
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "said"),
+    [
+        (log_of(f"{ROOT}/trainer/loop.py"), 1, "ValueError: no"),
+        (log_of(f"{ROOT}/plyzero/files.py", "OSError: [Errno 5] Input/output error"), 1, "OSError: [Errno 5] Input/"),
+        ("plyzero: the run already has a trainer\n", 2, "the run already has a trainer"),
+        ("12:00 INFO step 7\n", -9, "it was killed by SIGKILL, most often because the machine ran out of memory"),
+        ("", 1, "exit code 1, and nothing in its log"),
+    ],
+)
+def test_the_rules_are_not_blamed_for_what_is_not_theirs(log: str, code: int, said: str):
+    found = describe_log(log, code, GAME)
+    assert found.startswith(said)
+    assert "plyzero check" not in found
+
+
+def test_a_file_of_the_user_that_is_not_of_the_game_is_named_without_blaming_the_rules():
+    assert (
+        describe_log(log_of("/home/me/my_net.py"), 1, GAME) == "ValueError: no, in /home/me/my_net.py, line 12 (play)"
+    )
+
+
+def test_rules_that_break_while_a_model_is_measured_are_named():
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        GAME.start.play_unchecked(5).outcome()
+    line = traceback.extract_tb(caught.tb)[-1].lineno
+    assert describe_error(caught.value, GAME).endswith(f"in {toys.__file__}, line {line} (outcome){CHECK}")
+
+
+def test_a_log_cannot_reach_the_terminal_with_control_characters_or_without_end():
+    said = describe_log(f"plyzero: \x1b[31m{'x' * 1000}\n", 2, GAME)
+    assert said.startswith("?[31mxxx")
+    assert len(said) == 400

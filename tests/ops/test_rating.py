@@ -1,0 +1,98 @@
+"""Ratings beside the training: they are written down, adapt to slow rules, and never end or hold up anything."""
+
+import errno
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from plyzero.ops import rating
+from plyzero.ops.rating import Rater, Rating
+from plyzero.play.model_loader import load_newest
+from plyzero.run.directory import Run
+from plyzero.run.models import publish_model
+from tests.helpers.runs import small_run
+from trainer.export import untrained
+
+
+def measured(run: Run) -> tuple[Rater, list[Rating | str]]:
+    """A rater that has measured the newest model, and all it has said."""
+    rater, results = Rater(run), []
+    rater.offer(load_newest(run.models, run.game))
+    while rater.is_busy:
+        time.sleep(0.01)
+    while result := rater.poll():
+        results.append(result)
+    return rater, results
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = small_run(tmp_path / "r", "tic-tac-toe", "rating.opponents=random,mcts:5", "rating.games=5")
+    publish_model(run.models, untrained(run), fence=1, step=12)
+    return run
+
+
+def test_a_model_is_measured_beside_the_training_and_written_down(run: Run):
+    rater, results = measured(run)
+    (result,) = results
+    assert isinstance(result, Rating)
+    assert result.step == 12
+    assert [(name, each.games) for name, each in result.scores.items()] == [("random", 5), ("mcts:5", 5)]
+    lines = (run.metrics / "rating.jsonl").read_text().splitlines()
+    assert len(lines) == 1
+    assert str(load_newest(run.models, run.game).label) in lines[0]
+    assert not rater.is_ready()  # only for a tenth of the time
+    assert rater.doing is None
+
+
+def test_the_number_of_games_adapts_to_slow_rules_and_two_are_always_played(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rating, "MATCH_SECONDS", 0.0)
+    _, (result,) = measured(run)
+    assert [each.games for each in result.scores.values()] == [2, 2]
+
+
+def test_a_match_that_takes_too_long_is_given_up_with_a_sentence(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rating, "MAX_MATCH_SECONDS", -1.0)
+    _, results = measured(run)
+    assert results == ["step 12 is not measured: two games against random take more than -1 s"]
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "said"),
+    [
+        ("play_match", ZeroDivisionError("in the rules"), "step 12 is not measured: ZeroDivisionError: in the rules"),
+        ("find_player", MemoryError("mcts:99999"), "step 12 is not measured: MemoryError: mcts:99999"),
+        (
+            "append_line",
+            OSError(errno.EROFS, os.strerror(errno.EROFS)),
+            "the scores of step 12 are not written to rating.jsonl: Read-only file system",
+        ),
+    ],
+)
+def test_a_measurement_that_fails_is_a_sentence_and_ends_nothing(
+    run: Run, monkeypatch: pytest.MonkeyPatch, target: str, error: Exception, said: str
+):
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(rating, target, fail)
+    rater, results = measured(run)
+    assert next(result for result in results if isinstance(result, str)).startswith(said)
+    assert not rater.is_ready()
+
+
+def test_a_measurement_is_given_up_when_training_ends_even_in_the_middle_of_a_move(tmp_path: Path):
+    run = small_run(tmp_path / "r", "connect-four", "rating.opponents=mcts:200000", "rating.games=400")
+    publish_model(run.models, untrained(run), fence=1, step=12)
+    rater = Rater(run)
+    rater.offer(load_newest(run.models, run.game))
+    while rater.doing is None:
+        time.sleep(0.01)
+    assert rater.doing == "measuring step 12 against mcts:200000"
+    rater.close()
+    assert rater.poll() is None
+    assert not (run.metrics / "rating.jsonl").exists()
+    assert not any(thread.name == "rating" for thread in threading.enumerate())
