@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from plyzero.commands.common import (
     Device,
@@ -28,7 +29,7 @@ from plyzero.commands.common import (
     find_game,
     quoted,
 )
-from plyzero.errors import UserError
+from plyzero.errors import UserError, plain
 
 if TYPE_CHECKING:
     from plyzero.ops.supervisor import Rating, Report
@@ -70,7 +71,7 @@ def train(
         console.print(_report_row(report))
         before, warning = warning, report.fields.get("warning")
         if warning and warning != before:
-            console.print(f"       warning: {warning}", style="bold")
+            console.print(f"       warning: {plain(str(warning))}", style="bold", markup=False)
 
     try:
         with console.status("starting") as status:
@@ -83,7 +84,7 @@ def train(
                 device=device,
                 on_report=show,
                 on_rating=lambda rating: console.print(_rating_row(rating)),
-                on_progress=status.update,
+                on_progress=lambda sentence: status.update(Text(plain(sentence, 400))),
             )
     except KeyboardInterrupt:
         pass  # how to continue is printed below
@@ -199,6 +200,17 @@ def _set_up_logging(log_format: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
+class _TextFormatter(logging.Formatter):
+    """Formats a log record as a line of text. What comes from the volume cannot control a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(plain(line) for line in super().format(record).split("\n"))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = plain(record.message)  # in one line; a traceback has lines of its own
+        return super().formatMessage(record)
+
+
 class _JsonFormatter(logging.Formatter):
     """Formats a log record as one JSON object per line, with the same fields as the text format."""
 
@@ -209,6 +221,6 @@ class _JsonFormatter(logging.Formatter):
 
 
 LOG_FORMATS: dict[str, logging.Formatter] = {
-    "text": logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"),
+    "text": _TextFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"),
     "json": _JsonFormatter("%(message)s"),
 }

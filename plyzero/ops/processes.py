@@ -72,7 +72,8 @@ class Child:
         self.name, self.log = name, log
         with open_to_append(log) as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "plyzero", *arguments, "--until-end-of-input"],
+                # -P: no module is imported from the current directory, which may be a volume, except a game by its name
+                [sys.executable, "-P", "-m", "plyzero", *arguments, "--until-end-of-input"],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -7,6 +7,7 @@ records        the records of finished games
 journals       finished games that are not sealed yet, one file per worker
 segments       sealed games: immutable files in Zarr format
 zarr_zip       arrays in one zip file that zarr can open
+recorded_game  a game as its records describe it, without its rules
 games_json     recorded games as JSON
 models         published ONNX models: names, order, digests
 metrics        JSON lines and heartbeats

@@ -101,14 +101,14 @@ def read_journal(path: Path, game: GameSpec) -> list[Games]:
     and OSError if the volume fails to read it.
     """
     try:
-        bodies = _bodies(files.read_file(path, max_bytes=MAX_BYTES))
+        frames = bodies(files.read_file(path, max_bytes=MAX_BYTES))
     except files.UnreadableError as error:
         raise ValueError(f"{path.name}: {error.strerror}") from error
-    header = json.loads(next(bodies, b"null"))
+    header = json.loads(next(frames, b"null"))
     expected = {"schema": SCHEMA, **_identity(game)}
     if header != expected:
         raise ValueError(f"{path.name} has the header {header!r}, expected {expected!r}")
-    batches = [_decode(body, game) for body in bodies]
+    batches = [_decode(body, game) for body in frames]
     for batch in batches:
         check_games(batch, game.start.num_actions)
     return batches
@@ -199,7 +199,7 @@ def _frame(body: bytes) -> bytes:
     return FRAME.pack(MAGIC, len(body), zlib.crc32(body)) + body
 
 
-def _bodies(content: bytes) -> Iterator[bytes]:
+def bodies(content: bytes) -> Iterator[bytes]:
     """Yield the body of every frame up to the first invalid one."""
     offset = 0
     while len(content) - offset >= FRAME.size:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from plyzero.run import journals, lease
-from plyzero.run.directory import Run
+from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, read_heartbeats
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
@@ -35,7 +35,7 @@ class LivenessMonitor:
     heartbeats: name -> fields of every heartbeat at the last refresh.
     """
 
-    def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
         self._observed: dict[str, _Observation] = {}
         self._lock_holders: set[str] | None = set()
@@ -87,7 +87,9 @@ class _Observation:
     has_changed: bool
 
 
-def watch_run(run: Run, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True) -> LivenessMonitor:
+def watch_run(
+    run: RunDirectory, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True
+) -> LivenessMonitor:
     """Return a monitor that has observed long enough to tell which processes are alive.
 
     waits_for: which heartbeats to wait for, until their counters change or are known not to.
@@ -103,7 +105,7 @@ def watch_run(run: Run, *, waits_for: Callable[[Mapping[str, Any]], bool] = lamb
     return monitor
 
 
-def _lock_holders(run: Run) -> set[str] | None:
+def _lock_holders(run: RunDirectory) -> set[str] | None:
     """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
     workers, trainer = journals.owners(run.journals), lease.is_held(run.trainer)
     if workers is None or trainer is None:
