@@ -1,12 +1,16 @@
-"""The errors whose message is shown to the user without a traceback."""
+"""The errors whose message is shown to the user without a traceback, and how text from elsewhere is shown."""
 
 
 class UserError(Exception):
     """Wrong input. The message says what was expected, what came, where, and what to do."""
 
 
-class ModelRefusedError(Exception):
+class ModelRefusedError(UserError):
     """A model that cannot be used. The message says which one and why."""
+
+
+class ModelDamagedError(ModelRefusedError):
+    """A model whose content does not match its name. Over NFS it may be complete at the next attempt."""
 
 
 def shown(value: object) -> str:
@@ -15,4 +19,14 @@ def shown(value: object) -> str:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer with too many digits, or nesting that is too deep
         return f"a value of type {type(value).__name__} that is too large to show"
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return plain(text, 80)
+
+
+def plain(text: str, limit: int = 2000) -> str:
+    """Return `text` as one line for a terminal: at most `limit` characters, each control or escape replaced by `?`.
+
+    Names of files, models, heartbeats and logs come from a volume that others can write to. What str.isprintable
+    refuses could move the cursor, change colours or reverse the direction of the text.
+    """
+    cut = text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return "".join(char if char.isprintable() else " " if char == "\n" else "?" for char in cut)

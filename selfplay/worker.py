@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Self
 
+from plyzero.errors import ModelRefusedError
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate
@@ -71,7 +72,13 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
                     waited += time.monotonic() - before
                     continue
                 fence, step = (network.fence, network.step) if network else (0, 0)
-                for finished in games.run(network or uniform, fence=fence, step=step):
+                try:
+                    played = games.run(network or uniform, fence=fence, step=step)
+                except ModelRefusedError as error:  # before any position has seen these answers
+                    watch.refuse_current(error)
+                    network = None
+                    continue
+                for finished in played:
                     writer.add(finished)
     heartbeat.beat(describe("stopped"), force=True)
 

@@ -10,7 +10,7 @@ import typer
 
 from plyzero.commands import bench, doctor, games, inspect, play, train
 from plyzero.commands.common import FailedError
-from plyzero.errors import UserError
+from plyzero.errors import UserError, plain
 from plyzero.files import explain
 
 VOLUME_ERRORS = {
@@ -67,5 +67,5 @@ def main() -> None:
 
 
 def _exit(message: object, code: int) -> None:
-    print(f"plyzero: {message}", file=sys.stderr)
+    print(f"plyzero: {plain(str(message))}", file=sys.stderr)
     sys.exit(code)

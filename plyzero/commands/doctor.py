@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plyzero.commands.common import FailedError, Json
+from plyzero.errors import plain
 
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
@@ -34,7 +35,7 @@ def doctor(
     else:
         table = Table("", "check", "result", box=None)
         for each in findings:
-            table.add_row(Text(each.verdict, STYLES[each.verdict]), each.name, Text(each.says))
+            table.add_row(Text(each.verdict, STYLES[each.verdict]), each.name, Text(plain(each.says)))
         Console(highlight=False).print(table)
     if failures:
         raise FailedError(f"cannot run here until these are fixed: {', '.join(failures)}")

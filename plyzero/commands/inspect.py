@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plyzero.commands.common import FailedError, Json, RunOption
+from plyzero.errors import plain
 
 if TYPE_CHECKING:
     from plyzero.run.segments import SegmentName
@@ -42,10 +43,10 @@ def status(
 ) -> None:
     """Show the state of every process of a run, and which processes wait for others."""
     from plyzero.ops.status import snapshot
-    from plyzero.run.directory import open_run
+    from plyzero.run.directory import read_run
     from plyzero.run.liveness import watch_run
 
-    opened, console = open_run(run), Console(highlight=False, markup=False)
+    opened, console = read_run(run), Console(highlight=False, markup=False)
     monitor = watch_run(opened)  # a single reading of the heartbeats cannot tell which processes are alive
     while True:
         found = snapshot(opened, monitor)
@@ -77,11 +78,11 @@ def health(
 
 def replay_ls(run: RunOption, as_json: Json = False) -> None:
     """List the segments of a run."""
-    from plyzero.run.directory import open_run
+    from plyzero.run.directory import read_run
     from plyzero.run.segments import list_segments
 
     names = sorted(
-        list_segments(open_run(run).segments), key=lambda name: (name.first_step, name.worker, name.sequence)
+        list_segments(read_run(run).segments), key=lambda name: (name.first_step, name.worker, name.sequence)
     )
     totals = {key: sum(getattr(name, key) for name in names) for key in ("games", "positions", "full")}
     if as_json:
@@ -108,12 +109,12 @@ def _segment_fields(name: SegmentName) -> dict[str, Any]:
 def replay_verify(run: RunOption, as_json: Json = False) -> None:
     """Read and check every segment, journal and model of a run; exit 1 if any is damaged."""
     from plyzero.ops.verify import find_faults
-    from plyzero.run.directory import open_run
+    from plyzero.run.directory import read_run
 
     sound, faults = 0, []
     with Console(stderr=True).status("reading") as progress:
-        for name, fault in find_faults(open_run(run)):
-            progress.update(f"{sound} files ok; reading {name}")
+        for name, fault in find_faults(read_run(run)):
+            progress.update(Text(f"{sound} files ok; reading {plain(name, 80)}"))
             if fault is None:
                 sound += 1
             else:
@@ -122,7 +123,7 @@ def replay_verify(run: RunOption, as_json: Json = False) -> None:
         print(json.dumps({"version": 1, "sound": sound, "faults": faults}))
     else:
         for fault in faults:
-            print(fault)
+            print(plain(fault))
         print(f"{sound} files ok, {len(faults)} faults")
     if faults:
         raise FailedError(f"{len(faults)} faults in {run}")
@@ -166,7 +167,7 @@ def replay_export(run: RunOption) -> None:
 
 def printable(text: str) -> Text:
     """Return a text from another process, shortened and without unprintable characters, for a terminal."""
-    return Text("".join(char if char.isprintable() else "?" for char in text[:400]))
+    return Text(plain(text, 400))
 
 
 def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from plyzero.commands.common import (
     Device,
@@ -30,7 +30,7 @@ from plyzero.commands.common import (
     find_game,
     quoted,
 )
-from plyzero.errors import UserError
+from plyzero.errors import UserError, plain
 
 if TYPE_CHECKING:
     from plyzero.ops.rating import Rating
@@ -117,14 +117,14 @@ class _Screen:
 
     def line(self, text: str, style: str | None = None) -> None:
         self._printed = time.monotonic()
-        self._console.print(_without_control_characters(text), style=style)
+        self._console.print(plain(text), style=style)
 
     def message(self, text: str) -> None:
         self.line(f"       {text}", style="bold" if text.startswith("warning") else None)
 
     def progress(self, doing: str) -> None:
-        self._doing = _without_control_characters(doing)
-        self._status.update(escape(self._doing))
+        self._doing = plain(doing, 400)
+        self._status.update(Text(self._doing))
         if self._was_interrupted_again:
             self._was_interrupted_again = False
             self.message("still stopping, nothing is lost; to stop without saving: kill -9 this process")
@@ -137,10 +137,6 @@ class _Screen:
         while not self._console.is_terminal and not self._ended.wait(0.5):
             if time.monotonic() - self._printed >= QUIET_SECONDS:
                 self.message(self._doing)
-
-
-def _without_control_characters(text: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
@@ -250,6 +246,17 @@ def _set_up_logging(log_format: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
+class _TextFormatter(logging.Formatter):
+    """Formats a log record as a line of text. What comes from the volume cannot control a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(plain(line) for line in super().format(record).split("\n"))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = plain(record.message)  # in one line; a traceback has lines of its own
+        return super().formatMessage(record)
+
+
 class _JsonFormatter(logging.Formatter):
     """Formats a log record as one JSON object per line, with the same fields as the text format."""
 
@@ -260,6 +267,6 @@ class _JsonFormatter(logging.Formatter):
 
 
 LOG_FORMATS: dict[str, logging.Formatter] = {
-    "text": logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"),
+    "text": _TextFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"),
     "json": _JsonFormatter("%(message)s"),
 }

@@ -21,7 +21,7 @@ from watchdog.observers import Observer
 from plyzero.errors import UserError
 from plyzero.files import NO_LINKS, NO_LOCKS, TEMPORARY, free_bytes, lock, open_to_append, read_file, write_file
 from plyzero.ops.processes import usable_cores
-from plyzero.run.directory import open_run
+from plyzero.run.directory import read_run
 from plyzero.settings import Settings
 
 NUM_SYNCS: Final = 20
@@ -141,7 +141,7 @@ def _directory(run: Path, place: Path) -> ProbeResult:
     """Report what the directory contains."""
     if (run / "run.toml").exists():
         try:
-            return "ok", f"{run} is a run of {open_run(run).game.name}"
+            return "ok", f"{run} is a run of {read_run(run).identity}"
         except UserError as error:
             return "failure", str(error)
     if place == run:
@@ -151,7 +151,7 @@ def _directory(run: Path, place: Path) -> ProbeResult:
 
 def _settings(run: Path) -> Settings:
     try:
-        return open_run(run).settings
+        return read_run(run).settings
     except (UserError, OSError):  # reported by `_directory`
         return Settings()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import plyzero
+from plyzero.errors import plain
 from plyzero.rules.catalog import GameSpec
 
 ROOT: Final = Path(plyzero.__file__).resolve().parent.parent
@@ -51,7 +52,7 @@ def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
         return f"it was killed by {signal.Signals(-exit_code).name}{hint}"
     lines = log.strip().splitlines()
     last = next((line for line in reversed(lines) if line.startswith("plyzero: ")), lines[-1] if lines else "")
-    return _printable(last.removeprefix("plyzero: ")) or f"exit code {exit_code}, and nothing in its log"
+    return plain(last.removeprefix("plyzero: ")) or f"exit code {exit_code}, and nothing in its log"
 
 
 def _describe(message: str, frames: Sequence[Frame], game: GameSpec) -> str:
@@ -63,9 +64,9 @@ def _describe(message: str, frames: Sequence[Frame], game: GameSpec) -> str:
     inner = [frame for frame in inner if not frame.file.startswith(LIBRARIES) or frame.file in _rule_files(game)]
     of_rules = [frame for frame in inner if frame.file in _rule_files(game)]
     where = (of_rules or inner)[-1:]
-    text = _printable(message)
+    text = plain(message.strip().partition("\n")[0], 400)
     for frame in where:
-        text += f", in {_printable(frame.file)}, line {frame.line} ({_printable(frame.function)})"
+        text += f", in {plain(frame.file)}, line {frame.line} ({plain(frame.function)})"
     is_refused = bool(frames) and frames[-1].file.startswith(str(ROOT / "plyzero" / "rules"))
     if of_rules or is_refused or "observe()" in text:
         name = f"'{game.name}'" if "(" in game.name else game.name
@@ -82,10 +83,3 @@ def _rule_files(game: GameSpec) -> set[str]:
         if file and not file.startswith(TOOLKIT):
             files.add(file)
     return files
-
-
-def _printable(text: str) -> str:
-    """Return the first line of a text without control characters, at most 400 characters of it."""
-    first = (text.strip().splitlines() or [""])[0]
-    shown = "".join(each if each.isprintable() else "?" for each in first)
-    return shown if len(shown) <= 400 else f"{shown[:397]}..."

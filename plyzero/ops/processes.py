@@ -82,7 +82,8 @@ class Child:
         with open_to_append(log) as output:
             self._log_start = output.seek(0, os.SEEK_END)  # what is before belongs to older processes
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "plyzero", *arguments, "--until-end-of-input"],
+                # -P: no module is imported from the current directory, which may be a volume, except a game by its name
+                [sys.executable, "-P", "-m", "plyzero", *arguments, "--until-end-of-input"],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from plyzero.run.directory import Run
+from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import TRAINER, number, read_lines
 from plyzero.run.models import list_models
@@ -16,7 +16,7 @@ VERSION: Final = 1
 """Format version of a snapshot; docs/formats.md lists the fields."""
 
 
-def snapshot(run: Run, monitor: LivenessMonitor) -> dict[str, Any]:
+def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
     """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
     segments = list(list_segments(run.segments))
     models = list_models(run.models)
@@ -25,7 +25,7 @@ def snapshot(run: Run, monitor: LivenessMonitor) -> dict[str, Any]:
     return {
         "version": VERSION,
         "run": str(run.root),
-        "game": run.game.identity,
+        "game": run.identity,
         "replay": {
             "segments": len(segments),
             "games": sum(name.games for name in segments),

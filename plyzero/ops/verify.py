@@ -1,20 +1,27 @@
-"""Verification of a run: every file is read and validated, and the files are compared with each other."""
+"""Verification of a run: every file is read and validated, and the files are compared with each other.
+
+The rules of the game are not imported. The sizes of the records are those that the first segment or journal claims, and
+models evaluate recorded positions; what is not verified is that the recorded moves follow the rules.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from plyzero.errors import ModelRefusedError
 from plyzero.files import explain
-from plyzero.play.model_loader import load_model
-from plyzero.run.directory import Run
+from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals, read_journal
-from plyzero.run.models import list_models
+from plyzero.run.models import list_models, read_model
+from plyzero.run.recorded_game import find_recorded_game
 from plyzero.run.segments import SegmentError, list_segments, read_segment
+from plyzero.search.onnx_network import NUM_TESTS, Network
 
 
-def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
+def find_faults(run: RunDirectory) -> Iterator[tuple[str, str | None]]:
     """Yield (file, fault or None) for every segment, journal and model; then faults that concern several files.
 
     Those are a sequence number or a game that occurs twice, and files in quarantine. Segments that retention has
@@ -22,9 +29,12 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
     """
     ids: Counter[int] = Counter()
     numbers: Counter[tuple[str, int]] = Counter()
+    game, observations = find_recorded_game(run), None
     for name in sorted(list_segments(run.segments)):
         try:
-            games = read_segment(run.segments / str(name), run.game)
+            if game is None:
+                raise SegmentError(f"{name} cannot be read: no segment or journal of the run can")
+            games = read_segment(run.segments / str(name), game)
         except FileNotFoundError:  # retention removed it in the meantime
             continue
         except OSError as error:
@@ -33,13 +43,16 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
             yield str(name), str(error)
         else:
             ids.update(games.games["id"].tolist())
+            observations = games.observations[:NUM_TESTS]
             numbers[name.incarnation, name.sequence] += 1
             invalid = name.games - len(games.games)
             yield str(name), f"{name}: {invalid} of {name.games} games are invalid" if invalid else None
     for journal in list_journals(run.journals):
         path, damage = run.journals / str(journal), list[str]()
         try:
-            batches = read_journal(path, run.game, on_fault=damage.append)
+            if game is None:
+                raise ValueError("no segment or journal of the run can be read")
+            batches = read_journal(path, game, on_fault=damage.append)
         except FileNotFoundError:  # it was sealed in the meantime
             continue
         except OSError as error:
@@ -52,7 +65,10 @@ def find_faults(run: Run) -> Iterator[tuple[str, str | None]]:
             yield path.name, "; ".join(damage[:3]) or None
     for model in list_models(run.models):
         try:
-            load_model(run.models, model, run.game)
+            content = read_model(run.models, model)
+            if game is not None:
+                boards = np.zeros((1, *game.start.observation_shape)) if observations is None else observations
+                Network(content, game, label=str(model), observations=boards.astype(np.float32))
         except FileNotFoundError:
             continue
         except ModelRefusedError as error:

@@ -12,14 +12,18 @@ from typing import Final, Self
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from plyzero.errors import ModelRefusedError, UserError
+from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError
+from plyzero.files import read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
-from plyzero.run.models import ModelName, best_model, list_models, read_model
+from plyzero.run.models import MAX_BYTES, ModelName, best_model, list_models, read_model
 from plyzero.search.onnx_network import Network
 
 MAX_ATTEMPTS: Final = 3
-"""How many times ModelWatch tries to load a model that is refused: over NFS a file may be incomplete at first."""
+"""How many times ModelWatch tries to load a model that is damaged: over NFS a file may be incomplete at first."""
+
+RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Pauses of `load_newest` between attempts to list or read models, while the volume reports errors."""
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +38,7 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     """
     if not path.is_dir():
         try:
-            return Network(path.read_bytes(), game, label=path.name, threads=threads)
+            return Network(read_file(path, max_bytes=MAX_BYTES), game, label=path.name, threads=threads)
         except OSError as error:
             raise UserError(f"cannot use {path}: {error.strerror}") from error
         except ModelRefusedError as error:
@@ -52,7 +56,10 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
 
 
 def load_model(directory: Path, name: ModelName, game: GameSpec, *, threads: int = 1) -> Network:
-    """Return the model `name` as a network. Raises ModelRefusedError if it is damaged or not for `game`."""
+    """Return the model `name` as a network.
+
+    Raises ModelRefusedError if it is damaged or not for `game`, and OSError if the volume fails to read it.
+    """
     content = read_model(directory, name)
     return Network(content, game, label=str(name), fence=name.fence, step=name.step, threads=threads)
 
@@ -60,22 +67,39 @@ def load_model(directory: Path, name: ModelName, game: GameSpec, *, threads: int
 def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, threads: int = 1) -> Network | None:
     """Return the newest model that can be loaded, of training step `step` if given; None if there are no models yet.
 
-    Raises UserError if there are models but none of `step`, or none that can be loaded.
+    While the volume reports errors, this is tried again for a few seconds; then an older model is used that can be
+    read. Raises UserError if there are models but none of `step`, or none that can be loaded.
     """
-    names = list_models(directory)
-    wanted = [name for name in names if step is None or name.step == step]
-    if names and not wanted:
-        steps = " ".join(str(name.step) for name in names[:8])
-        raise UserError(f"no model of step {step} in {directory}; the newest are {steps}")
-    refused = ""
-    for name in wanted:
+    for pause in (*RETRY_SECONDS, None):
         try:
-            return load_model(directory, name, game, threads=threads)
-        except (ModelRefusedError, FileNotFoundError) as error:
-            refused = refused or str(error)
-            log.warning("%s", error)
-    if refused:
-        raise UserError(f"no model in {directory} can be used: {refused}")
+            names, unread = list_models(directory), ""
+        except OSError as error:
+            names, unread = [], f"{directory} cannot be listed: {error.strerror}"
+        wanted = [name for name in names if step is None or name.step == step]
+        if names and not wanted:
+            steps = " ".join(str(name.step) for name in names[:8])
+            raise UserError(f"no model of step {step} in {directory}; the newest are {steps}")
+        refused: list[str] = []
+        for name in wanted:
+            try:
+                return load_model(directory, name, game, threads=threads)
+            except FileNotFoundError as error:
+                refused.append(str(error))
+            except ModelRefusedError as error:
+                refused.append(str(error))
+                log.warning("%s", error)
+            except OSError as error:
+                unread = unread or f"{name} cannot be read: {error.strerror}"
+                if pause is not None:
+                    break
+                log.warning("trying an older model: %s", unread)
+        if not unread:
+            break
+        if pause is not None:
+            log.warning("%s; trying again in %g s", unread, pause)
+            time.sleep(pause)
+    if refused or unread:
+        raise UserError(f"no model in {directory} can be used: {refused[0] if refused else unread}")
     return None
 
 
@@ -92,6 +116,7 @@ class ModelWatch:
         self._next_poll = 0.0
         self._current: ModelName | None = None
         self._refused: dict[ModelName, int] = {}  # failed attempts
+        self._is_unreadable = False
         self._observer = Observer()
 
     def __enter__(self) -> Self:
@@ -114,16 +139,26 @@ class ModelWatch:
         """Return a network newer than the last one returned, None if there is none.
 
         It is cheap enough to be called before every batch. A model that is damaged or not for the game is skipped, with
-        one warning.
+        one warning. While the volume fails to list or read models, the old one stays in use and this is tried again.
         """
         now = time.monotonic()
         if not self._woken.is_set() and now < self._next_poll:
             return None
         self._woken.clear()
         self._next_poll = now + self._poll_seconds
+        try:
+            return self._newest()
+        except OSError as error:
+            if not self._is_unreadable:
+                log.warning("keeping the old model, models cannot be read: %s; this is tried again", error.strerror)
+            self._is_unreadable = True
+            return None
+
+    def _newest(self) -> Network | None:
+        """Return the newest network that can be loaded and is newer than the current one. May raise OSError."""
         for name in list_models(self._directory):
             if self._current is not None and name <= self._current:
-                return None
+                break
             if self._refused.get(name, 0) >= MAX_ATTEMPTS:
                 continue
             try:
@@ -133,11 +168,20 @@ class ModelWatch:
             except ModelRefusedError as error:
                 if name not in self._refused:
                     log.warning("keeping the old model: %s", error)
-                self._refused[name] = self._refused.get(name, 0) + 1
+                again = isinstance(error, ModelDamagedError)
+                self._refused[name] = self._refused.get(name, 0) + 1 if again else MAX_ATTEMPTS
                 continue
-            self._current = name
+            self._current, self._is_unreadable = name, False
             return network
+        self._is_unreadable = False
         return None
+
+    def refuse_current(self, error: ModelRefusedError) -> None:
+        """Never return the current network again; `newer` then returns the newest of the others, an older one too."""
+        log.warning("the model is no longer used: %s", error)
+        if self._current is not None:
+            self._refused[self._current] = MAX_ATTEMPTS
+        self._current, self._next_poll = None, 0.0
 
     def wait(self, seconds: float) -> None:
         """Sleep until a file event arrives, but at most `seconds`."""

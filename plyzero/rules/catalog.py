@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
+import importlib.util
 import inspect
 import math
+import os
 import re
 import sys
 import traceback
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -82,20 +85,48 @@ def installed_games() -> dict[str, str]:
     return found
 
 
+def import_module(name: str) -> ModuleType:
+    """Return the module `name`, found from the current directory or installed.
+
+    Raises UserError if there is none, if it raises an error, or if it lies in a run directory: whoever may write to a
+    volume may not run code on the machines that use it.
+    """
+    _refuse_run_directory(name, Path())
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
+    top = name.partition(".")[0]
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # reported by the import
+        spec = None
+    for place in (spec and spec.has_location and spec.origin, *((spec and spec.submodule_search_locations) or ())):
+        if place:
+            _refuse_run_directory(name, Path(place).parent)
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == top:
+            raise UserError(
+                f"there is no module {name!r} in this directory; the form is MODULE:CLASS, such as my_module:MyGame"
+            ) from error
+        raise UserError(f"cannot import {name}: {_with_location(error)}") from error
+
+
+def _refuse_run_directory(name: str, directory: Path) -> None:
+    """Raise UserError if `directory` is in a run directory, directly or through a link."""
+    for path in {directory.absolute(), directory.resolve()}:
+        for parent in (path, *path.parents):
+            if os.path.exists(parent / "run.toml"):
+                raise UserError(
+                    f"the module {name!r} is not imported, because {path} is in the run directory {parent}, and "
+                    "others may write to a run: keep the rules in a directory of their own, and start plyzero there"
+                )
+
+
 def _import_class(target: str) -> type[Game]:
     if ":" in target:
         module_name, _, class_name = target.partition(":")
-        if "" not in sys.path:
-            sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
-        try:
-            module = importlib.import_module(module_name)
-        except Exception as error:
-            if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
-                raise UserError(
-                    f"there is no module {module_name!r} in this directory; the form is MODULE:CLASS, such as "
-                    "my_module:MyGame"
-                ) from error
-            raise UserError(f"cannot import {module_name}: {_with_location(error)}") from error
+        module = import_module(module_name)
         if not hasattr(module, class_name):
             classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
             games = [each.__name__ for each in classes if each.__module__ == module_name]

@@ -8,6 +8,7 @@ journals       finished games that are not sealed yet, one file per worker
 adoption       the journals of dead workers are sealed by the trainer
 segments       sealed games: immutable files in Zarr format
 zarr_zip       arrays in one zip file that zarr can open
+recorded_game  a game as its records describe it, without its rules
 games_json     recorded games as JSON
 models         published ONNX models: names, order, digests
 metrics        JSON lines and heartbeats

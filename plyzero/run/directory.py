@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import tomli_w
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.configuration import resolve
@@ -25,19 +25,23 @@ MAX_BYTES: Final = 1 << 14
 """Largest size of a run.toml, in bytes."""
 
 
+MAX_NAME: Final = 300
+"""Largest length of the name of a game in run.toml."""
+
+
 @dataclass(frozen=True)
-class Run:
-    """An open run directory.
+class RunDirectory:
+    """A run directory as data, without the rules of its game.
 
     root:     the directory itself, which contains run.toml and the directories below.
-    game:     the game that is learned; its identity is part of every segment and every model.
+    identity: name and version of the game that is learned, as run.toml has them; part of every segment and model.
     preset:   the name of the preset with which the run was created.
     seed:     the seed of all random numbers.
     settings: the settings of this process, which the environment and -o may have changed.
     """
 
     root: Path
-    game: GameSpec
+    identity: str
     preset: str
     seed: int
     settings: Settings
@@ -83,6 +87,16 @@ class Run:
         return self.root / "logs"
 
 
+@dataclass(frozen=True)
+class Run(RunDirectory):
+    """An open run directory, with the rules of its game.
+
+    game: the game that is learned.
+    """
+
+    game: GameSpec
+
+
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
     """Create a run directory whose run.toml holds the resolved settings.
 
@@ -103,7 +117,7 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
     for directory in ("replay", "journal", "models", "trainer", "workers", "metrics", "logs"):
         (root / directory).mkdir(parents=True, exist_ok=True)
     write_file(root / "run.toml", tomli_w.dumps(table).encode())
-    return Run(root=root, game=game, preset=preset, seed=seed, settings=settings)
+    return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, game=game)
 
 
 def open_run(
@@ -114,6 +128,31 @@ def open_run(
     environment: Mapping[str, str] = os.environ,
 ) -> Run:
     """Return the run in `root`. Raises UserError if there is none, if it cannot be read, or if it is not of `game`."""
+    found = read_run(root, options=options)
+    name, _, version = found.identity.rpartition(" v")
+    if game is not None and game.name != name:
+        raise UserError(f"{root} is a run of {name}, not of {game.name}; give another --run directory")
+    loaded = load_game(name)
+    if loaded.identity != found.identity:
+        raise UserError(
+            f"{root} was made with version {version} of {loaded.name}, "
+            f"the rules are now version {loaded.start.version}; start a new run"
+        )
+    return Run(
+        root=root,
+        identity=found.identity,
+        preset=found.preset,
+        seed=found.seed,
+        settings=found.settings,
+        game=loaded,
+    )
+
+
+def read_run(root: Path, *, options: Sequence[str] = ()) -> RunDirectory:
+    """Return the run in `root` without its rules: nothing that run.toml names is imported.
+
+    Raises UserError if there is none, or if it cannot be read.
+    """
     path = root / "run.toml"
     try:
         table = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode())
@@ -122,22 +161,16 @@ def open_run(
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not valid TOML: {error}") from error
+        raise UserError(f"{path} is not valid TOML: {plain(str(error), 300)}") from error
     header = {key: table.pop(key, None) for key in ("format", "game", "game_version", "seed", "preset")}
     if header["format"] != FORMAT:
         raise UserError(f"{path} has format {shown(header['format'])}; this version of plyzero reads format {FORMAT}")
-    seed = header["seed"]
-    if not isinstance(header["game"], str) or type(seed) is not int or header["preset"] not in list(PRESETS):
+    name, version, seed = header["game"], header["game_version"], header["seed"]
+    if not isinstance(name, str) or type(seed) is not int or header["preset"] not in list(PRESETS):
         raise UserError(f"{path} needs game (a string), seed (an integer) and preset ({', '.join(PRESETS)})")
+    if not (name.isprintable() and len(name) <= MAX_NAME and type(version) is int and abs(version) < 2**31):
+        raise UserError(f"{path}: {shown(name)} with version {shown(version)} is not a game")
     _check_seed(seed)
-    if game is not None and game.name != header["game"]:
-        raise UserError(f"{root} is a run of {header['game']}, not of {game.name}; give another --run directory")
-    loaded = load_game(header["game"])
-    if loaded.start.version != header["game_version"]:
-        raise UserError(
-            f"{root} was made with version {shown(header['game_version'])} of {loaded.name}, "
-            f"the rules are now version {loaded.start.version}; start a new run"
-        )
     sections = {key: value for key, value in table.items() if isinstance(value, dict)}
     if outside := table.keys() - sections.keys():
         raise UserError(f"{path}: expected a section such as [selfplay] before {', '.join(sorted(outside))}")
@@ -145,7 +178,7 @@ def open_run(
     settings = resolve(
         preset=PRESETS[preset], run=sections, environment=environment, options=options, run_file=path.absolute()
     )
-    return Run(root=root, game=loaded, preset=preset, seed=seed, settings=settings)
+    return RunDirectory(root=root, identity=f"{name} v{version}", preset=preset, seed=seed, settings=settings)
 
 
 def open_or_create_run(

@@ -211,6 +211,15 @@ def read_journal(path: Path, game: GameSpec, *, on_fault: Callable[[str], None] 
     return batches
 
 
+def read_header(path: Path) -> object:
+    """Return what the first frame of a journal says about its game and its writer.
+
+    Raises ValueError if it cannot be decoded, and OSError if the volume did not give the file.
+    """
+    _, header = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
+    return json.loads(header or b"null")
+
+
 def owners(directory: Path, troubles: Troubles) -> set[str] | None:
     """Return `<worker>.<incarnation>` of every process that holds the lock of a journal; None if there are no locks.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from plyzero.run import journals, lease
-from plyzero.run.directory import Run
+from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, read_heartbeats
 from plyzero.run.troubles import Troubles
 
@@ -36,7 +36,7 @@ class LivenessMonitor:
     heartbeats: name -> fields of every heartbeat at the last refresh.
     """
 
-    def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
         self._observed: dict[str, _Observation] = {}
         self._lock_holders: set[str] | None = set()
@@ -99,7 +99,9 @@ class _Observation:
     has_changed: bool
 
 
-def watch_run(run: Run, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True) -> LivenessMonitor:
+def watch_run(
+    run: RunDirectory, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True
+) -> LivenessMonitor:
     """Return a monitor that has observed long enough to tell which processes are alive.
 
     waits_for: which heartbeats to wait for, until their counters change or are known not to.

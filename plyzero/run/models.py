@@ -7,20 +7,21 @@ could be out of date.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.errors import ModelRefusedError, UserError
+from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError
 from plyzero.files import UnreadableError, read_file, write_file
 from plyzero.run.metrics import read_lines
 
 NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
 """Pattern of the file name of a model."""
 
-MAX_BYTES: Final = 1 << 31
-"""Largest size of an ONNX file, in bytes."""
+MAX_BYTES: Final = 1 << 27
+"""Largest size of an ONNX file that is read, in bytes: 33 million weights. Loading it takes three times the memory."""
 
 
 @dataclass(frozen=True, order=True)
@@ -57,19 +58,29 @@ def publish_model(directory: Path, content: bytes, *, fence: int, step: int) -> 
 
 
 def list_models(directory: Path) -> list[ModelName]:
-    """Return the names of all models in `directory`, newest first."""
-    names = (ModelName.parse(path.name) for path in directory.glob("*.onnx"))
+    """Return the names of all models in `directory`, newest first; none if it does not exist.
+
+    Raises OSError if it cannot be listed, which does not mean that it is empty.
+    """
+    try:
+        names = [ModelName.parse(name) for name in os.listdir(directory)]
+    except FileNotFoundError:
+        return []
     return sorted((name for name in names if name), reverse=True)
 
 
 def read_model(directory: Path, name: ModelName) -> bytes:
-    """Return the content of a published model. Raises ModelRefusedError if it does not match the digest in its name."""
+    """Return the content of a published model.
+
+    Raises ModelDamagedError if it does not match the digest in its name, ModelRefusedError if it is too large, and
+    OSError if the volume fails to read it.
+    """
     try:
         content = read_file(directory / str(name), max_bytes=MAX_BYTES)
     except UnreadableError as error:
         raise ModelRefusedError(f"{name}: {error.strerror}") from error
     if _digest(content) != name.digest:
-        raise ModelRefusedError(f"{name}: its content has the digest {_digest(content)}, so it is damaged")
+        raise ModelDamagedError(f"{name}: its content has the digest {_digest(content)}, so it is damaged")
     return content
 
 

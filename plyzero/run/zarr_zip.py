@@ -135,6 +135,11 @@ class Archive:
             raise ValueError(f"{name}: expected a chunk that decodes to {size} bytes and has a checksum")
         return np.frombuffer(Zstd().decode(chunk), dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
+    def data_type(self, name: str) -> str | None:
+        """Return the type of the elements of the array `name`, None if there is no such array."""
+        file = f"{name}/zarr.json"
+        return str(self._metadata(file).get("data_type")) if file in self._zip.namelist() else None
+
     def _metadata(self, name: str) -> dict[str, Any]:
         metadata = json.loads(self._member(name, max_bytes=MAX_METADATA_BYTES))
         if not isinstance(metadata, dict):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
 import onnxruntime
+from numpy.typing import NDArray
 
-from plyzero.errors import ModelRefusedError
+from plyzero.errors import ModelRefusedError, plain, shown
 from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
 from plyzero.settings import SearchSettings, parse_stored_settings
 
 INPUT: Final = "observations"
@@ -25,8 +31,23 @@ CPU: Final = "CPUExecutionProvider"
 GPU: Final = "CUDAExecutionProvider"
 """Execution providers of ONNX Runtime. Only onnxruntime-gpu has the second, and it works only where there is a GPU."""
 
-EXTERNAL_DATA: Final = re.compile(rb"(\x0a|\x8a\x80*\x00)(\x08|\x88\x80*\x00)location")
-"""The key that marks a tensor stored in another file, as protobuf encodes it: field 1, 8 bytes."""
+MAX_LOGIT: Final = 1e4
+"""Largest absolute value of a logit that is believed."""
+
+MAX_DEVIATION: Final = 0.01
+"""How far the probabilities of win, draw and loss may be from a distribution; half precision needs some of it."""
+
+BATCH_BYTES: Final = 1 << 28
+"""Memory for the tensors of one call of ONNX Runtime, in bytes; a larger batch is evaluated in parts."""
+
+NUM_TESTS: Final = 64
+"""Number of reachable positions that a model evaluates before it is used."""
+
+NUM_FIRST: Final = 4
+"""How many of them it must evaluate within MAX_SECONDS; a model that is slow evaluates fewer of the others."""
+
+MAX_SECONDS: Final = 5.0
+"""Processor time, per thread, in which the first positions must be evaluated. A process that is suspended uses none."""
 
 
 class Network:
@@ -39,44 +60,66 @@ class Network:
     """
 
     def __init__(
-        self, content: bytes, game: GameSpec | None, *, label: str, fence: int = 0, step: int = 0, threads: int = 1
+        self,
+        content: bytes,
+        game: GameSpec | None,
+        *,
+        label: str,
+        fence: int = 0,
+        step: int = 0,
+        threads: int = 1,
+        observations: NDArray[np.float32] | None = None,
     ) -> None:
-        """Load an ONNX file from its `content`. Raises ModelRefusedError if it cannot be used for the game."""
+        """Load an ONNX file from its `content`, check its graph, and evaluate positions with it.
+
+        observations: `[n, C, H, W]`, the positions to evaluate; by default some that random games reach.
+        Raises ModelRefusedError if it cannot be used for the game.
+        """
         self.label, self.fence, self.step = label, fence, step
-        if EXTERNAL_DATA.search(content):
-            raise ModelRefusedError(f"{label} stores weights in other files, which is not supported")
+        try:
+            model = parse(content)
+            self.metadata = {each.key: each.value for each in model.metadata_props}
+            self.game = game or load_game(self.metadata.get("game", "").rpartition(" v")[0])
+            self._check_face(declared_shapes(model), self.game)
+            position_bytes = check_graph(model)
+        except GraphError as error:
+            raise ModelRefusedError(f"{label} is refused: {error}") from error
+        del model  # before ONNX Runtime makes its own copies of the weights
+        self._batch = max(1, min(MAX_BATCH, BATCH_BYTES // max(1, position_bytes)))
         try:
             self._session = open_session(content, threads)
-            self._bound = self._session.io_binding() if self._session.get_providers()[0] == GPU else None
-            self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
-            ends = (*self._session.get_inputs(), *self._session.get_outputs())
-            self._shapes = {each.name: (each.type, each.shape) for each in ends}
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
-            raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {error}") from error
-        self.game = game or load_game(self.metadata.get("game", "").rpartition(" v")[0])
-        self._check(self.game)
+            reason = plain(str(error), 300)
+            raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {reason}") from error
+        self._bound = self._session.io_binding() if self._session.get_providers()[0] == GPU else None
+        self._options = onnxruntime.RunOptions()
+        self._test(reachable_observations(self.game) if observations is None else observations, threads)
 
-    def _check(self, game: GameSpec) -> None:
+    def _check_face(self, declared: dict[str, list[int | str]], game: GameSpec) -> None:
+        """Raise ModelRefusedError if the model says that it is for another game, or has other inputs and outputs."""
         expected = {"encoding": ENCODING, "game": game.identity}
         for key, value in expected.items():
             if self.metadata.get(key) != value:
-                raise ModelRefusedError(
-                    f"{self.label} does not fit: its {key} is {self.metadata.get(key)!r}, expected {value!r}"
-                )
-        shapes = {name: shape[1:] for name, (_, shape) in self._shapes.items()}
+                found = shown(self.metadata.get(key))
+                raise ModelRefusedError(f"{self.label} does not fit: its {key} is {found}, expected {value!r}")
+        shapes = {name: shape[1:] for name, shape in declared.items()}
         wanted = {INPUT: list(game.start.observation_shape), LOGITS: [game.start.num_actions], WDL: [3]}
         if shapes != wanted:
-            raise ModelRefusedError(
-                f"{self.label} does not fit {game.name}: its shapes are {shapes}, expected {wanted}"
-            )
-        two = np.repeat(game.start.observe()[np.newaxis], 2, axis=0).astype(np.float32)
-        try:
-            evaluation = self(EvaluationBatch(two, list))
-        except Exception as error:
-            raise ModelRefusedError(f"{self.label} cannot evaluate a position: {error}") from error
-        for name, each in evaluation._asdict().items():
-            if each.dtype != np.float32 or each.shape != (2, *wanted[name]) or not np.isfinite(each).all():
-                raise ModelRefusedError(f"{self.label}: its {name} are not finite numbers for every position")
+            found = plain(str(shapes), 300)
+            raise ModelRefusedError(f"{self.label} does not fit {game.name}: its shapes are {found}, expected {wanted}")
+        if any(not shape or isinstance(shape[0], int) for shape in declared.values()):
+            raise ModelRefusedError(f"{self.label} does not evaluate batches of any size")
+
+    def _test(self, observations: NDArray[np.float32], threads: int) -> None:
+        """Evaluate positions. Raises ModelRefusedError if this fails, takes too long, or gives impossible answers."""
+        first, rest = observations[:NUM_FIRST], observations[NUM_FIRST:]
+        began = time.process_time()
+        with _terminated_after(MAX_SECONDS * threads, self._options):
+            self._evaluate_part(first)
+        share = threads / max(1e-9, time.process_time() - began)  # how often it could do this in a second
+        enough = rest[: int(len(first) * share)]
+        if len(enough):
+            self(EvaluationBatch(enough, list))
 
     @property
     def search_settings(self) -> SearchSettings:
@@ -87,16 +130,92 @@ class Network:
             return SearchSettings()
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
+        """Return the evaluation of `batch`. Raises ModelRefusedError if it has impossible values, such as NaN."""
         observations = np.ascontiguousarray(batch.observations)
+        if len(observations) <= self._batch:
+            return self._evaluate_part(observations)
+        parts = [
+            self._evaluate_part(observations[at : at + self._batch]) for at in range(0, len(observations), self._batch)
+        ]
+        return Evaluation(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def _evaluate_part(self, observations: NDArray[np.float32]) -> Evaluation:
+        try:
+            evaluation = self._run(observations)
+        except Exception as error:  # ONNX Runtime has a class of its own for every kind of failure
+            raise ModelRefusedError(f"{self.label} cannot evaluate a position: {plain(str(error), 300)}") from error
+        if fault := find_fault(evaluation, len(observations), self.game.start.num_actions):
+            raise ModelRefusedError(f"{self.label}: {fault}")
+        return evaluation
+
+    def _run(self, observations: NDArray[np.float32]) -> Evaluation:
         if self._bound is None:
-            logits, wdl = self._session.run((LOGITS, WDL), {INPUT: observations})
-            return Evaluation(logits, wdl)
+            return Evaluation(*self._session.run((LOGITS, WDL), {INPUT: observations}, self._options))
         self._bound.bind_cpu_input(INPUT, observations)
         for name in (LOGITS, WDL):
             self._bound.bind_output(name)
-        self._session.run_with_iobinding(self._bound)
-        logits, wdl = self._bound.copy_outputs_to_cpu()
-        return Evaluation(logits, wdl)
+        self._session.run_with_iobinding(self._bound, self._options)
+        return Evaluation(*self._bound.copy_outputs_to_cpu())
+
+
+def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
+    """Return what is impossible in the evaluation of `n` positions, None if nothing is.
+
+    Every batch is checked, so the usual case is a few passes over both arrays. A comparison with NaN is false.
+    """
+    logits, wdl = evaluation
+    if logits.shape != (n, num_actions) or wdl.shape != (n, 3) or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
+        return f"its outputs have the shapes {logits.shape} and {wdl.shape}, expected {(n, num_actions)} and {(n, 3)}"
+    if not (logits.max() <= MAX_LOGIT and logits.min() >= -MAX_LOGIT):
+        return f"its {LOGITS} are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
+    if not (wdl.min() >= -MAX_DEVIATION and np.abs(wdl @ _ONES - 1).max() <= MAX_DEVIATION):
+        return f"its {WDL} are not finite numbers that are probabilities for every position"
+    return None
+
+
+_ONES: Final = np.ones(3, np.float32)
+
+_OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
+
+
+def reachable_observations(game: GameSpec) -> NDArray[np.float32]:
+    """Return the observations of up to NUM_TESTS unfinished positions of random games, the initial position first.
+
+    They are always the same for a game, and are computed once. Rules that raise an error give the initial position
+    only: the error is reported where the game is played next.
+    """
+    key = (game.identity, *game.start.observation_shape)
+    if key not in _OBSERVATIONS:
+        positions = [game.start]
+        try:
+            for number in range(4):
+                played = random_game(game.start, np.random.default_rng(number)).positions[:-1]
+                positions += played[:: max(1, len(played) * 4 // NUM_TESTS)]
+        except Exception:
+            del positions[1:]
+        observed = [np.asarray(position.observe(), np.float32) for position in positions[:NUM_TESTS]]
+        _OBSERVATIONS[key] = np.stack(observed)
+    return _OBSERVATIONS[key]
+
+
+@contextmanager
+def _terminated_after(seconds: float, options: onnxruntime.RunOptions) -> Iterator[None]:
+    """Terminate a run of ONNX Runtime once this process has used so many seconds of processor time."""
+    done, began = threading.Event(), time.process_time()
+
+    def watch() -> None:
+        while time.process_time() - began <= seconds:
+            if done.wait(0.05):
+                return
+        options.terminate = True
+
+    thread = threading.Thread(target=watch, name="deadline", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def open_session(content: bytes, threads: int) -> onnxruntime.InferenceSession:

@@ -43,9 +43,11 @@ def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subproc
     return subprocess.CompletedProcess(command, code, *(stream.read() for stream in streams))
 
 
-def plyzero_process(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own."""
-    command = [sys.executable, "-m", "plyzero", *arguments]
+def plyzero_process(
+    *arguments: str, text: str = "", cwd: Path | None = None, isolated: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own; `isolated`: without the current directory, like the installed script."""
+    command = [sys.executable, *(["-P"] if isolated else []), "-m", "plyzero", *arguments]
     environment = os.environ | {"COLUMNS": "120"}
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment, cwd=cwd)
 

@@ -1,56 +1,53 @@
 """Untrusted models: they are refused, and nothing that they name is imported or run."""
 
-import math
+import errno
+import json
+import os
+import re
+import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+import torch
+from onnx import TensorProto, helper
 
-from plyzero.errors import ModelRefusedError
-from plyzero.play.model_loader import load_model
-from plyzero.rules.catalog import load_game
-from plyzero.run.models import ModelName, list_models, publish_model
-from plyzero.search.onnx_network import ENCODING
+from plyzero.errors import ModelRefusedError, UserError
+from plyzero.play import model_loader
+from plyzero.play.model_loader import ModelWatch, load_model, load_newest
+from plyzero.play.players import Bot
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.game import Game, Outcome
+from plyzero.run.models import MAX_BYTES, ModelName, list_models, publish_model
+from plyzero.run.presets import PRESETS
+from plyzero.run.segments import list_segments, read_segment
+from plyzero.search import onnx_network
+from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.onnx_graph import MAX_POSITION_WORK
+from plyzero.search.onnx_network import ENCODING, Network, find_fault
+from selfplay.worker import run_worker
 from tests.helpers.hostile import at_most
-
-TIC_TAC_TOE = load_game("tic-tac-toe")
-
-PLANES, ACTIONS = TIC_TAC_TOE.start.observation_shape, TIC_TAC_TOE.start.num_actions
-
-INPUTS = math.prod(PLANES)
-
-
-def tensor(name: str, *shape: int, kind: type = np.float32) -> onnx.TensorProto:
-    return numpy_helper.from_array(np.zeros(shape, kind), name)
-
-
-def port(name: str, *shape: int | str, kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def linear(**changes: Any) -> onnx.ModelProto:
-    """The smallest model of tic-tac-toe, with parts of it changed."""
-    parts: dict[str, Any] = {
-        "nodes": [
-            helper.make_node("Flatten", ["observations"], ["flat"]),
-            helper.make_node("MatMul", ["flat", "policy"], ["logits"]),
-            helper.make_node("MatMul", ["flat", "value"], ["wdl"]),
-        ],
-        "inputs": [port("observations", "n", *PLANES)],
-        "outputs": [port("logits", "n", ACTIONS), port("wdl", "n", 3)],
-        "tensors": [tensor("policy", INPUTS, ACTIONS), tensor("value", INPUTS, 3)],
-        "metadata": {"encoding": ENCODING, "game": TIC_TAC_TOE.identity},
-        **changes,
-    }
-    graph = helper.make_graph(parts["nodes"], "g", parts["inputs"], parts["outputs"], parts["tensors"])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 8
-    helper.set_model_props(model, parts["metadata"])
-    return model
+from tests.helpers.hostile_models import (
+    ACTIONS,
+    INPUTS,
+    PLANES,
+    SMALL,
+    TIC_TAC_TOE,
+    after_stones,
+    elsewhere,
+    linear,
+    port,
+    products,
+    tensor,
+    varint,
+)
+from tests.helpers.runs import small_run
+from trainer.export import export, untrained
+from trainer.network import ResidualNetwork
 
 
 def refusal(model: onnx.ModelProto | bytes, directory: Path) -> str:
@@ -67,49 +64,13 @@ def test_the_smallest_model_is_loaded(tmp_path: Path):
     assert load_model(tmp_path, name, TIC_TAC_TOE).step == 1
 
 
-def elsewhere(one: onnx.TensorProto, path: Path) -> onnx.TensorProto:
-    """The tensor, with its numbers in another file."""
-    path.write_bytes(one.raw_data)
-    onnx.external_data_helper.set_external_data(one, location=path.name)
-    one.ClearField("raw_data")
-    one.data_location = TensorProto.EXTERNAL
-    return one
-
-
-def in_a_branch(inner: onnx.TensorProto) -> list[onnx.NodeProto]:
-    then = helper.make_graph([], "then", [], [port("policy2", INPUTS, ACTIONS)], [inner])
-    other = helper.make_graph([], "else", [], [port("policy2", INPUTS, ACTIONS)], [tensor("policy2", INPUTS, ACTIONS)])
-    nodes = list(linear().graph.node)
-    nodes[1].input[1] = "either"
-    condition = helper.make_node(
-        "Constant", [], ["condition"], value=numpy_helper.from_array(np.array(True), "condition")
-    )
-    return [
-        condition,
-        helper.make_node("If", ["condition"], ["either"], then_branch=then, else_branch=other),
-        *nodes,
-    ]
-
-
-def in_an_attribute(inner: onnx.TensorProto) -> list[onnx.NodeProto]:
-    nodes = list(linear().graph.node)
-    nodes[1].input[1] = "constant"
-    return [helper.make_node("Constant", [], ["constant"], value=inner), *nodes]
-
-
-@pytest.mark.parametrize("where", ["tensor", "branch", "attribute"])
-def test_a_model_whose_numbers_lie_in_another_file_is_refused(
-    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    if where == "tensor":
-        tensors = [elsewhere(tensor("policy", INPUTS, ACTIONS), tmp_path / "other"), tensor("value", INPUTS, 3)]
-        model = linear(tensors=tensors)
-    elif where == "branch":
-        model = linear(nodes=in_a_branch(elsewhere(tensor("policy2", INPUTS, ACTIONS), tmp_path / "other")))
-    else:
-        model = linear(nodes=in_an_attribute(elsewhere(tensor("constant", INPUTS, ACTIONS), tmp_path / "other")))
-    assert "stores weights in other files" in refusal(model, tmp_path)
+@pytest.mark.parametrize("what", SMALL)
+def test_a_model_that_could_do_harm_is_refused_for_its_reason_before_it_does(tmp_path: Path, what: str):
+    reason, build = SMALL[what]
+    said = refusal(build(tmp_path), tmp_path)
+    assert re.search(reason, said)
+    assert said.isprintable()
+    assert len(said) < 1000
 
 
 @pytest.mark.parametrize("tag", [b"\x0a", b"\x8a\x80\x80\x80\x00"])
@@ -128,11 +89,6 @@ def test_a_key_in_numbers_that_are_longer_than_they_need_to_be_is_found(tmp_path
     content = model.SerializeToString() + b"\x3a" + varint(len(graph)) + graph
     assert len(onnx.ModelProto.FromString(content).graph.initializer) == 2
     assert "stores weights in other files" in refusal(content, tmp_path)
-
-
-def varint(number: int) -> bytes:
-    low, rest = number & 127, number >> 7
-    return bytes([low | 128]) + varint(rest) if rest else bytes([low])
 
 
 DOUBLE = {"kind": TensorProto.DOUBLE}
@@ -196,24 +152,10 @@ def test_a_model_that_does_not_fit_its_game_is_refused(tmp_path: Path, what: str
 
 
 @pytest.mark.parametrize(
-    ("name", "odd"), [(b"observations", b"observation\xff"), (b"wdl", b"w\xffl"), (b"\x01n", b"\x01\xff")]
+    ("name", "odd"), [(b"observations", b"observation\xff"), (b"wdl", b"w\xffl"), (b"MatMul", b"MatM\xffl")]
 )
 def test_a_model_with_names_that_are_no_text_is_refused(tmp_path: Path, name: bytes, odd: bytes):
     refusal(linear().SerializeToString().replace(name, odd), tmp_path)
-
-
-@pytest.mark.parametrize("content", [b"", b"\0", b"\x3a\xff\xff\xff\xff\x0f", b"PK\3\4"])
-def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes):
-    refusal(content, tmp_path)
-
-
-def test_a_graph_in_a_graph_in_a_graph_is_refused_or_loaded_but_ends_nothing(tmp_path: Path):
-    inner = b""
-    for _ in range(2000):  # a node with an attribute that is a graph
-        attribute = b"\x32" + varint(len(inner)) + inner
-        node = b"\x2a" + varint(len(attribute)) + attribute
-        inner = b"\x0a" + varint(len(node)) + node
-    refusal(b"\x3a" + varint(len(inner)) + inner, tmp_path)
 
 
 def test_a_model_whose_content_is_not_that_of_its_name_is_refused(tmp_path: Path):
@@ -249,3 +191,197 @@ def test_a_model_in_a_run_never_imports_what_it_names(tmp_path: Path, monkeypatc
     assert "does not fit: its game is" in refusal(model, tmp_path / "models")
     assert "harm" not in sys.modules
     assert not (tmp_path / "harm").exists()
+
+
+GAMES = ("tic-tac-toe", "connect-four", "othello(size=6)", "othello(size=8)")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("game", GAMES)
+def test_what_the_trainer_exports_passes_its_own_checks(tmp_path: Path, game: str, preset: str):
+    size = (f"network.{key}={value}" for key, value in PRESETS[preset].get("network", {}).items())
+    assert untrained(small_run(tmp_path / "r", game, *size))
+
+
+class Plain(Game):
+    """Ten moves on a board of any size, of which only the shapes matter."""
+
+    max_plies, to_play = 10, 0
+
+    def __init__(self, side: int, planes: int, played: int = 0):
+        self.num_actions, self.observation_shape = side * side + 1, (planes, side, side)
+        self.played = played
+
+    def legal_actions(self):
+        return range(2)
+
+    def play(self, action):
+        return Plain(self.observation_shape[1], self.observation_shape[0], self.played + 1)
+
+    def outcome(self):
+        return Outcome.draw() if self.played == self.max_plies else None
+
+    def observe(self):
+        return np.full(self.observation_shape, self.played % 2)
+
+
+@pytest.mark.parametrize(("side", "blocks", "channels"), [(1, 1, 4), (19, 2, 256)])
+def test_what_the_trainer_exports_for_the_smallest_and_for_a_large_board_passes_its_own_checks(
+    side: int, blocks: int, channels: int
+):
+    game = GameSpec("tests.play.test_hostile_models:Plain", Plain(side, planes=17))
+    network = ResidualNetwork((17, side, side), game.start.num_actions, blocks=blocks, channels=channels)
+    assert export(network, game, np.zeros((2, 17, side, side), np.float32), metadata={})
+
+
+def test_16_blocks_of_256_channels_on_a_board_of_19_x_19_are_within_the_limits():
+    with torch.device("meta"):
+        network = ResidualNetwork((17, 19, 19), 362, blocks=16, channels=256)
+    weights = [(each.numel(), each.dim()) for each in network.parameters()]
+    assert sum(4 * count for count, _ in weights) < MAX_BYTES
+    assert sum(count * (361 if dims == 4 else 1) for count, dims in weights) < MAX_POSITION_WORK
+
+
+@pytest.fixture
+def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models evaluate only the initial position when they are loaded, so that what follows is not seen then."""
+    start = TIC_TAC_TOE.start.observe()[np.newaxis].astype(np.float32)
+    monkeypatch.setattr(onnx_network, "reachable_observations", lambda game: start)
+
+
+def published(directory: Path, model: onnx.ModelProto, step: int) -> ModelName:
+    return publish_model(directory, model.SerializeToString(), fence=1, step=step)
+
+
+def test_a_model_that_is_nan_at_some_positions_only_is_refused_and_the_older_one_stays_also_after_a_restart(
+    tmp_path: Path,
+):
+    published(tmp_path, linear(), step=1)
+    published(tmp_path, after_stones(3.5), step=2)
+    for _ in range(2):
+        with ModelWatch(tmp_path, TIC_TAC_TOE, poll_seconds=0, threads=1) as watch:
+            assert watch.newer().step == 1
+            assert watch.newer() is None
+        assert load_newest(tmp_path, TIC_TAC_TOE).step == 1
+
+
+def test_a_model_that_becomes_nan_in_self_play_is_dropped_and_none_of_its_answers_is_recorded(
+    tmp_path: Path, unseen: None, caplog: pytest.LogCaptureFixture
+):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.opening_plies=2", "selfplay.cache_mb=0")
+    published(run.models, linear(), step=1)
+    bad = published(run.models, after_stones(3.5), step=2)
+    stop = threading.Event()
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
+    worker.start()
+    while not list(list_segments(run.segments)):
+        assert worker.is_alive()
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith(f"the model is no longer used: {bad}: its logits are not finite numbers")
+    for name in list_segments(run.segments):
+        positions = read_segment(run.segments / str(name), run.game).positions
+        assert set(positions["model_step"][positions["search"] > 0].tolist()) <= {1, 2}
+        assert np.isfinite(positions["network_value"]).all()
+    assert 1 in positions["model_step"]
+
+
+def test_a_bot_whose_model_becomes_nan_ends_in_one_sentence(tmp_path: Path, unseen: None):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(after_stones(0.5).SerializeToString())
+    with pytest.raises(UserError, match=r"model.onnx: its logits are not finite numbers"):
+        Bot.load(path, game="tic-tac-toe").choose(TIC_TAC_TOE.start)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2e4, -2e4])
+def test_one_impossible_logit_in_a_large_batch_is_found(value: float):
+    logits, wdl = np.zeros((512, 362), np.float32), np.full((512, 3), 1 / 3, np.float32)
+    assert find_fault(Evaluation(logits, wdl), 512, 362) is None
+    logits[300, 200] = value
+    assert "logits" in find_fault(Evaluation(logits, wdl), 512, 362)
+
+
+@pytest.mark.parametrize("row", [(np.nan, 0, 0), (np.inf, 0, 0), (0.5, 0.5, 0.5), (0, 0, 0), (2, 0, -1)])
+def test_one_impossible_probability_in_a_large_batch_is_found(row: tuple[float, ...]):
+    logits, wdl = np.zeros((512, 9), np.float32), np.full((512, 3), 1 / 3, np.float32)
+    wdl[300] = row
+    assert "wdl" in find_fault(Evaluation(logits, wdl), 512, 9)
+
+
+def test_a_batch_that_would_need_too_much_memory_is_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch):
+    content = after_stones(100).SerializeToString()
+    boards = np.random.default_rng(0).integers(2, size=(33, *PLANES)).astype(np.float32)
+    whole = Network(content, TIC_TAC_TOE, label="x")(EvaluationBatch(boards, list))
+    monkeypatch.setattr(onnx_network, "BATCH_BYTES", 4000)
+    network = Network(content, TIC_TAC_TOE, label="x")
+    assert 1 <= network._batch < 33
+    for one, other in zip(network(EvaluationBatch(boards, list)), whole, strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_a_model_that_is_too_slow_is_refused_by_its_processor_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(onnx_network, "MAX_SECONDS", 0.0)
+    clock = iter(range(1000))
+    monkeypatch.setattr(onnx_network.time, "process_time", lambda: next(clock))
+    with pytest.raises(ModelRefusedError, match=r"x cannot evaluate a position: .*terminate"):
+        Network(products(100, 200, rows=28).SerializeToString(), TIC_TAC_TOE, label="x")
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, what: str, times: int) -> None:
+    """Let the volume fail to list or to read models so many times."""
+    real, left = getattr(model_loader, what), [times]
+
+    def fail(*arguments: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(*arguments)
+
+    monkeypatch.setattr(model_loader, what, fail)
+
+
+@pytest.mark.parametrize("what", ["list_models", "read_model"])
+def test_a_passing_error_of_the_volume_ends_no_reader_of_models_and_refuses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, what: str
+):
+    published(tmp_path, linear(), step=1)
+    failing(monkeypatch, what, times=5)
+    with ModelWatch(tmp_path, TIC_TAC_TOE, poll_seconds=0, threads=1) as watch:
+        assert [watch.newer() for _ in range(5)] == [None] * 5
+        assert watch.newer().step == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "keeping the old model, models cannot be read: Input/output error; this is tried again"
+    ]
+    monkeypatch.setattr(model_loader, "RETRY_SECONDS", (0.0,) * 5)
+    failing(monkeypatch, what, times=5)
+    assert load_newest(tmp_path, TIC_TAC_TOE).step == 1
+
+
+def test_models_that_cannot_be_listed_are_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(model_loader, "RETRY_SECONDS", (0.0,))
+    failing(monkeypatch, "list_models", times=100)
+    with pytest.raises(UserError, match="cannot be listed: Input/output error"):
+        load_newest(tmp_path, TIC_TAC_TOE)
+
+
+def test_where_the_newest_model_stays_unreadable_an_older_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(model_loader, "RETRY_SECONDS", ())
+    for step in (1, 2):
+        published(tmp_path, linear(), step=step)
+    failing(monkeypatch, "read_model", times=1)
+    assert load_newest(tmp_path, TIC_TAC_TOE).step == 1
+
+
+@pytest.mark.slow
+def test_no_model_of_the_corpus_hangs_fills_or_kills_its_reader():
+    command = [sys.executable, "-m", "tests.helpers.hostile_models"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3000)
+    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(verdicts) >= 60
+    for each in verdicts:
+        assert each["status"] == 0, each
+        assert each["seconds"] < 10, each
+        assert each["megabytes"] < 500, each
+        assert each["said"].isprintable(), each
