@@ -16,7 +16,7 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network
-from trainer.network import ResidualNetwork
+from trainer.network import make_network
 
 TOLERANCE: Final = 1e-4
 """Largest allowed difference of any logit or probability between torch and ONNX Runtime."""
@@ -45,10 +45,9 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
 def untrained(run: Run) -> bytes:
     """Return the ONNX file of the network of `run` before its first step, a baseline for trained models."""
     torch.manual_seed(run.seed)
-    start, size = run.game.start, run.settings.network
-    network = ResidualNetwork(start.observation_shape, start.num_actions, blocks=size.blocks, channels=size.channels)
+    network = make_network(run.settings.network, run.game.start)
     metadata = {"step": "0", "settings": run.settings.model_dump_json()}
-    return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata=metadata)
+    return export(network, run.game, run.game.start.observe()[np.newaxis].astype(np.float32), metadata=metadata)
 
 
 class _WithProbabilities(nn.Module):

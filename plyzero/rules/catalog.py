@@ -13,6 +13,7 @@ import traceback
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -82,20 +83,22 @@ def installed_games() -> dict[str, str]:
     return found
 
 
+def load_object(text: str) -> Any:
+    """Return the class or function named by `text`, such as `my_net:MyNet`; modules are found as those of games are.
+
+    Raises UserError if the module cannot be imported or has no such name.
+    """
+    module_name, _, name = text.partition(":")
+    module = _import_module(module_name, form="MODULE:NAME, such as my_module:my_function")
+    if not hasattr(module, name):
+        raise UserError(f"module {module_name!r} has no class or function {name!r}")
+    return getattr(module, name)
+
+
 def _import_class(target: str) -> type[Game]:
     if ":" in target:
         module_name, _, class_name = target.partition(":")
-        if "" not in sys.path:
-            sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
-        try:
-            module = importlib.import_module(module_name)
-        except Exception as error:
-            if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
-                raise UserError(
-                    f"there is no module {module_name!r} in this directory; the form is MODULE:CLASS, such as "
-                    "my_module:MyGame"
-                ) from error
-            raise UserError(f"cannot import {module_name}: {_with_location(error)}") from error
+        module = _import_module(module_name, form="MODULE:CLASS, such as my_module:MyGame")
         if not hasattr(module, class_name):
             classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
             games = [each.__name__ for each in classes if each.__module__ == module_name]
@@ -116,6 +119,18 @@ def _import_class(target: str) -> type[Game]:
     if inspect.isabstract(cls):
         raise UserError(f"{target} does not define {', '.join(sorted(cls.__abstractmethods__))}")
     return cls
+
+
+def _import_module(module_name: str, *, form: str) -> ModuleType:
+    """Return a module of the current directory or an installed one. Raises UserError if it cannot be imported."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
+    try:
+        return importlib.import_module(module_name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
+            raise UserError(f"there is no module {module_name!r} in this directory; the form is {form}") from error
+        raise UserError(f"cannot import {module_name}: {_with_location(error)}") from error
 
 
 def _check_declarations(target: str, start: Game) -> None:

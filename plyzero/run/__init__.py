@@ -6,6 +6,7 @@ presets        default settings for a machine and a game
 records        the records of finished games
 journals       finished games that are not sealed yet, one file per worker
 segments       sealed games: immutable files in Zarr format
+replay         recorded games as arrays, of a run or of a segment
 zarr_zip       arrays in one zip file that zarr can open
 games_json     recorded games as JSON
 models         published ONNX models: names, order, digests

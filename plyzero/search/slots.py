@@ -55,6 +55,8 @@ def search(
     With `rng` the roots get noise, as in self-play; without it the result depends on nothing but the arguments.
     on_batch: called before every batch of evaluations, to show progress.
     """
+    if simulations < 0:
+        raise ValueError(f"expected at least 0 simulations, got {simulations}")
     if not positions:
         return []
     settings = settings or SearchSettings()
