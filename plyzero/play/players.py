@@ -248,8 +248,10 @@ class Bot:
 
 
 def _check_position(position: Game, game: GameSpec) -> None:
-    start = game.start
-    found, expected = ((each.num_actions, each.observation_shape, type(each)) for each in (position, start))
-    if found != expected:
-        what = f"{type(position).__name__} with {position.num_actions} actions"
-        raise UserError(f"expected a position of {game.name}, which has {start.num_actions} actions, got one of {what}")
+    """Raise UserError if `position` is not one of `game`, whose arrays it would not fit."""
+    found, expected = (
+        f"{type(each).__name__} with {each.num_actions} actions and observations {tuple(each.observation_shape)}"
+        for each in (position, game.start)
+    )
+    if type(position) is not type(game.start) or found != expected:
+        raise UserError(f"expected a position of {game.name}, {expected}, got {found}")
