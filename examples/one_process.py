@@ -17,12 +17,12 @@ from trainer.window import Window
 
 game = load_game("tic-tac-toe")
 settings = Settings.model_validate({"selfplay": {"simulations": 32}})
-rng, cpu = np.random.default_rng(0), torch.device("cpu")
+rng, window = np.random.default_rng(0), Window(game.start)
 torch.manual_seed(0)
+torch.set_num_threads(1)  # for a small network one thread is fastest
 network = ResidualNetwork(game.start.observation_shape, game.start.num_actions, blocks=1, channels=32)
 optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3)
 games_in_play = GamesInPlay(game.start, settings, seeds=count())
-window = Window(game.start)
 evaluate = Uniform(game.start.num_actions)  # self-play begins without a network
 for iteration in range(1, 5):
     played: list[Games] = []
@@ -32,7 +32,7 @@ for iteration in range(1, 5):
     window.add(f"iteration {iteration}", samples, size=2000)
     network.train()
     for _ in range(60):
-        batch = to_device(window.sample(128, rng), cpu)
+        batch = to_device(window.sample(128, rng), torch.device("cpu"))
         losses = loss(*network(batch.observations), legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
         optimiser.zero_grad()
         losses.total.backward()

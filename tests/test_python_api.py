@@ -3,19 +3,22 @@
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import plyzero
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, open_run
 from plyzero.run.models import publish_model
 from plyzero.search.onnx_network import Network
-from tests.helpers.cli import plyzero
+from tests.helpers import cli
 from tests.helpers.runs import play_segment, small_run
 from trainer.export import export, untrained
 from trainer.loop import Trainer
@@ -50,6 +53,17 @@ def printed(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys) ->
     monkeypatch.syspath_prepend(str(folder))
     runpy.run_path(name, run_name="__main__")
     return capsys.readouterr().out
+
+
+def test_public_names_exist_and_those_without_a_search_load_neither_numba_nor_onnxruntime_nor_torch():
+    assert all(hasattr(plyzero, name) for name in plyzero.__all__)
+    code = """
+import sys
+from plyzero import Games, Outcome, SearchSettings, Settings, UserError, load_game, read_games
+print({"numba", "onnxruntime", "torch"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "set()\n", "")
 
 
 def test_the_loop_of_the_page_is_the_example_and_has_40_lines():
@@ -113,7 +127,7 @@ def test_an_evaluator_of_ones_own_beats_random_moves_and_is_a_player_of_match(
     shown = printed(written, "material.py", monkeypatch, capsys)
     assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 75
     command = ("match", "material:evaluate", "random", "--game", "breakthrough:Breakthrough(size=4)", "--games", "2")
-    done = plyzero(*command, "--simulations", "4", cwd=written)
+    done = cli.plyzero(*command, "--simulations", "4", cwd=written)
     assert (done.returncode, done.stderr) == (0, "")
     assert "material:evaluate (A) against random (B)" in done.stdout
 

@@ -248,10 +248,15 @@ class Bot:
 
 
 def _check_position(position: Game, game: GameSpec) -> None:
-    """Raise UserError if `position` is not one of `game`, whose arrays it would not fit."""
+    """Raise UserError if `position` is not one of `game`.
+
+    Classes are compared by name: a script that is run as __main__ and imported by its name has each class twice.
+    """
     found, expected = (
-        f"{type(each).__name__} with {each.num_actions} actions and observations {tuple(each.observation_shape)}"
-        for each in (position, game.start)
+        (type(each).__name__, each.num_actions, tuple(each.observation_shape)) for each in (position, game.start)
     )
-    if type(position) is not type(game.start) or found != expected:
-        raise UserError(f"expected a position of {game.name}, {expected}, got {found}")
+    if found != expected:
+        form = "{} with {} actions and observations {}"
+        raise UserError(
+            f"expected a position of {game.name}, {form.format(*expected)}, got one of {form.format(*found)}"
+        )
