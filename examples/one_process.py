@@ -24,7 +24,7 @@ network = ResidualNetwork(game.start.observation_shape, game.start.num_actions, 
 optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3)
 games_in_play = GamesInPlay(game.start, settings, seeds=count())
 evaluate = Uniform(game.start.num_actions)  # self-play begins without a network
-for iteration in range(1, 5):
+for iteration in range(1, 4):
     played: list[Games] = []
     while sum(games.num_full for games in played) < 500:
         played += games_in_play.run(evaluate, fence=int(iteration > 1))

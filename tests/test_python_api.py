@@ -44,7 +44,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(written: Path, tmp_path: Path) -> Run:
     run = small_run(tmp_path / "r")
-    play_segment(run)
+    play_segment(run, fence=1)
     return run
 
 

@@ -56,7 +56,7 @@ class View(Fits):
 
 class Raises(Fits):
     def features(self, observations):
-        return observations.flatten(1) @ torch.ones(5)  # line 48
+        return observations.flatten(1) @ torch.ones(5)  # line 44
 
 
 class OtherArguments(Fits):
@@ -122,7 +122,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("network.module=nowhere:Net", "there is no module 'nowhere' in this directory"),
         ("network.module=own_parts:Missing", "module 'own_parts' has no class or function 'Missing'"),
         ("network.module=own_parts:a_function", "own_parts:a_function is not a subclass of torch.nn.Module"),
-        ("network.module=own_parts:OtherArguments", "TypeError: .* positional argument"),
+        ("network.module=own_parts:OtherArguments", "TypeError: .* got an unexpected keyword argument 'blocks'"),
         (
             "network.module=own_parts:Narrow",
             r"shapes \[\(3, 8\), \(3, 3\)\] for 3 positions, .* \[\(3, 9\), \(3, 3\)\]",
@@ -130,7 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("network.module=own_parts:OneOutput", r"forward\(\) returned Tensor, expected a tuple of two tensors"),
         ("network.module=own_parts:Constant", r"outputs of forward\(\) do not depend on any parameter"),
         ("network.module=own_parts:View", r"RuntimeError: view size is not compatible .* \(own_parts.py, line \d+\)"),
-        ("network.module=own_parts:Raises", r"RuntimeError: .* \(own_parts.py, line 48\)"),
+        ("network.module=own_parts:Raises", r"RuntimeError: .* \(own_parts.py, line 44\)"),
         ("network.module=own_parts:NotInOnnx", "i0"),
         ("network.module=own_parts:OneBatchSize", "own_parts:OneBatchSize: "),
         ("trainer.loss=own_parts:a_function", "expected trainer.loss.Losses of three tensors"),
