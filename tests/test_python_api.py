@@ -81,7 +81,7 @@ def test_self_play_and_training_in_one_process_learn_tic_tac_toe(monkeypatch: py
     bot = Bot("untrained", game, before, simulations=0)
     assert play_match(bot, RandomPlayer(rng), game.start, games=100, rng=rng).score < 0.75
     shown = printed(ROOT / "examples", "one_process.py", monkeypatch, capsys)
-    assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 90
+    assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 85
 
 
 @pytest.mark.parametrize(

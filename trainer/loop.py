@@ -103,7 +103,10 @@ class Trainer:
     """
 
     def __init__(self, run: Run, *, device: str) -> None:
-        """Acquire the lease of the run and resume from its newest state. Raises UserError if either is impossible."""
+        """Try the parts, acquire the lease of the run and resume from its newest state.
+
+        Raises UserError if one of these is impossible.
+        """
         self.run, self.settings = run, run.settings.trainer
         self.device = _device(device)
         torch.set_num_threads(self.settings.threads)

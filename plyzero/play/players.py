@@ -232,19 +232,15 @@ class Bot:
         )
 
     def _evaluate(self, batch: EvaluationBatch) -> Evaluation:
-        """Return the evaluation of `batch`, checked: the compiled search reads arrays without testing their bounds."""
-        evaluation = Evaluation(*(np.asarray(each, np.float32) for each in self._own_evaluate(batch)))
-        found = [each.shape for each in evaluation]
-        expected = [(len(batch.observations), self.game.start.num_actions), (len(batch.observations), 3)]
-        if found != expected:
-            raise UserError(f"{self.name} evaluated a batch with shapes {found}, expected {expected}")
-        finite, wdl = np.isfinite(evaluation.logits), evaluation.wdl
-        if not finite.all() or not (wdl >= 0).all() or not (abs(wdl.sum(axis=1) - 1) < 1e-2).all():
+        """Return the evaluation of `batch`. Raises UserError if it has impossible values, such as NaN."""
+        logits, wdl = (np.asarray(each, np.float32) for each in self._own_evaluate(batch))
+        sums = wdl.sum(axis=-1)
+        if not np.isfinite(logits).all() or not (wdl >= 0).all() or not (abs(sums - 1) < 0.01).all():
             raise UserError(
                 f"{self.name} evaluated a position with logits that are not finite, or with numbers for win, draw and "
                 "loss that are not probabilities"
             )
-        return evaluation
+        return Evaluation(logits, wdl)
 
 
 def _check_position(position: Game, game: GameSpec) -> None:
