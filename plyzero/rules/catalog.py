@@ -83,13 +83,27 @@ def installed_games() -> dict[str, str]:
     return found
 
 
+def import_module(name: str) -> ModuleType:
+    """Return the module `name`, found from the current directory or installed. Raises UserError if this fails."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
+            raise UserError(
+                f"there is no module {name!r} in this directory; the form is MODULE:CLASS, such as my_module:MyGame"
+            ) from error
+        raise UserError(f"cannot import {name}: {_with_location(error)}") from error
+
+
 def load_object(text: str) -> Any:
-    """Return the class or function named by `text`, such as `my_net:MyNet`; modules are found as those of games are.
+    """Return the class or function named by `text`, such as `my_net:MyNet`, of a module that is found as games are.
 
     Raises UserError if the module cannot be imported or has no such name.
     """
     module_name, _, name = text.partition(":")
-    module = _import_module(module_name, form="MODULE:NAME, such as my_module:my_function")
+    module = sys.modules.get(module_name) or import_module(module_name)
     if not hasattr(module, name):
         raise UserError(f"module {module_name!r} has no class or function {name!r}")
     return getattr(module, name)
@@ -98,7 +112,7 @@ def load_object(text: str) -> Any:
 def _import_class(target: str) -> type[Game]:
     if ":" in target:
         module_name, _, class_name = target.partition(":")
-        module = _import_module(module_name, form="MODULE:CLASS, such as my_module:MyGame")
+        module = import_module(module_name)
         if not hasattr(module, class_name):
             classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
             games = [each.__name__ for each in classes if each.__module__ == module_name]
@@ -119,18 +133,6 @@ def _import_class(target: str) -> type[Game]:
     if inspect.isabstract(cls):
         raise UserError(f"{target} does not define {', '.join(sorted(cls.__abstractmethods__))}")
     return cls
-
-
-def _import_module(module_name: str, *, form: str) -> ModuleType:
-    """Return a module of the current directory or an installed one. Raises UserError if it cannot be imported."""
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
-    try:
-        return importlib.import_module(module_name)
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
-            raise UserError(f"there is no module {module_name!r} in this directory; the form is {form}") from error
-        raise UserError(f"cannot import {module_name}: {_with_location(error)}") from error
 
 
 def _check_declarations(target: str, start: Game) -> None:

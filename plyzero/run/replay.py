@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def read_games(path: Path | str) -> Games:
-    """Return the games in a run directory, or in one of its segments, as the arrays of `plyzero.run.records`.
+    """Return all sealed games of a run directory, or of one of its segments, as the arrays of `plyzero.run.records`.
 
     The games of a worker are in the order in which they ended; those of an older model come before those of a newer
     one. A segment of a run that cannot be read is left out, with a warning.
@@ -26,7 +26,7 @@ def read_games(path: Path | str) -> Games:
     if not path.is_dir():
         try:
             return read_segment(path, run.game)
-        except (SegmentError, FileNotFoundError) as error:
+        except (SegmentError, OSError) as error:
             raise UserError(f"cannot read the games in {path}: {error}") from error
     parts = []
     for name in sorted(list_segments(run.segments), key=lambda each: (each.last_step, each)):
