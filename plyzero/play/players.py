@@ -125,10 +125,10 @@ class Bot:
 
         Raises UserError for a number that is negative.
         """
-        if simulations < 0 or not 0 <= temperature < math.inf:
-            raise UserError(
-                f"expected simulations and temperature of at least 0, got {shown(simulations)} and {shown(temperature)}"
-            )
+        if simulations < 0:
+            raise UserError(f"expected simulations from 0 on, got {shown(simulations)}")
+        if not 0 <= temperature < math.inf:
+            raise UserError(f"expected a temperature of at least 0, got {shown(temperature)}")
         self.name, self.game, self.simulations = name, game, simulations
         self.settings = settings or SearchSettings()
         self._own_evaluate, self._temperature = evaluate, temperature
