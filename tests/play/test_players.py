@@ -114,7 +114,7 @@ def test_an_evaluation_with_impossible_values_is_one_sentence(logits: np.ndarray
 
 @pytest.mark.parametrize("arguments", [{"simulations": -1}, {"temperature": -1.0}, {"temperature": float("nan")}])
 def test_a_bot_with_a_number_below_zero_is_one_sentence(arguments: dict):
-    with pytest.raises(UserError, match="expected (simulations from 0|a temperature of at least 0).*, got "):
+    with pytest.raises(UserError, match=r"expected (simulations from 0|a temperature of at least 0).*, got "):
         Bot("own", load_game("tic-tac-toe"), first_action, **arguments)
 
 
