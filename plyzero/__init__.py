@@ -21,21 +21,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plyzero.check.violations import GameLaws
-    from plyzero.play.players import Bot
+    from plyzero.errors import UserError
+    from plyzero.play.match import play_match
+    from plyzero.play.players import Bot, RandomPlayer
+    from plyzero.rules.catalog import load_game
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
     from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome
     from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
     from plyzero.rules.text_board import render_grid, square_names
+    from plyzero.run.records import Games
+    from plyzero.run.replay import read_games
+    from plyzero.search.evaluators import Evaluation, EvaluationBatch
+    from plyzero.settings import SearchSettings, Settings
 
 __version__ = version("plyzero")
 
 _MODULES = {
     "plyzero.check.violations": ["GameLaws"],
-    "plyzero.play.players": ["Bot"],
+    "plyzero.errors": ["UserError"],
+    "plyzero.play.match": ["play_match"],
+    "plyzero.play.players": ["Bot", "RandomPlayer"],
+    "plyzero.rules.catalog": ["load_game"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
     "plyzero.rules.game": ["DRAW", "ONGOING", "Game", "IllegalActionError", "Outcome"],
     "plyzero.rules.symmetry": ["Symmetry", "mirror_columns", "turns_and_mirrors"],
     "plyzero.rules.text_board": ["render_grid", "square_names"],
+    "plyzero.run.records": ["Games"],
+    "plyzero.run.replay": ["read_games"],
+    "plyzero.search.evaluators": ["Evaluation", "EvaluationBatch"],
+    "plyzero.settings": ["SearchSettings", "Settings"],
 }
 
 __all__ = [
@@ -43,14 +57,24 @@ __all__ = [
     "ONGOING",
     "Bot",
     "CompiledGame",
+    "Evaluation",
+    "EvaluationBatch",
     "Game",
     "GameLaws",
+    "Games",
     "IllegalActionError",
     "Outcome",
+    "RandomPlayer",
     "Record",
+    "SearchSettings",
+    "Settings",
     "Symmetry",
+    "UserError",
     "kernel",
+    "load_game",
     "mirror_columns",
+    "play_match",
+    "read_games",
     "render_grid",
     "square_names",
     "turns_and_mirrors",

@@ -20,6 +20,12 @@ Opponents = Annotated[
 """A list of opponents; in the environment and on the command line it is written with commas."""
 
 
+OBJECT_NAME: Final = r"^\w+(\.\w+)*:\w+$"
+"""Pattern of the name of a class or function in a module: `my_net:MyNet`."""
+
+ObjectName = Annotated[str, StringConstraints(pattern=OBJECT_NAME)]
+
+
 class SettingsSection(BaseModel):
     """The base of every section: instances are frozen, and an unknown key is an error."""
 
@@ -125,7 +131,11 @@ class SelfplaySettings(SettingsSection):
 
 
 class NetworkSettings(SettingsSection):
-    """Size of the network."""
+    """The network."""
+
+    module: ObjectName = "trainer.network:ResidualNetwork"
+    """The class of the network, MODULE:CLASS, such as my_net:MyNet in the directory in which the trainer is started;
+    docs/python-api.md says what it must do."""
 
     blocks: int = Field(3, ge=1)
     """Number of residual blocks. AlphaZero: 19."""
@@ -180,6 +190,12 @@ class TrainerSettings(SettingsSection):
 
     publish_seconds: float = Field(15.0, ge=0)
     """Shortest time between two published models, in seconds."""
+
+    targets: ObjectName = "trainer.targets:mixed_targets"
+    """The function that makes the training targets, MODULE:FUNCTION, such as my_targets:final_result."""
+
+    loss: ObjectName = "trainer.loss:loss"
+    """The function that is minimised, MODULE:FUNCTION, such as my_loss:loss."""
 
     threads: int = Field(1, ge=1)
     """CPU threads of the trainer."""

@@ -6,6 +6,7 @@ window         the newest positions in memory, from which batches are sampled
 targets        training targets of recorded positions
 network        the residual network
 loss           the loss function
+parts          network, targets and loss by their names in the settings, tried before training begins
 ledger         the replay ratio, as an account of positions
 state          the checkpoint from which a trainer resumes
 export         from torch to ONNX

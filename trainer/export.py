@@ -18,7 +18,7 @@ from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network
 from plyzero.settings import Settings
-from trainer.network import ResidualNetwork
+from trainer.network import make_network
 
 TOLERANCE: Final = 1e-4
 """Largest allowed difference between torch and ONNX Runtime: of any logit or probability, and, where logits are larger
@@ -69,10 +69,9 @@ def is_finite(network: nn.Module, observations: NDArray[np.float32] | None = Non
 def untrained(run: Run) -> bytes:
     """Return the ONNX file of the network of `run` before its first step, a baseline for trained models."""
     torch.manual_seed(run.seed)
-    start, size = run.game.start, run.settings.network
-    network = ResidualNetwork(start.observation_shape, start.num_actions, blocks=size.blocks, channels=size.channels)
+    network = make_network(run.settings.network, run.game.start)
     metadata = describe_model(run.settings, step=0, positions=0)
-    return export(network, run.game, start.observe()[np.newaxis].astype(np.float32), metadata=metadata)
+    return export(network, run.game, run.game.start.observe()[np.newaxis].astype(np.float32), metadata=metadata)
 
 
 def describe_model(settings: Settings, *, step: int, positions: int) -> dict[str, str]:

@@ -32,8 +32,8 @@ from plyzero.run.troubles import Troubles
 from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
 from trainer.ledger import Ledger
-from trainer.loss import loss, to_device
-from trainer.network import ResidualNetwork
+from trainer.loss import to_device
+from trainer.parts import make_parts
 from trainer.replay_reader import ReplayReader
 from trainer.retention import RequiredSegments, Retention
 from trainer.state import NUM_STATES, load_state, save_state
@@ -99,18 +99,19 @@ class Trainer:
     """
 
     def __init__(self, run: Run, *, device: str) -> None:
-        """Acquire the lease of the run and resume from its newest state. Raises UserError if either is impossible."""
+        """Try the parts, acquire the lease of the run and resume from its newest state.
+
+        Raises UserError if one of these is impossible.
+        """
         self.run, self.settings = run, run.settings.trainer
         self.device = _device(device)
-        about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
-        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
         torch.set_num_threads(self.settings.threads)
         torch.manual_seed(run.seed)
+        self.parts = make_parts(run)
+        about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
+        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)
-        game, size = run.game.start, run.settings.network
-        self.network = ResidualNetwork(
-            game.observation_shape, game.num_actions, blocks=size.blocks, channels=size.channels
-        ).to(self.device)
+        self.network = self.parts.network.to(self.device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
         self.averaged = AveragedModel(
             self.network,
@@ -120,7 +121,7 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
-        self.window = Window(game)
+        self.window = Window(run.game.start)
         self.diagnostics = Diagnostics(run.game)
         self.ledger = Ledger()
         self.replay_reader = ReplayReader(run)
@@ -195,7 +196,9 @@ class Trainer:
             group["lr"] = self.settings.learning_rate * min(1.0, (self.step + 1) / self.settings.warmup_steps)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             policy_logits, wdl_logits = self.network(batch.observations.contiguous(memory_format=torch.channels_last))
-        losses = loss(policy_logits, wdl_logits, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
+        losses = self.parts.loss(
+            policy_logits.float(), wdl_logits.float(), legal=batch.legal, policy=batch.policy, wdl=batch.wdl
+        )
         self.optimiser.zero_grad(set_to_none=True)
         losses.total.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
@@ -320,9 +323,10 @@ class Trainer:
         except RuntimeError as error:
             size, start = self.run.settings.network, self.run.game.start
             raise UserError(
-                f"{self.run.root} has trained another network than {size.blocks} blocks of {size.channels} channels "
-                f"for observations {start.observation_shape} and {start.num_actions} actions; restore the previous "
-                "values of network.*, or, if the game has changed, raise its version and start a new run"
+                f"{self.run.root} has trained another network than {size.module} with {size.blocks} blocks of "
+                f"{size.channels} channels for observations {start.observation_shape} and {start.num_actions} actions; "
+                "restore the previous values of network.*, or, if the game has changed, raise its version and start a "
+                "new run"
             ) from error
         self.averaged.load_state_dict(state["averaged"])
         self.optimiser.load_state_dict(state["optimiser"])
@@ -371,7 +375,9 @@ class Trainer:
         self._add_samples(self.diagnostics.held_out, name, held_out, size=-(-size // HELD_OUT))
 
     def _add_samples(self, window: Window, name: SegmentName, games: Games, *, size: int) -> None:
-        samples = make_samples(games, search=self.run.settings.search, trainer=self.settings)
+        samples = make_samples(
+            games, search=self.run.settings.search, trainer=self.settings, make_targets=self.parts.make_targets
+        )
         if len(samples.wdl):
             window.add(str(name), samples, size=size)
 

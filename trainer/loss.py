@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -32,11 +32,21 @@ def loss(policy_logits: Tensor, wdl_logits: Tensor, legal: Tensor, policy: Tenso
     policy:        π, `[B, A]`, 0 for illegal actions.
     wdl:           w, `[B, 3]`.
     """
-    log_policy = torch.log_softmax(policy_logits.float().masked_fill(~legal, -torch.inf), dim=1)
+    log_policy = torch.log_softmax(policy_logits.masked_fill(~legal, -torch.inf), dim=1)
     cross_entropy = -(policy * log_policy.masked_fill(~legal, 0.0)).sum(dim=1).mean()
-    value = -(wdl * torch.log_softmax(wdl_logits.float(), dim=1)).sum(dim=1).mean()
+    value = -(wdl * torch.log_softmax(wdl_logits, dim=1)).sum(dim=1).mean()
     entropy = torch.special.entr(policy).sum(dim=1).mean()
     return Losses(total=cross_entropy + value, policy=cross_entropy - entropy, value=value)
+
+
+class Loss(Protocol):
+    """A loss function, the setting `trainer.loss`: any function with this signature can take the place of `loss`."""
+
+    def __call__(
+        self, policy_logits: Tensor, wdl_logits: Tensor, *, legal: Tensor, policy: Tensor, wdl: Tensor
+    ) -> Losses:
+        """Return three numbers with a gradient in `total`; the arguments are those of `loss`, in float32."""
+        ...
 
 
 class BatchTensors(NamedTuple):

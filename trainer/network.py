@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
+
 import torch
 from torch import Tensor, nn
+
+from plyzero.errors import UserError
+from plyzero.rules.catalog import load_object
+from plyzero.rules.game import Game
+from plyzero.settings import NetworkSettings
+
+
+def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
+    """Return a new network of the class `settings.module` for the game with the position `start`.
+
+    Raises UserError if there is no such class of networks. An error that the class itself raises is not caught.
+    """
+    cls = load_object(settings.module)
+    if not (inspect.isclass(cls) and issubclass(cls, nn.Module)):
+        raise UserError(f"network.module: {settings.module} is not a subclass of torch.nn.Module")
+    return cls(start.observation_shape, start.num_actions, blocks=settings.blocks, channels=settings.channels)
 
 
 class ResidualNetwork(nn.Module):

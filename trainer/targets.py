@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.errors import UserError
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.records import Games
 from plyzero.search.kernel_cache import cached_njit
@@ -43,24 +44,77 @@ class Samples(NamedTuple):
         )
 
 
-def make_samples(games: Games, *, search: SearchSettings, trainer: TrainerSettings) -> Samples:
-    """Return the samples of `games`: all positions with a full search, and those with a proven value.
+class Targets(NamedTuple):
+    """What the network learns of recorded games: N positions with M legal actions in all, in the order of the records.
 
-    A proven value is exact, no matter how few simulations the search had.
+    is_sample: `[N]` bool, the positions that are trained on; the targets of the others are not used.
+    wdl:       `[N, 3]` float32, probabilities of win, draw and loss for the player to move.
+    policy:    `[M]` float32, probabilities of the legal actions; their sum per position is 1.
     """
-    positions, moves = games.positions, games.moves
-    wdl = value_targets(games.games, positions, trainer.search_value_weight, trainer.td_lambda)
-    probabilities = policy_targets(positions, moves, search.c_visit, search.c_scale)
-    is_sample = (positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN))
+
+    is_sample: NDArray[np.bool_]
+    wdl: NDArray[np.float32]
+    policy: NDArray[np.float32]
+
+
+class MakeTargets(Protocol):
+    """The setting `trainer.targets`: any function with this signature can take the place of `mixed_targets`."""
+
+    def __call__(self, games: Games, *, search: SearchSettings, trainer: TrainerSettings) -> Targets:
+        """Return the targets of `games`; nothing may depend on more than one game."""
+        ...
+
+
+def mixed_targets(games: Games, *, search: SearchSettings, trainer: TrainerSettings) -> Targets:
+    """Return the policy of each search, and values that mix the outcome with the search's values (`value_targets`).
+
+    Samples are the positions with a full search, and those with a proven value: it is exact, no matter how few
+    simulations the search had.
+    """
+    positions = games.positions
+    return Targets(
+        is_sample=(positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN)),
+        wdl=value_targets(games.games, positions, trainer.search_value_weight, trainer.td_lambda),
+        policy=policy_targets(positions, games.moves, search.c_visit, search.c_scale),
+    )
+
+
+def make_samples(
+    games: Games, *, search: SearchSettings, trainer: TrainerSettings, make_targets: MakeTargets = mixed_targets
+) -> Samples:
+    """Return the samples of `games` with the targets of `make_targets`. Raises UserError if these do not fit."""
+    found = make_targets(games, search=search, trainer=trainer)
+    is_sample, wdl, policy = _check_targets(found, games, name=trainer.targets)
+    positions = games.positions
     legal = np.repeat(is_sample, positions["num_legal"])
     flat = games.observations[is_sample].reshape(int(is_sample.sum()), int(np.prod(games.observations.shape[1:])))
     return Samples(
         observations=np.packbits(flat, axis=1) if flat.dtype.kind == "b" else flat,
         wdl=wdl[is_sample],
         num_legal=positions["num_legal"][is_sample].astype(np.int64),
-        actions=moves["action"][legal].astype(np.int64),
-        probabilities=probabilities[legal],
+        actions=games.moves["action"][legal].astype(np.int64),
+        probabilities=policy[legal],
     )
+
+
+def _check_targets(targets: Targets, games: Games, *, name: str) -> Targets:
+    """Return `targets` in the types of Targets. Raises UserError if the function `name` has not returned Targets."""
+    if not isinstance(targets, Targets):
+        raise UserError(f"trainer.targets: {name} returned {type(targets).__name__}, expected trainer.targets.Targets")
+    n = len(games.positions)
+    expected = {"is_sample": (n,), "wdl": (n, 3), "policy": (len(games.moves),)}
+    for field, shape in expected.items():
+        if np.shape(getattr(targets, field)) != shape:
+            raise UserError(
+                f"trainer.targets: {name} returned {field} of shape {np.shape(getattr(targets, field))}, expected "
+                f"{shape}, for {n} positions with {len(games.moves)} legal actions"
+            )
+    if np.asarray(targets.is_sample).dtype != np.bool_:
+        raise UserError(f"trainer.targets: {name} returned is_sample of another type than bool")
+    wdl, policy = np.asarray(targets.wdl, np.float32), np.asarray(targets.policy, np.float32)
+    if not (wdl > -1e-3).all() or not (policy > -1e-3).all() or not np.isfinite([wdl.sum(), policy.sum()]).all():
+        raise UserError(f"trainer.targets: {name} returned a probability that is negative or not finite")
+    return Targets(is_sample=np.asarray(targets.is_sample), wdl=wdl, policy=policy)
 
 
 @cached_njit

@@ -25,6 +25,10 @@ Simulations = Annotated[
     int | None,
     typer.Option(min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000."),
 ]
+SearchOptions = Annotated[
+    list[str] | None,
+    typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
+]
 
 
 def play(
@@ -56,18 +60,30 @@ def play(
 
 
 def analyze(
-    game: GameArgument, run: RunToPlay = None, net: Net = None, model: Model = "newest", simulations: Simulations = None
+    game: GameArgument,
+    run: RunToPlay = None,
+    net: Net = None,
+    model: Model = "newest",
+    simulations: Simulations = None,
+    options: SearchOptions = None,
 ) -> None:
     """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
     from plyzero.play.analysis_engine import answer_queries
+    from plyzero.run.configuration import change_search, parse_search_options
 
-    spec = find_game(game)
-    answer_queries(spec, _bot(spec, run, net, model, simulations), sys.stdin, sys.stdout)
+    spec, changes = find_game(game), parse_search_options(options or ())
+    bot = _bot(spec, run, net, model, simulations)
+    bot.settings = change_search(bot.settings, changes)
+    answer_queries(spec, bot, sys.stdin, sys.stdout)
 
 
 def match(
     first: Annotated[
-        str, typer.Argument(metavar="A", help="random, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best) or an ONNX file.")
+        str,
+        typer.Argument(
+            metavar="A",
+            help="random, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file, your evaluator MODULE:FUNCTION.",
+        ),
     ],
     second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],
     game: Annotated[str, typer.Option("--game", metavar="GAME", help="The game to play.")],
@@ -81,6 +97,7 @@ def match(
         int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of openings and players.")] = 0,
+    options: SearchOptions = None,
     as_json: Json = False,
 ) -> None:
     """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
@@ -90,11 +107,15 @@ def match(
 
     from plyzero.play.match import play_match
     from plyzero.play.players import find_player
+    from plyzero.run.configuration import parse_search_options
 
     if games % 2:
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     spec, rng = find_game(game), np.random.default_rng(seed)
-    player_a, player_b = (find_player(name, spec, rng, simulations=simulations) for name in (first, second))
+    search = parse_search_options(options or ())
+    player_a, player_b = (
+        find_player(name, spec, rng, simulations=simulations, search=search) for name in (first, second)
+    )
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     with console.status(f"playing {games} games in parallel") as status:
         result = play_match(

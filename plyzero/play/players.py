@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
-from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.catalog import GameSpec, load_game, load_object
 from plyzero.rules.game import Game
-from plyzero.search.evaluators import Evaluate, Rollouts
+from plyzero.run.configuration import change_search
+from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts
 from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchResult, SearchSlots, search
-from plyzero.settings import SearchSettings
+from plyzero.settings import OBJECT_NAME, SearchSettings
 
 PURE_MCTS: Final = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
 """Search settings of pure MCTS, the player `mcts:N`: uniform priors and one random rollout per leaf."""
@@ -24,19 +27,29 @@ PURE_MCTS: Final = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0
 DEFAULT_SIMULATIONS: Final = 64
 """Simulations per move of a bot with a network, unless another number is given."""
 
+UNCHANGED: Final[Mapping[str, Any]] = {}
+"""No changes of the search settings."""
+
 
 def find_player(
-    name: str, game: GameSpec, rng: np.random.Generator, *, simulations: int = DEFAULT_SIMULATIONS
+    name: str,
+    game: GameSpec,
+    rng: np.random.Generator,
+    *,
+    simulations: int = DEFAULT_SIMULATIONS,
+    search: Mapping[str, Any] = UNCHANGED,
 ) -> Player:
     """Return the player that `name` describes.
 
-    random         plays uniformly random moves
-    mcts:N         pure MCTS with N rollouts per move
-    bot, bot:LEVEL the bundled bot
-    DIRECTORY      the newest model of a run; with @best or @STEP another one
-    FILE           the network in an ONNX file
+    random          plays uniformly random moves
+    mcts:N          pure MCTS with N rollouts per move
+    bot, bot:LEVEL  the bundled bot
+    DIRECTORY       the newest model of a run; with @best or @STEP another one
+    FILE            the network in an ONNX file
+    MODULE:FUNCTION a bot with your own evaluator
 
-    simulations: number per move of a run or a file. Raises UserError for any other name.
+    simulations, search: of a run, a file or an evaluator: number per move, and changes of the search settings. Raises
+                         UserError for any other name.
     """
     kind, _, number = name.partition(":")
     if name == "random":
@@ -50,11 +63,16 @@ def find_player(
             raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {name!r}")
         return Bot.at_level(game, int(number) if number else None)
     path, _, model = name.partition("@")
-    if not Path(path).exists():
-        raise UserError(
-            f"{path!r} does not exist; expected a player: random, mcts:1000, bot, a run directory or an ONNX file"
-        )
-    return Bot.from_network(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
+    if Path(path).exists():
+        network = load_network(Path(path), game, model=model or "newest")
+        return Bot.from_network(network, simulations=simulations, search=search)
+    if re.fullmatch(OBJECT_NAME, name):
+        settings = change_search(SearchSettings(), search)
+        return Bot(name, game, load_object(name), simulations=simulations, settings=settings)
+    raise UserError(
+        f"{path!r} does not exist; expected a player: random, mcts:1000, bot, a run directory, an ONNX file, or your "
+        "own evaluator as MODULE:FUNCTION"
+    )
 
 
 class Player(Protocol):
@@ -87,6 +105,7 @@ class Bot:
 
     game:        the game it plays.
     simulations: number per move.
+    settings:    of the search.
     """
 
     def __init__(
@@ -95,16 +114,24 @@ class Bot:
         game: GameSpec,
         evaluate: Evaluate,
         *,
-        simulations: int,
-        settings: SearchSettings,
+        simulations: int = DEFAULT_SIMULATIONS,
+        settings: SearchSettings | None = None,
         temperature: float = 0.0,
     ) -> None:
-        """Make a bot that evaluates leaves with `evaluate`.
+        """Make a bot that evaluates leaves with `evaluate`, a network or any other evaluator.
 
+        settings:    of the search; None = the defaults.
         temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
+
+        Raises UserError for a number that is negative.
         """
+        if simulations < 0:
+            raise UserError(f"expected simulations from 0 on, got {shown(simulations)}")
+        if not 0 <= temperature < math.inf:
+            raise UserError(f"expected a temperature of at least 0, got {shown(temperature)}")
         self.name, self.game, self.simulations = name, game, simulations
-        self._evaluate, self._settings, self._temperature = evaluate, settings, temperature
+        self.settings = settings or SearchSettings()
+        self._own_evaluate, self._temperature = evaluate, temperature
         self._rng = np.random.default_rng()
 
     @classmethod
@@ -115,15 +142,18 @@ class Bot:
         game: str | None = None,
         model: str = "newest",
         simulations: int = DEFAULT_SIMULATIONS,
+        search: Mapping[str, Any] = UNCHANGED,
     ) -> Self:
         """Return the bot of a run directory or of an ONNX file.
 
-        game:  the game it must play, such as "connect-four"; by default the game it was trained for.
-        model: of a run: "newest", "best" by the scores that `train` measured, or a training step as text.
-        Raises UserError if there is no such model or it cannot be used.
+        game:   the game it must play, such as "connect-four"; by default the game it was trained for.
+        model:  of a run: "newest", "best" by the scores that `train` measured, or a training step as text.
+        search: changes of the search settings that it was trained with, such as {"c_puct": 2.0}.
+
+        Raises UserError if there is no such model or it cannot be used, or for a wrong setting.
         """
         network = load_network(Path(path), load_game(game) if game else None, model=model)
-        return cls.from_network(network, simulations=simulations)
+        return cls.from_network(network, simulations=simulations, search=search)
 
     @classmethod
     def from_network(
@@ -131,16 +161,17 @@ class Bot:
         network: Network,
         *,
         simulations: int = DEFAULT_SIMULATIONS,
+        search: Mapping[str, Any] = UNCHANGED,
         temperature: float = 0.0,
         name: str | None = None,
     ) -> Self:
-        """Return a bot that plays with `network` and with the search settings it was trained with."""
+        """Return a bot that plays with `network`, and with `search` the settings it was trained with are changed."""
         return cls(
             name or f"{network.label} with {simulations} simulations",
             network.game,
             network,
             simulations=simulations,
-            settings=network.search_settings,
+            settings=change_search(network.search_settings, search),
             temperature=temperature,
         )
 
@@ -191,7 +222,37 @@ class Bot:
         """Return the search result for each of `positions`, none of which may be finished.
 
         on_batch: called before every batch of evaluations, to show progress.
+
+        Raises UserError for positions of another game, and for evaluations that do not fit.
         """
+        for position in positions:
+            _check_position(position, self.game)
         return search(
-            positions, self._evaluate, simulations=self.simulations, settings=self._settings, on_batch=on_batch
+            positions, self._evaluate, simulations=self.simulations, settings=self.settings, on_batch=on_batch
+        )
+
+    def _evaluate(self, batch: EvaluationBatch) -> Evaluation:
+        """Return the evaluation of `batch`. Raises UserError if it has impossible values, such as NaN."""
+        logits, wdl = (np.asarray(each, np.float32) for each in self._own_evaluate(batch))
+        sums = wdl.sum(axis=-1)
+        if not np.isfinite(logits).all() or not (wdl >= 0).all() or not (abs(sums - 1) < 0.01).all():
+            raise UserError(
+                f"{self.name} evaluated a position with logits that are not finite, or with numbers for win, draw and "
+                "loss that are not probabilities"
+            )
+        return Evaluation(logits, wdl)
+
+
+def _check_position(position: Game, game: GameSpec) -> None:
+    """Raise UserError if `position` is not one of `game`.
+
+    Classes are compared by name: a script that is run as __main__ and imported by its name has each class twice.
+    """
+    found, expected = (
+        (type(each).__name__, each.num_actions, tuple(each.observation_shape)) for each in (position, game.start)
+    )
+    if found != expected:
+        form = "{} with {} actions and observations {}"
+        raise UserError(
+            f"expected a position of {game.name}, {form.format(*expected)}, got one of {form.format(*found)}"
         )

@@ -112,6 +112,18 @@ def import_module(name: str) -> ModuleType:
         raise UserError(f"cannot import {name}: {_with_location(error)}") from error
 
 
+def load_object(text: str) -> Any:
+    """Return the class or function named by `text`, such as `my_net:MyNet`, of a module that is found as games are.
+
+    Raises UserError if the module cannot be imported or has no such name.
+    """
+    module_name, _, name = text.partition(":")
+    module = sys.modules.get(module_name) or import_module(module_name)
+    if not hasattr(module, name):
+        raise UserError(f"module {module_name!r} has no class or function {name!r}")
+    return getattr(module, name)
+
+
 def _refuse_run_directory(name: str, directory: Path) -> None:
     """Raise UserError if `directory` is in a run directory, directly or through a link."""
     for path in {directory.absolute(), directory.resolve()}:

@@ -7,6 +7,7 @@ records        the records of finished games
 journals       finished games that are not sealed yet, one file per worker
 adoption       the journals of dead workers are sealed by the trainer
 segments       sealed games: immutable files in Zarr format
+replay         recorded games as arrays, of a run or of a segment
 zarr_zip       arrays in one zip file that zarr can open
 recorded_game  a game as its records describe it, without its rules
 games_json     recorded games as JSON

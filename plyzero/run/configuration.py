@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from plyzero.errors import UserError, shown
-from plyzero.settings import Layer, Settings, find_renamed
+from plyzero.settings import Layer, SearchSettings, Settings, find_renamed
 
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
@@ -56,6 +56,25 @@ def resolve(
         key = ".".join(str(part) for part in first["loc"])
         source = next((name for name, layer in reversed(layers) if _has(layer, first["loc"])), "the settings")
         raise UserError(f"setting {key} from {source}: {first['msg']}, got {shown(first['input'])}") from error
+
+
+def change_search(settings: SearchSettings, changes: Mapping[str, Any]) -> SearchSettings:
+    """Return `settings` with `changes`, key -> value, such as c_puct -> 2. Raises UserError as `resolve` does."""
+    _check_keys("search settings", "search", changes)
+    try:
+        return SearchSettings.model_validate(settings.model_dump() | dict(changes))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = f"search.{first['loc'][0]}"
+        raise UserError(f"setting {key}: {first['msg']}, got {shown(first['input'])}") from error
+
+
+def parse_search_options(options: Iterable[str]) -> dict[str, Any]:
+    """Return the changes in options such as search.c_puct=2. Raises UserError for settings of other sections."""
+    layer = parse_options(options)
+    if other := layer.keys() - {"search"}:
+        raise UserError(f"-o: expected a setting of the search, such as search.c_puct=2, got one of {min(other)}")
+    return layer.get("search", {})
 
 
 def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:

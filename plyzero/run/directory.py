@@ -24,7 +24,6 @@ FORMAT: Final = 1
 MAX_BYTES: Final = 1 << 14
 """Largest size of a run.toml, in bytes."""
 
-
 MAX_NAME: Final = 300
 """Largest length of the name of a game in run.toml."""
 
@@ -120,13 +119,7 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
     return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, game=game)
 
 
-def open_run(
-    root: Path,
-    *,
-    game: GameSpec | None = None,
-    options: Sequence[str] = (),
-    environment: Mapping[str, str] = os.environ,
-) -> Run:
+def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:
     """Return the run in `root`. Raises UserError if there is none, if it cannot be read, or if it is not of `game`."""
     found = read_run(root, options=options)
     name, _, version = found.identity.rpartition(" v")
@@ -148,7 +141,7 @@ def open_run(
     )
 
 
-def read_run(root: Path, *, options: Sequence[str] = ()) -> RunDirectory:
+def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> RunDirectory:
     """Return the run in `root` without its rules: nothing that run.toml names is imported.
 
     Raises UserError if there is none, or if it cannot be read.
@@ -207,7 +200,7 @@ def open_or_create_run(
 
 def describe_changed_settings(run: Run) -> str | None:
     """Return a sentence with the settings of this process that differ from run.toml, None if there are none."""
-    stored = open_run(run.root, environment={}).settings.model_dump()
+    stored = read_run(run.root, environment={}).settings.model_dump()
     changes = [
         f"{section}.{key} = {value} instead of {stored[section][key]}"
         for section, values in run.settings.model_dump().items()

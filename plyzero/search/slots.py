@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.errors import UserError
 from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import Game, outcome_code
 from plyzero.search.evaluation_cache import forget, make_cache
@@ -55,6 +56,8 @@ def search(
     With `rng` the roots get noise, as in self-play; without it the result depends on nothing but the arguments.
     on_batch: called before every batch of evaluations, to show progress.
     """
+    if simulations < 0:
+        raise ValueError(f"expected at least 0 simulations, got {simulations}")
     if not positions:
         return []
     settings = settings or SearchSettings()
@@ -223,13 +226,20 @@ class SearchSlots:
             self.ask(evaluate)
 
     def ask(self, evaluate: Evaluate) -> None:
-        """Evaluate the leaves of all slots that wait for it; `take_answer` returns the answer."""
+        """Evaluate the leaves of all slots that wait for it; `take_answer` returns the answer.
+
+        Raises UserError if the evaluator returns arrays of other shapes than an Evaluation has.
+        """
         self._use(evaluate)
         if not self.waiting:
             return
         self.evaluations += self.waiting
         logits, wdl = evaluate(EvaluationBatch(self.trees.batch[: self.waiting], self._leaf_positions))
         self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
+        found = [each.shape for each in self._answer]
+        expected = [(self.waiting, self._start.num_actions), (self.waiting, 3)]
+        if found != expected:  # compiled code reads them without testing any bounds
+            raise UserError(f"an evaluator returned arrays of shapes {found}, expected {expected}")
 
     def take_answer(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return logits `[n, A]` and win, draw, loss `[n, 3]` of the last batch, once; afterwards none, n = 0."""

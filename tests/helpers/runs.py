@@ -1,5 +1,6 @@
 """Small runs for tests: settings under which a worker and a trainer do their whole work within seconds."""
 
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.records import Games
+from plyzero.run.segments import write_segment
+from plyzero.search.evaluators import Uniform
+from selfplay.games_in_play import GamesInPlay
 
 SMALL = (
     "selfplay.parallel_games=8",
@@ -26,6 +30,18 @@ SMALL = (
 
 def small_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
     return create_run(root, load_game(game), options=[*SMALL, *options])
+
+
+def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0) -> Path:
+    """Play games without a network until they have so many positions with a full search, and seal them.
+
+    fence: of the model that is said to have evaluated them; with 0 their search values teach nothing.
+    """
+    in_play, played = GamesInPlay(run.game.start, run.settings, seeds=count(1000 * sequence)), []
+    while sum(games.num_full for games in played) < full:
+        played += in_play.run(Uniform(run.game.start.num_actions), fence=fence)
+    games = Games.concatenate(played)
+    return write_segment(run.segments, games, run.game, worker="w0", incarnation="00000001", sequence=sequence)
 
 
 def replay(start: Game, games: Games) -> list[list[Game]]:

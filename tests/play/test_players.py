@@ -5,12 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from games.connect_four import ConnectFour
+from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
 from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, find_player
+from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Game
 from plyzero.run.metrics import append_line
 from plyzero.run.models import best_model, publish_model
-from plyzero.search.tree import PUCT
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
+from plyzero.search.tree import GUMBEL, PUCT
+from plyzero.settings import SearchSettings
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -63,3 +69,57 @@ def test_players_are_found_by_name(tmp_path: Path):
     assert find_player(str(run.root), run.game, rng, simulations=5).name.startswith("000001-000000002-")
     assert find_player(f"{run.root}@1", run.game, rng, simulations=5).name.startswith("000001-000000001-")
     assert find_player(f"{run.root}@1", run.game, rng, simulations=5).name.endswith(" with 5 simulations")
+
+
+def test_some_settings_of_the_search_can_be_changed_and_the_others_stay_those_of_the_training(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "search.algorithm=puct", "search.c_puct=2.5")
+    publish_model(run.models, untrained(run), fence=1, step=1)
+    bot = Bot.load(run.root, simulations=8, search={"algorithm": "gumbel"})
+    assert bot.settings == SearchSettings(algorithm="gumbel", c_puct=2.5)
+    assert bot.search([run.game.start])[0].algorithm == GUMBEL
+    player = find_player(str(run.root), run.game, np.random.default_rng(0), search={"c_puct": 3})
+    assert player.settings == SearchSettings(algorithm="puct", c_puct=3)
+    with pytest.raises(UserError, match=r"no setting is called search.cpuct; the nearest is search.c_puct"):
+        Bot.load(run.root, search={"cpuct": 2})
+    with pytest.raises(UserError, match=r"setting search.c_puct: Input should be greater than 0, got -1"):
+        Bot.load(run.root, search={"c_puct": -1})
+
+
+def first_action(batch: EvaluationBatch) -> Evaluation:
+    logits, wdl = Uniform(9)(batch)
+    logits[:, 4] = 20.0
+    return Evaluation(logits, wdl)
+
+
+def test_a_bot_plays_with_an_evaluator_of_ones_own_and_the_default_settings():
+    bot = Bot("own", load_game("tic-tac-toe"), first_action, simulations=8)
+    assert bot.settings == SearchSettings()
+    assert bot.choose(bot.game.start) == 4
+
+
+@pytest.mark.parametrize(
+    ("logits", "wdl", "sentence"),
+    [
+        (np.full((1, 9), np.nan), [[0, 1, 0]], "logits that are not finite"),
+        (np.zeros((1, 9)), [[-0.5, 1, 0.5]], "not probabilities"),
+        (np.zeros((1, 9)), [[0.5, 0, 0]], "not probabilities"),
+        (np.zeros((1, 9)), [[np.nan, 0, 1]], "not probabilities"),
+    ],
+)
+def test_an_evaluation_with_impossible_values_is_one_sentence(logits: np.ndarray, wdl: list, sentence: str):
+    bot = Bot("own", load_game("tic-tac-toe"), lambda batch: (logits, wdl), simulations=2)
+    with pytest.raises(UserError, match=f"^own evaluated a position with .*{sentence}"):
+        bot.choose(bot.game.start)
+
+
+@pytest.mark.parametrize("arguments", [{"simulations": -1}, {"temperature": -1.0}, {"temperature": float("nan")}])
+def test_a_bot_with_a_number_below_zero_is_one_sentence(arguments: dict):
+    with pytest.raises(UserError, match=r"expected (simulations from 0|a temperature of at least 0).*, got "):
+        Bot("own", load_game("tic-tac-toe"), first_action, **arguments)
+
+
+@pytest.mark.parametrize("position", [ConnectFour(), ConnectFour(rows=4, columns=5), TicTacToe()])
+def test_a_position_of_another_game_is_one_sentence(position: Game):
+    bot = Bot("own", load_game("connect-four(columns=5)"), Uniform(5), simulations=2)
+    with pytest.raises(UserError, match=r"a position of connect-four\(columns=5\), ConnectFour with 5 .* got "):
+        bot.choose(position)

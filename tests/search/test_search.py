@@ -14,6 +14,7 @@ from games.connect_four import ConnectFour
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
+from plyzero.errors import UserError
 from plyzero.rules.game import Outcome
 from plyzero.search.evaluators import Evaluation, Rollouts, Uniform
 from plyzero.search.gumbel import considered_visits, improved_policy, mixed_value, transformed_q
@@ -788,3 +789,9 @@ def small_searches():
 
 def test_the_search_is_the_same_with_the_compiler_off():
     assert toys.without_compiler(__name__, "small_searches") == small_searches()
+
+
+@pytest.mark.parametrize(("logits", "wdl"), [((1, 8), (1, 3)), ((9,), (1, 3)), ((2, 9), (2, 3)), ((1, 9), (1, 2))])
+def test_an_evaluator_that_returns_other_shapes_is_one_sentence(logits: tuple[int, ...], wdl: tuple[int, ...]):
+    with pytest.raises(UserError, match=r"evaluator returned arrays of shapes .*, expected \[\(1, 9\), \(1, 3\)\]"):
+        search([TicTacToe()], lambda batch: Evaluation(np.zeros(logits), np.zeros(wdl)), simulations=2)

@@ -1,0 +1,158 @@
+"""docs/python-api.md: its code runs as it is printed, and does what the page says."""
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import plyzero
+from plyzero.play.match import play_match
+from plyzero.play.players import Bot, RandomPlayer
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import Run, open_run
+from plyzero.run.models import publish_model
+from plyzero.search.onnx_network import Network
+from tests.helpers import cli
+from tests.helpers.runs import play_segment, small_run
+from trainer.export import export, untrained
+from trainer.loop import Trainer
+from trainer.network import ResidualNetwork
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "python-api.md"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the page, and a run in runs/c4 for those that read one."""
+    folder = tmp_path_factory.mktemp("written")
+    for name, text in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        (folder / name).write_text(text)
+    shutil.copy(ROOT / "examples" / "breakthrough.py", folder)
+    run = small_run(folder / "runs" / "c4", "connect-four")
+    publish_model(run.models, untrained(run), fence=1, step=1)
+    play_segment(run)
+    return folder
+
+
+@pytest.fixture
+def run(written: Path, tmp_path: Path) -> Run:
+    run = small_run(tmp_path / "r")
+    play_segment(run, fence=1)
+    return run
+
+
+def printed(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys) -> str:
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    runpy.run_path(name, run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_public_names_exist_and_those_without_a_search_load_neither_numba_nor_onnxruntime_nor_torch():
+    assert all(hasattr(plyzero, name) for name in plyzero.__all__)
+    code = """
+import sys
+from plyzero import Games, Outcome, SearchSettings, Settings, UserError, load_game, read_games
+print({"numba", "onnxruntime", "torch"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "set()\n", "")
+
+
+def test_the_loop_of_the_page_is_the_example_and_has_40_lines():
+    text = (ROOT / "examples" / "one_process.py").read_text()
+    assert f"```python\n{text}```" in PAGE.read_text()
+    assert len([line for line in text.splitlines() if line.strip()]) <= 40
+
+
+def test_self_play_and_training_in_one_process_learn_tic_tac_toe(monkeypatch: pytest.MonkeyPatch, capsys):
+    game, rng = load_game("tic-tac-toe"), np.random.default_rng(0)
+    torch.manual_seed(0)
+    network = ResidualNetwork(game.start.observation_shape, game.start.num_actions, blocks=1, channels=32)
+    observations = game.start.observe()[np.newaxis].astype(np.float32)
+    before = Network(export(network, game, observations, metadata={}), game, label="untrained")
+    bot = Bot("untrained", game, before, simulations=0)
+    assert play_match(bot, RandomPlayer(rng), game.start, games=100, rng=rng).score < 0.75
+    shown = printed(ROOT / "examples", "one_process.py", monkeypatch, capsys)
+    assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 85
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["network.module=my_net:MyNet", "trainer.targets=my_targets:final_result", "trainer.loss=my_loss:half_value"],
+)
+def test_swapping_one_part_needs_no_other_change(option: str, run: Run, written: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(written))
+    weights = {}
+    for options in ([], [option]):
+        trainer = Trainer(open_run(run.root, options=options), device="cpu")
+        trainer.ingest()
+        for _ in range(3):
+            trainer.train_step()
+        weights[len(options)] = torch.cat([each.flatten() for each in trainer.network.parameters()])
+        if options:
+            trainer.publish()
+        trainer.close()
+    assert not torch.equal(weights[0], weights[1])
+    resumed = Trainer(open_run(run.root, options=[option]), device="cpu")
+    assert resumed.step == 3
+    assert torch.equal(weights[1], torch.cat([each.flatten() for each in resumed.network.parameters()]))
+    resumed.train_step()
+    resumed.close()
+    position = run.game.start
+    assert Bot.load(run.root, simulations=4).choose(position) in position.legal_actions()
+
+
+def test_the_targets_of_the_page_are_the_results_of_the_games(run: Run, written: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(written))
+    trainer = Trainer(open_run(run.root, options=["trainer.targets=my_targets:final_result"]), device="cpu")
+    trainer.ingest()
+    assert set(map(tuple, trainer.window.sample(256, np.random.default_rng(0)).wdl.tolist())) == {
+        (1, 0, 0),
+        (0, 1, 0),
+        (0, 0, 1),
+    }
+
+
+def test_an_evaluator_of_ones_own_beats_random_moves_and_is_a_player_of_match(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    shown = printed(written, "material.py", monkeypatch, capsys)
+    assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 75
+    command = ("match", "material:evaluate", "random", "--game", "breakthrough:Breakthrough(size=4)", "--games", "2")
+    done = cli.plyzero(*command, "--simulations", "4", cwd=written)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "material:evaluate (A) against random (B)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("c_puct.py", r"20 different games among the 20\nscore "),
+        ("openings.py", r"^action \d: player 0 won \d+% of \d+ games\n"),
+        ("relabel.py", r"^\d+ positions: the policies differ by [1-9]\d?%\n$"),
+    ],
+)
+def test_the_other_code_of_the_page_runs(
+    name: str, expected: str, written: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    assert re.search(expected, printed(written, name, monkeypatch, capsys))
+
+
+def test_relabelled_samples_have_the_policies_of_the_new_search(written: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(written)
+    found = runpy.run_path("relabel.py")
+    samples, result = found["samples"], found["result"]  # of the last position
+    assert len(samples.wdl) == len(found["searched"])
+    assert samples.probabilities[-len(result.actions) :] == pytest.approx(result.policy, abs=1e-6)
+    assert all(
+        np.array_equal(position.observe(), observation)
+        for position, observation in zip(found["positions"], found["games"].observations, strict=True)
+    )

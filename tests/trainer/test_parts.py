@@ -1,0 +1,190 @@
+"""The parts that a run may replace: what does not fit is one sentence, and only the trainer imports them."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import create_run, open_run
+from tests.helpers.runs import SMALL, play_segment, small_run
+from trainer.loop import Trainer
+from trainer.parts import make_parts
+
+MODULE = """
+import torch
+from torch import nn
+from trainer.loss import loss
+from trainer.targets import mixed_targets
+
+
+class Fits(nn.Module):
+    logits = 9
+
+    def __init__(self, observation_shape, num_actions, *, blocks, channels):
+        super().__init__()
+        self.policy, self.value = nn.Linear(18, self.logits), nn.Linear(18, 3)
+
+    def forward(self, observations):
+        features = self.features(observations)
+        return self.policy(features), self.value(features)
+
+    def features(self, observations):
+        return observations.flatten(1)
+
+
+class Narrow(Fits):
+    logits = 8
+
+
+class OneOutput(Fits):
+    def forward(self, observations):
+        return self.policy(observations.flatten(1))
+
+
+class Constant(Fits):
+    def forward(self, observations):
+        return torch.zeros(len(observations), 9), torch.zeros(len(observations), 3)
+
+
+class View(Fits):
+    def features(self, observations):
+        return observations.view(-1, 18)
+
+
+class Raises(Fits):
+    def features(self, observations):
+        return observations.flatten(1) @ torch.ones(5)  # line 44
+
+
+class OtherArguments(Fits):
+    def __init__(self, shape):
+        super().__init__(shape, 9, blocks=1, channels=1)
+
+
+class NotInOnnx(Fits):
+    def features(self, observations):
+        return torch.special.i0(observations.flatten(1))
+
+
+class OneBatchSize(Fits):
+    def features(self, observations):
+        return observations.reshape(len(observations), 18)
+
+
+def a_function(*arguments, **settings):
+    return None
+
+
+def tuple_of_losses(*outputs, **targets):
+    return tuple(loss(*outputs, **targets))
+
+
+def loss_per_position(policy_logits, wdl_logits, **targets):
+    found = loss(policy_logits, wdl_logits, **targets)
+    return found._replace(total=found.total + policy_logits.sum(dim=1))
+
+
+def one_argument(batch):
+    return loss(*batch)
+
+
+def short_wdl(games, **settings):
+    targets = mixed_targets(games, **settings)
+    return targets._replace(wdl=targets.wdl[:-1])
+
+
+def negative_wdl(games, **settings):
+    targets = mixed_targets(games, **settings)
+    return targets._replace(wdl=targets.wdl - 0.5)
+
+
+def numbers_for_a_mask(games, **settings):
+    targets = mixed_targets(games, **settings)
+    return targets._replace(is_sample=targets.is_sample * 1)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the module own_parts, and a run with games in r."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "own_parts.py").write_text(MODULE)
+    play_segment(small_run(folder / "r"), full=20)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("network.module=nowhere:Net", "there is no module 'nowhere' in this directory"),
+        ("network.module=own_parts:Missing", "module 'own_parts' has no class or function 'Missing'"),
+        ("network.module=own_parts:a_function", "own_parts:a_function is not a subclass of torch.nn.Module"),
+        ("network.module=own_parts:OtherArguments", "TypeError: .* got an unexpected keyword argument 'blocks'"),
+        (
+            "network.module=own_parts:Narrow",
+            r"shapes \[\(3, 8\), \(3, 3\)\] for 3 positions, .* \[\(3, 9\), \(3, 3\)\]",
+        ),
+        ("network.module=own_parts:OneOutput", r"forward\(\) returned Tensor, expected a tuple of two tensors"),
+        ("network.module=own_parts:Constant", r"outputs of forward\(\) do not depend on any parameter"),
+        ("network.module=own_parts:View", r"RuntimeError: view size is not compatible .* \(own_parts.py, line \d+\)"),
+        ("network.module=own_parts:Raises", r"RuntimeError: .* \(own_parts.py, line 44\)"),
+        ("network.module=own_parts:NotInOnnx", "i0"),
+        ("network.module=own_parts:OneBatchSize", "own_parts:OneBatchSize: "),
+        ("trainer.loss=own_parts:a_function", "expected trainer.loss.Losses of three tensors"),
+        ("trainer.loss=own_parts:tuple_of_losses", "expected trainer.loss.Losses of three tensors"),
+        ("trainer.loss=own_parts:loss_per_position", "three tensors without dimensions"),
+        ("trainer.loss=own_parts:one_argument", r"TypeError: one_argument\(\) got an unexpected keyword argument"),
+    ],
+)
+def test_a_part_that_does_not_fit_is_one_sentence_before_training_begins(
+    option: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(str(folder))
+    run = open_run(folder / "r", options=[option])
+    before = sorted(run.trainer.iterdir())
+    with pytest.raises(UserError, match=sentence) as raised:
+        Trainer(run, device="cpu")
+    assert str(raised.value).startswith(option.replace("=", " = "))
+    assert "\n" not in str(raised.value)
+    assert sorted(run.trainer.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("a_function", "returned NoneType, expected trainer.targets.Targets"),
+        ("short_wdl", r"returned wdl of shape \(\d+, 3\), expected \(\d+, 3\), for \d+ positions with \d+ legal"),
+        ("negative_wdl", "returned a probability that is negative or not finite"),
+        ("numbers_for_a_mask", "returned is_sample of another type than bool"),
+    ],
+)
+def test_targets_that_do_not_fit_are_one_sentence(
+    name: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(str(folder))
+    run = open_run(folder / "r", options=[f"trainer.targets=own_parts:{name}"])
+    with closing(Trainer(run, device="cpu")) as trainer, pytest.raises(UserError, match=f"own_parts:{name} {sentence}"):
+        trainer.ingest()
+
+
+def test_a_name_that_is_none_is_refused_when_the_settings_are_read(tmp_path: Path):
+    with pytest.raises(UserError, match=r"setting network.module from -o: .* got 'my_net'"):
+        small_run(tmp_path / "r", "tic-tac-toe", "network.module=my_net")
+
+
+def test_only_the_trainer_imports_the_parts_that_a_run_names(tmp_path: Path):
+    names = ("network.module=own_only:Net", "trainer.targets=own_only:targets", "trainer.loss=own_only:loss")
+    create_run(tmp_path / "r", load_game("tic-tac-toe"), options=[*SMALL, *names])
+    run = open_run(tmp_path / "r")  # as workers, status and players do
+    assert run.settings.network.module == "own_only:Net"
+    assert "own_only" not in sys.modules
+    with pytest.raises(UserError, match=r"^network.module = own_only:Net: there is no module 'own_only'"):
+        make_parts(run)
+
+
+def test_the_default_parts_are_found_from_inside_a_run_directory(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(folder / "r")
+    assert type(make_parts(open_run(Path())).network).__name__ == "ResidualNetwork"

@@ -1,0 +1,98 @@
+"""The parts that a run may replace by its own: network, targets and loss, tried before training begins."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from plyzero.errors import UserError
+from plyzero.rules.catalog import load_object
+from plyzero.run.directory import Run
+from trainer.export import export
+from trainer.loss import Loss, Losses
+from trainer.network import make_network
+from trainer.targets import MakeTargets
+
+
+class Parts(NamedTuple):
+    """The network of a run, before its first step, and the functions that make its targets and its loss."""
+
+    network: nn.Module
+    make_targets: MakeTargets
+    loss: Loss
+
+
+def make_parts(run: Run) -> Parts:
+    """Return the parts that the settings of `run` name.
+
+    Raises UserError, in one sentence that names the setting, if one cannot be imported, or if network and loss cannot
+    make a step from the initial position, or if the network cannot be exported.
+    """
+    network_name, targets_name = run.settings.network.module, run.settings.trainer.targets
+    with _name_in_errors("network.module", network_name):
+        network = make_network(run.settings.network, run.game.start)
+    with _name_in_errors("trainer.targets", targets_name):
+        make_targets = load_object(targets_name)
+    with _name_in_errors("trainer.loss", run.settings.trainer.loss):
+        loss = load_object(run.settings.trainer.loss)
+    parts = Parts(network, make_targets, loss)
+    _try_step(parts, run)
+    return parts
+
+
+def _try_step(parts: Parts, run: Run) -> None:
+    """Make one step with three times the initial position, on a copy of the network, and export that copy."""
+    start = run.game.start
+    observations = np.stack([np.asarray(start.observe(), np.float32)] * 3)
+    legal = torch.zeros(3, start.num_actions, dtype=torch.bool)
+    legal[:, list(start.legal_actions())] = True
+    with _name_in_errors("network.module", run.settings.network.module):
+        network = copy.deepcopy(parts.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        outputs = network.train()(torch.from_numpy(observations).contiguous(memory_format=torch.channels_last))
+        _check_outputs(outputs, start.num_actions)
+    with _name_in_errors("trainer.loss", run.settings.trainer.loss):
+        policy, wdl = legal / legal.sum(dim=1, keepdim=True), torch.full((3, 3), 1 / 3)
+        losses = parts.loss(*outputs, legal=legal, policy=policy, wdl=wdl)
+        if not isinstance(losses, Losses) or not all(isinstance(each, Tensor) and each.ndim == 0 for each in losses):
+            raise UserError("expected trainer.loss.Losses of three tensors without dimensions")
+        losses.total.backward()  # type: ignore[no-untyped-call]
+    with _name_in_errors("network.module", run.settings.network.module):
+        export(network, run.game, observations, metadata={})
+
+
+def _check_outputs(outputs: object, num_actions: int) -> None:
+    """Raise UserError if `outputs` of a network, for three positions, are not policy logits and WDL logits."""
+    if not isinstance(outputs, tuple) or not all(isinstance(each, Tensor) for each in outputs):
+        raise UserError(f"forward() returned {type(outputs).__name__}, expected a tuple of two tensors")
+    found, expected = [tuple(each.shape) for each in outputs], [(3, num_actions), (3, 3)]
+    if found != expected:
+        raise UserError(
+            f"forward() returned shapes {found} for 3 positions, expected {expected}: a logit for each action, and "
+            "logits of win, draw and loss"
+        )
+    if not all(each.requires_grad for each in outputs):
+        raise UserError("the outputs of forward() do not depend on any parameter of the network")
+
+
+@contextmanager
+def _name_in_errors(setting: str, name: str) -> Iterator[None]:
+    """Turn every error into a UserError that names the setting and the line of the module `name` that failed."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{setting} = {name}: {error}") from error
+    except Exception as error:  # torch and the code of a user raise errors of many types
+        file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        where = f" ({Path(str(file)).name}, line {lines[-1]})" if lines else ""
+        message = str(error).strip().partition("\n")[0]
+        raise UserError(f"{setting} = {name}: {type(error).__name__}: {message}{where}") from error
