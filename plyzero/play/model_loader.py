@@ -12,10 +12,11 @@ from typing import Final, Self
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from plyzero.errors import ModelRefusedError, UserError
+from plyzero.errors import ModelRefusedError, UserError, shown
+from plyzero.files import read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
-from plyzero.run.models import ModelName, best_model, list_models, read_model
+from plyzero.run.models import MAX_BYTES, ModelName, best_model, list_models, read_model
 from plyzero.search.onnx_network import Network
 
 MAX_ATTEMPTS: Final = 3
@@ -34,7 +35,8 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     """
     if not path.is_dir():
         try:
-            return Network(path.read_bytes(), game, label=path.name, threads=threads)
+            content = read_file(path, max_bytes=MAX_BYTES)
+            return Network(content, game, label=path.name, threads=threads)
         except OSError as error:
             raise UserError(f"cannot use {path}: {error.strerror}") from error
         except ModelRefusedError as error:
@@ -42,8 +44,8 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     run = open_run(path, game=game)
     if model == "best":
         return load_model(run.models, best_model(run.models, run.metrics), run.game, threads=threads)
-    if model != "newest" and not model.isdecimal():
-        raise UserError(f"expected model newest, best or a step, got {model!r}")
+    if model != "newest" and not (model.isdecimal() and len(model) <= 9):
+        raise UserError(f"expected model newest, best or a step, got {shown(model)}")
     step = None if model == "newest" else int(model)
     network = load_newest(run.models, run.game, step=step, threads=threads)
     if network is None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, Self
 
 import numpy as np
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
 from plyzero.rules.catalog import GameSpec, load_game
@@ -16,13 +17,16 @@ from plyzero.rules.game import Game
 from plyzero.search.evaluators import Evaluate, Rollouts
 from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchResult, SearchSlots, search
-from plyzero.settings import SearchSettings
+from plyzero.settings import MAX_SIMULATIONS, SearchSettings, parse_rollouts
 
 PURE_MCTS: Final = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
 """Search settings of pure MCTS, the player `mcts:N`: uniform priors and one random rollout per leaf."""
 
 DEFAULT_SIMULATIONS: Final = 64
 """Simulations per move of a bot with a network, unless another number is given."""
+
+MAX_NODES: Final = 1_000_000
+"""Number of nodes, in all trees together, above which positions are searched one group after another."""
 
 
 def find_player(
@@ -42,19 +46,23 @@ def find_player(
     if name == "random":
         return RandomPlayer(rng)
     if kind == "mcts":
-        if not number.isdecimal() or int(number) == 0:
-            raise UserError(f"expected mcts:N with N rollouts per move, such as mcts:1000, got {name!r}")
-        return Bot.pure_mcts(game, rng, simulations=int(number))
+        try:
+            return Bot.pure_mcts(game, rng, simulations=parse_rollouts(name))
+        except ValueError as error:
+            raise UserError(f"{error}, got {shown(name)}") from error
     if kind == "bot":
-        if number and not number.isdecimal():
-            raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {name!r}")
+        if name != "bot" and not (number.isdecimal() and len(number) < 9):
+            raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
         return Bot.at_level(game, int(number) if number else None)
-    path, _, model = name.partition("@")
-    if not Path(path).exists():
+    path, at, model = name.partition("@")
+    if not path or not os.path.exists(path):  # Path.exists raises an error for a name that is too long
         raise UserError(
-            f"{path!r} does not exist; expected a player: random, mcts:1000, bot, a run directory or an ONNX file"
+            f"{shown(path)} does not exist; expected a player: random, mcts:1000, bot, a run directory or an ONNX file"
         )
-    return Bot.from_network(load_network(Path(path), game, model=model or "newest"), simulations=simulations)
+    if at and not os.path.isdir(path):
+        raise UserError(f"{shown(name)}: {shown(path)} is one model; @ chooses among the models of a run directory")
+    network = load_network(Path(path), game, model=model if at else "newest")
+    return Bot.from_network(network, simulations=simulations)
 
 
 class Player(Protocol):
@@ -102,7 +110,10 @@ class Bot:
         """Make a bot that evaluates leaves with `evaluate`.
 
         temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
+        Raises UserError for a number of simulations that is negative or above MAX_SIMULATIONS.
         """
+        if not 0 <= simulations <= MAX_SIMULATIONS:
+            raise UserError(f"expected simulations from 0 to {MAX_SIMULATIONS}, got {shown(simulations)}")
         self.name, self.game, self.simulations = name, game, simulations
         self._evaluate, self._settings, self._temperature = evaluate, settings, temperature
         self._rng = np.random.default_rng()
@@ -190,8 +201,20 @@ class Bot:
     ) -> list[SearchResult]:
         """Return the search result for each of `positions`, none of which may be finished.
 
+        As many are searched together as MAX_NODES allows.
+
         on_batch: called before every batch of evaluations, to show progress.
+        Raises UserError for a position of another game.
         """
-        return search(
-            positions, self._evaluate, simulations=self.simulations, settings=self._settings, on_batch=on_batch
-        )
+        start = self.game.start
+        for position in positions:
+            if type(position) is not type(start) or position.observation_shape != start.observation_shape:
+                raise UserError(f"expected positions of {self.game.name}, got one of {type(position).__name__}")
+        together = max(1, MAX_NODES // (self.simulations + 1))
+        results: list[SearchResult] = []
+        for first in range(0, len(positions), together):
+            part = positions[first : first + together]
+            results += search(
+                part, self._evaluate, simulations=self.simulations, settings=self._settings, on_batch=on_batch
+            )
+        return results

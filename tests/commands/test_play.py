@@ -49,6 +49,7 @@ class Screen:
         if bot:
             self.monkeypatch.setattr(SearchResult, "best_action", best_action)
         self.terminal.run()
+        self.terminal.warming.join()
         return self.capsys.readouterr().out
 
 
