@@ -63,7 +63,7 @@ def main() -> None:
         sys.stdin = io.StringIO()
     try:
         with acknowledged_interrupts():
-            code = app(standalone_mode=False) or 0
+            code = app(prog_name="plyzero", standalone_mode=False) or 0
             if sys.stdout:
                 sys.stdout.flush()  # an error of the last write is reported here, not when the interpreter ends
     except USAGE_ERROR as error:
@@ -81,7 +81,7 @@ def main() -> None:
         if error.errno not in VOLUME_ERRORS:
             raise
         _discard_output()
-        _exit(f"cannot use {error.filename or 'the volume, or write the output'}: {error.strerror}", 2)
+        _exit(f"cannot use {error.filename or 'the output or the volume'}: {error.strerror}", 2)
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(code)
@@ -105,7 +105,7 @@ def acknowledged_interrupts() -> Iterator[None]:
             interrupts += 1
             if interrupts > 1:
                 os._exit(130)
-            os.write(2, b"\nplyzero: interrupted; press Ctrl-C again to end at once\n")
+            print("\nplyzero: interrupted; press Ctrl-C again to end at once", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=answer, name="interrupts", daemon=True)
     thread.start()
@@ -132,7 +132,7 @@ def _discard_output() -> None:
         if sys.stdout:
             sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.pipe()[1], sys.stdout.fileno())
 
 
 def _exit(message: object, code: int) -> None:

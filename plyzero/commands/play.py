@@ -66,7 +66,7 @@ def play(
     with playing(spec):
         terminal.run()
     owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
-    terminal.warming.join(1 if owns_process else None)
+    terminal.warming.join(10 if owns_process else None)
     if terminal.warming.is_alive():  # it compiles, and the interpreter would abort if it ended meanwhile
         sys.stdout.flush()
         os._exit(0)
