@@ -6,14 +6,46 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 MAX_INTEGER: Final = 2**40
 """Largest value of any integer setting."""
 
+MAX_SIMULATIONS: Final = 10_000_000
+"""Largest number of simulations of one search, whose tree then takes several GB."""
+
+MAX_MODEL_BYTES: Final = 1 << 31
+"""Largest size of an ONNX file, in bytes, which the format itself sets."""
+
 Algorithm = Literal["gumbel", "puct"]
 
-Opponent = Annotated[str, StringConstraints(pattern=r"^(random|mcts:[1-9]\d*)$")]
+
+def parse_rollouts(player: str) -> int:
+    """Return N of the player `mcts:N`. Raises ValueError if it is not a number from 1 to MAX_SIMULATIONS."""
+    number = player.removeprefix("mcts:")
+    if not (number.isdecimal() and len(number) < 9 and 0 < int(number) <= MAX_SIMULATIONS):
+        raise ValueError(f"expected mcts:N with 1 to {MAX_SIMULATIONS} rollouts per move, such as mcts:1000")
+    return int(number)
+
+
+def _check_opponent(name: str) -> str:
+    if name.startswith("mcts:"):
+        parse_rollouts(name)
+    elif name != "random":
+        raise ValueError(f"expected random, or mcts:N with 1 to {MAX_SIMULATIONS} rollouts per move")
+    return name
+
+
+Opponent = Annotated[str, AfterValidator(_check_opponent)]
 Opponents = Annotated[
     tuple[Opponent, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)
 ]
@@ -74,14 +106,14 @@ class SearchSettings(SettingsSection):
 class SelfplaySettings(SettingsSection):
     """Self-play workers."""
 
-    parallel_games: int = Field(64, ge=1)
+    parallel_games: int = Field(64, ge=1, le=65_536)
     """Games that a worker plays in parallel; their leaves form one network batch."""
 
-    simulations: int = Field(64, ge=2)
+    simulations: int = Field(64, ge=2, le=MAX_SIMULATIONS)
     """Simulations of a full search, whose result is a training target. AlphaZero: 800; with gumbel 16 to 64 are
     enough."""
 
-    fast_simulations: int = Field(16, ge=1)
+    fast_simulations: int = Field(16, ge=1, le=MAX_SIMULATIONS)
     """Simulations of a fast search, which only chooses a move (playout cap randomisation; Wu, 2019)."""
 
     fast_algorithm: Algorithm = "puct"
@@ -123,10 +155,10 @@ class SelfplaySettings(SettingsSection):
     reuse_trees: bool = False
     """PUCT: start a search from the subtree of the previous search; the simulations are added to its visits."""
 
-    cache_mb: int = Field(32, ge=0)
+    cache_mb: int = Field(32, ge=0, le=65_536)
     """Size of a worker's cache of network evaluations, in MB; a new model clears it; 0 = no cache."""
 
-    threads: int = Field(1, ge=1)
+    threads: int = Field(1, ge=1, le=1024)
     """CPU threads of one worker's network. One thread per worker and one worker per core are fastest."""
 
 
@@ -137,7 +169,7 @@ class NetworkSettings(SettingsSection):
     """The class of the network, MODULE:CLASS, such as my_net:MyNet in the directory in which the trainer is started;
     docs/python-api.md says what it must do."""
 
-    blocks: int = Field(3, ge=1)
+    blocks: int = Field(3, ge=1, le=1024)
     """Number of residual blocks. AlphaZero: 19."""
 
     channels: int = Field(32, ge=4)
@@ -154,7 +186,7 @@ class TrainerSettings(SettingsSection):
     """Positions trained per full-search position that was generated before the first model, in place of
     replay_ratio."""
 
-    batch_size: int = Field(256, ge=2)
+    batch_size: int = Field(256, ge=2, le=131_072)
     """Positions per optimiser step. AlphaZero: 4096."""
 
     learning_rate: float = Field(4e-3, gt=0)
@@ -197,7 +229,7 @@ class TrainerSettings(SettingsSection):
     loss: ObjectName = "trainer.loss:loss"
     """The function that is minimised, MODULE:FUNCTION, such as my_loss:loss."""
 
-    threads: int = Field(1, ge=1)
+    threads: int = Field(1, ge=1, le=1024)
     """CPU threads of the trainer."""
 
 
@@ -231,10 +263,10 @@ class RatingSettings(SettingsSection):
     opponents: Opponents = ("random", "mcts:100")
     """Opponents of the newest model: random, or mcts:N, pure MCTS with N rollouts per move."""
 
-    games: int = Field(20, ge=2)
+    games: int = Field(20, ge=2, le=100_000)
     """Games against each opponent, with both colours, from random openings."""
 
-    simulations: int = Field(32, ge=0)
+    simulations: int = Field(32, ge=0, le=MAX_SIMULATIONS)
     """Simulations of the model per move; 0 = its policy without search."""
 
 
@@ -247,6 +279,17 @@ class Settings(SettingsSection):
     trainer: TrainerSettings = TrainerSettings()
     store: StoreSettings = StoreSettings()
     rating: RatingSettings = RatingSettings()
+
+    @model_validator(mode="after")
+    def _check_that_a_model_fits_its_file(self) -> Self:
+        blocks, channels = self.network.blocks, self.network.channels
+        num_bytes = 4 * 2 * 9 * blocks * channels**2  # two 3 x 3 convolutions per block, float32
+        if num_bytes > MAX_MODEL_BYTES:
+            raise ValueError(
+                f"network.blocks = {blocks} and network.channels = {channels} need {num_bytes / 1e9:,.0f} GB, "
+                f"but an ONNX file has at most {MAX_MODEL_BYTES / 1e9:.1f} GB; use fewer blocks or channels"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_that_training_can_proceed(self) -> Self:

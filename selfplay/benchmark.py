@@ -35,6 +35,13 @@ WARM_SECONDS: Final = 2.0
 """Time that is not counted at the start: caches fill, and all games leave their openings."""
 
 
+MANY_HITS: Final = 0.9
+"""Share of look-ups above which the cache, and not the network, evaluates a game."""
+
+LITTLE_NETWORK: Final = 0.2
+"""Share of the worker's time below which the network does not limit it."""
+
+
 def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable[[str], None]) -> dict[str, Any]:
     """Play games of `run` into its store in turns with `network` alone, for `seconds` in all; return a JSON object.
 
@@ -60,6 +67,8 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
             on_progress(f"{turns[-1].per_second:.0f} of {turns_alone[-1].per_second:.0f} evaluations/s")
         counts = worker.counts() - before
     played, alone = sum_of(turns), sum_of(turns_alone)
+    time_shares = worker.shares(played.seconds, simulations=int(counts[SIMULATIONS]))
+    hit_rate = int(counts[HITS]) / max(1, int(counts[LOOK_UPS]))
     shares = [turn.per_second / its.per_second for turn, its in zip(turns, turns_alone, strict=True)]
     return {
         "version": VERSION,
@@ -74,13 +83,14 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
         "share_of_ceiling": round(played.per_second / alone.per_second, 4),
         "share_of_ceiling_quartiles": [round(float(each), 4) for each in np.quantile(shares, (0.25, 0.5, 0.75))],
         "share_of_ceiling_cpu": round(played.per_cpu_second / alone.per_cpu_second, 4),
-        "cache_hit_rate": round(int(counts[HITS]) / max(1, int(counts[LOOK_UPS])), 4),
+        "cache_hit_rate": round(hit_rate, 4),
         "simulations_per_second": round(int(counts[SIMULATIONS]) / played.seconds, 1),
         "simulations_of_ceiling": round(int(counts[SIMULATIONS]) / played.seconds / alone.per_second, 4),
         "positions_per_second": round(int(counts[MOVES]) / played.seconds, 1),
         "first_move_seconds": round(first_move, 2),
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10),
-        "shares": worker.shares(played.seconds, simulations=int(counts[SIMULATIONS])),
+        "shares": time_shares,
+        "solved_by_cache": hit_rate > MANY_HITS and time_shares["network"] < LITTLE_NETWORK,
     }
 
 

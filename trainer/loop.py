@@ -48,6 +48,9 @@ POLL_SECONDS: Final = 1.0
 MAINTAIN_SECONDS: Final = 10.0
 """Seconds between two calls of `maintain`."""
 
+CURSOR_ENTRIES: Final = 1000
+"""Largest number of incarnations in the heartbeat's cursor, so that the heartbeat stays small."""
+
 EXPORT_POSITIONS: Final = 256
 """Number of positions on which an exported model is compared with torch."""
 
@@ -77,7 +80,8 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
                 trainer.ingest()
                 next_poll = now + POLL_SECONDS
             missing = trainer.missing_positions()
-            heartbeat.beat(trainer.describe(trainer.describe_waiting() if missing else "training"))
+            state = trainer.describe_waiting() if missing else "training"
+            heartbeat.beat(trainer.describe_process(state))
             if not missing:
                 trainer.train_step()
             if trainer.publish_is_due(waiting=missing > 0):
@@ -86,7 +90,7 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
                 stop.wait(0.2)
                 trainer.waited += time.monotonic() - now
         trainer.finish()
-        heartbeat.beat(trainer.describe("stopped"), force=True)
+        heartbeat.beat(trainer.describe_process("stopped"), force=True)
 
 
 class Trainer:
@@ -312,6 +316,11 @@ class Trainer:
             **self.diagnostics.report,
             **({"warning": self._unpublished} if self._unpublished else {}),
         }
+
+    def describe_process(self, state: str) -> dict[str, Any]:
+        """Return the fields of the heartbeat, which unlike the metrics also has the newest entries of the cursor."""
+        newest = list(self.replay_reader.cursor.items())[-CURSOR_ENTRIES:]
+        return {**self.describe(state), "cursor": dict(newest)}
 
     def _resume(self) -> None:
         state = retry(lambda: load_state(self.run.trainer), "trainer/")

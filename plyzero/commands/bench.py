@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from plyzero.commands.common import GameArgument, Json, Options, find_game
+from plyzero.commands.common import (
+    GameArgument,
+    Json,
+    Options,
+    find_game,
+    make_console,
+    make_table,
+    playing,
+    show_progress,
+)
 
 
 def bench(
@@ -20,7 +27,7 @@ def bench(
     ] = None,
     blocks: Annotated[int, typer.Option(min=1, help="Residual blocks of the random network.")] = 4,
     channels: Annotated[int, typer.Option(min=1, help="Channels of the random network.")] = 64,
-    seconds: Annotated[float, typer.Option(min=1, help="Duration of the measurement, in seconds.")] = 20,
+    seconds: Annotated[float, typer.Option(min=1, max=86_400, help="Duration of the measurement, in seconds.")] = 20,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Evaluate every position with the network, without the cache.")
     ] = False,
@@ -36,13 +43,12 @@ def bench(
     from plyzero.play.model_loader import load_network
     from plyzero.run.directory import create_run
     from plyzero.search.onnx_network import Network
-    from selfplay.benchmark import measure
 
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
     if no_cache:
         settings.append("selfplay.cache_mb=0")
-    with tempfile.TemporaryDirectory() as directory, Console(stderr=True).status("starting") as progress:
+    with tempfile.TemporaryDirectory() as directory, show_progress("starting") as report_progress, playing(found):
         run = create_run(Path(directory) / "run", found, options=settings)
         threads = run.settings.selfplay.threads
         if net is None:
@@ -50,7 +56,9 @@ def bench(
             network = Network(_random_weights(run.root), found, label=label, threads=threads)
         else:
             network = load_network(net, found, threads=threads)
-        report = measure(run, network, seconds=seconds, on_progress=progress.update)
+        from selfplay.benchmark import measure  # takes seconds, so what was given is checked before
+
+        report = measure(run, network, seconds=seconds, on_progress=report_progress)
     if as_json:
         print(json.dumps(report))
     else:
@@ -81,13 +89,12 @@ def _untrained(run: Path) -> bytes:
 
 
 def _print(report: dict[str, Any]) -> None:
-    console = Console(highlight=False)
+    console = make_console()
     games = f"{report['parallel_games']} parallel games, batches of {report['batch']}"
     console.print(f"{report['game']}, {report['network']}, {games}")
     low, _, high = report["share_of_ceiling_quartiles"]
-    table = Table(box=None, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
+    table = make_table("", "", show_header=False)
+    table.columns[1].justify = "right"
     rows = {
         "network alone, evaluations/s": f"{report['ceiling_per_second']:,.0f}",
         "worker, evaluations/s": f"{report['evaluations_per_second']:,.0f}",
@@ -103,4 +110,10 @@ def _print(report: dict[str, Any]) -> None:
     for name, value in rows.items():
         table.add_row(name, value)
     console.print(table)
+    if report["solved_by_cache"]:
+        console.print(
+            f"Only {report['shares']['network']:.1%} of the time goes to the network: the game is so small that "
+            f"{report['cache_hit_rate']:.0%} of the evaluations come from the cache, so this is not the speed of the "
+            "network. --no-cache measures without it."
+        )
     console.print("time spent in: " + ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items()))

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import typer
 
@@ -15,9 +21,12 @@ from plyzero.files import explain
 
 VOLUME_ERRORS = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
-    *(errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
 }
 """File-system errors that the user can fix. They are shown as one sentence, without a traceback."""
+
+USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
+"""The error of a wrong command line; which module defines it depends on the version of typer."""
 
 app = typer.Typer(
     help="AlphaZero for two-player games: train from the rules alone, and play.",
@@ -52,20 +61,83 @@ app.add_typer(replay_app, name="replay", rich_help_panel="Inspect")
 
 def main() -> None:
     """Run the command line. Exit codes: 0 = success, 1 = failure, 2 = invalid input, 130 = interrupted."""
+    if sys.stdin is None:  # closed by whoever started this process
+        sys.stdin = io.StringIO()
     try:
-        app()
+        with acknowledged_interrupts():
+            code = app(prog_name="plyzero", standalone_mode=False) or 0
+            if sys.stdout:
+                sys.stdout.flush()  # an error of the last write is reported here, not when the interpreter ends
+    except USAGE_ERROR as error:
+        _exit(_usage(error), 2)
     except UserError as error:
         _exit(error, 2)
     except FailedError as error:
         _exit(error, 1)
+    except MemoryError as error:
+        _exit(f"not enough memory; use fewer games, simulations or channels ({error or 'nothing is left'})", 1)
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        _discard_output()
+        sys.exit(1)
     except OSError as error:
         if error.errno not in VOLUME_ERRORS:
             raise
-        _exit(f"cannot use {error.filename or 'the volume'}: {explain(error)}", 2)
+        _discard_output()
+        _exit(f"cannot use {error.filename or 'the output or the volume'}: {explain(error)}", 2)
     except KeyboardInterrupt:
         sys.exit(130)
+    sys.exit(code)
+
+
+@contextmanager
+def acknowledged_interrupts() -> Iterator[None]:
+    """Answer Ctrl-C at once, in a thread, while Python may still be busy in compiled code; a second one ends at once.
+
+    Python raises KeyboardInterrupt only between two of its own instructions, and may lose it in a callback.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def answer() -> None:
+        interrupts = 0
+        while received := os.read(reader, 1):
+            if received[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+                continue  # a command that handles signals itself
+            interrupts += 1
+            if interrupts > 1:
+                os._exit(130)
+            print("\nplyzero: interrupted; press Ctrl-C again to end at once", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=answer, name="interrupts", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writer)
+        thread.join()
+        os.close(reader)
+
+
+def _usage(error: Any) -> str:
+    """Return a mistake on the command line as one sentence; "" if the help has been printed in its place."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return ""
+    command = error.ctx.command_path if error.ctx else "plyzero"
+    return f"{' '.join(error.format_message().split()).rstrip('.')}; see {command} --help"
+
+
+def _discard_output() -> None:
+    """Drop what cannot be written to the output, so that the end of the interpreter does not fail too."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.pipe()[1], sys.stdout.fileno())
 
 
 def _exit(message: object, code: int) -> None:
-    print(f"plyzero: {plain(str(message))}", file=sys.stderr)
+    if message:
+        print(f"plyzero: {plain(str(message))}", file=sys.stderr)
     sys.exit(code)

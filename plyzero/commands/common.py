@@ -1,14 +1,48 @@
-"""Arguments that several commands share, and the error that ends a command with exit code 1."""
+"""What several commands share: arguments, tables, progress, and the error that ends a command with exit code 1."""
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from plyzero.errors import UserError, shown
+
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from plyzero.rules.catalog import GameSpec
+
+DEVICES: Final = ("auto", "cpu", "cuda")
+"""The values of --device."""
+
+LINE_SECONDS: Final = 12.0
+"""Time between two lines of progress where there is no terminal, in seconds; 15 are promised."""
+
+
+class FailedError(Exception):
+    """A command failed although its input is valid; exit code 1."""
+
+
+def _device(name: str) -> str:
+    if name not in DEVICES:
+        raise UserError(f"expected --device {', '.join(DEVICES[:-1])} or {DEVICES[-1]}, got {shown(name)}")
+    return name
+
+
+def read_directory(text: str) -> Path:
+    """Return the directory that --run names. Raises UserError if the name is empty."""
+    if not text:
+        raise UserError("expected --run DIR, got an empty name; for the current directory write --run .")
+    return Path(text)
+
 
 GameArgument = Annotated[
     str, typer.Argument(metavar="GAME", help="Such as connect-four, othello(size=6) or my_module:MyGame.")
@@ -16,20 +50,16 @@ GameArgument = Annotated[
 GameOption = Annotated[
     str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")
 ]
-RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The run directory.")]
+RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", parser=read_directory, help="The run directory.")]
 Options = Annotated[
     list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="A setting, such as selfplay.simulations=64.")
 ]
 Preset = Annotated[str | None, typer.Option(help="quick (default), standard or gpu; only for a new run.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed; only for a new run (default 0).")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", parser=_device, help="auto, cpu or cuda.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LogFormat = Annotated[str, typer.Option(metavar="FORMAT", help="text, or json: one object per line.")]
 EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]
-
-
-class FailedError(Exception):
-    """A command failed although its input is valid; exit code 1."""
 
 
 def find_game(text: str) -> GameSpec:
@@ -42,3 +72,69 @@ def find_game(text: str) -> GameSpec:
 def quoted(game: str) -> str:
     """Return the name of a game, quoted for a shell if it has parentheses."""
     return f"'{game}'" if "(" in game else game
+
+
+@contextmanager
+def playing(game: GameSpec) -> Iterator[None]:
+    """Turn an error in the rules of a person's own game into one sentence that says how to find its cause."""
+    try:
+        yield
+    except (UserError, FailedError, OSError, MemoryError, EOFError):
+        raise
+    except Exception as error:
+        if ":" not in game.name:
+            raise
+        from plyzero.rules.catalog import with_location
+
+        hint = f"plyzero check {quoted(game.name)} tests the rules"
+        raise FailedError(f"{game.name} cannot be played: {with_location(error)}; {hint}") from error
+
+
+def make_console(**options: Any) -> Console:
+    """Return a console that prints text as it is; where there is no terminal, it never breaks or cuts a line."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False, **options)
+    if not console.is_terminal:
+        console.width = 10_000
+    return console
+
+
+def make_table(*headers: str, **options: Any) -> Table:
+    """Return a table without borders whose cells are wrapped where the terminal is narrow, and never cut."""
+    from rich.table import Column, Table
+
+    return Table(*(Column(header, overflow="fold") for header in headers), box=None, **options)
+
+
+@contextmanager
+def show_progress(text: str) -> Iterator[Callable[[str], None]]:
+    """Show on standard error what goes on, first `text`, then what the function that this yields is called with.
+
+    On a terminal it is one line that changes; "" hides it. Elsewhere the latest text is printed every LINE_SECONDS,
+    with the time since the beginning, also while nothing new is reported.
+    """
+    console = make_console(stderr=True)
+    if console.is_terminal:
+        with console.status(text) as status:
+
+            def update(text: str) -> None:
+                status.update(text[: console.width - 4])  # rich does not erase a status that wraps
+                status.start() if text else status.stop()
+
+            yield update
+        return
+    latest, began, finished = [text], time.monotonic(), threading.Event()
+
+    def print_lines() -> None:
+        while not finished.wait(LINE_SECONDS):
+            if latest[0]:
+                print(f"{time.monotonic() - began:.0f} s: {latest[0]}", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=print_lines, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield lambda text: latest.__setitem__(0, text)
+    finally:
+        finished.set()
+        thread.join()

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from plyzero.commands.common import FailedError, Json
+from plyzero.commands.common import FailedError, Json, make_console, make_table, read_directory, show_progress
 from plyzero.errors import plain
 
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
@@ -21,22 +19,31 @@ STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 def doctor(
     run: Annotated[
         Path | None,
-        typer.Option("--run", metavar="DIR", help="Also check the volume on which this run directory is or would be."),
+        typer.Option(
+            "--run",
+            metavar="DIR",
+            parser=read_directory,
+            help="Also check the volume on which this run directory is or would be.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Check whether plyzero can run on this machine and on a volume; exit 1 if not."""
     from plyzero.ops.doctor import examine
 
-    findings = list(examine(run))
+    findings = []
+    with show_progress("probing") as report:
+        for finding in examine(run):
+            findings.append(finding)
+            report(f"probing, {len(findings)} done, the last: {finding.name}")
     failures = [finding.name for finding in findings if finding.verdict == "failure"]
     if as_json:
         print(json.dumps({"version": 1, "findings": [asdict(each) for each in findings], "fit": not failures}))
     else:
-        table = Table("", "check", "result", box=None)
+        table = make_table("", "check", "result")
         for each in findings:
             table.add_row(Text(each.verdict, STYLES[each.verdict]), each.name, Text(plain(each.says)))
-        Console(highlight=False).print(table)
+        make_console().print(table)
     if failures:
         raise FailedError(f"cannot run here until these are fixed: {', '.join(failures)}")
     if not as_json:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from plyzero.commands.common import FailedError, Json, RunOption
-from plyzero.errors import plain
+from plyzero.commands.common import FailedError, Json, RunOption, make_console, make_table, show_progress
+from plyzero.errors import UserError, plain
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from plyzero.run.segments import SegmentName
 
 
@@ -24,15 +24,15 @@ def list_games() -> None:
     from plyzero.play.bundled_bots import list_cards
     from plyzero.rules.catalog import installed_games
 
-    table = Table("game", "description", box=None)
+    table = make_table("game", "description")
     for name, description in installed_games().items():
         table.add_row(name, description)
-    Console().print(table)
-    bots = Table("bundled bot", "levels", "strongest level, 0 Elo = pure MCTS with 200 rollouts", box=None)
+    make_console().print(table)
+    bots = make_table("bundled bot", "levels", "strongest level, 0 Elo = pure MCTS with 200 rollouts")
     for card in list_cards():
         bots.add_row(card.game, f"1 to {len(card.levels)}", str(max(card.levels, key=lambda level: level.elo)))
     print()
-    Console().print(bots)
+    make_console().print(bots)
     print("\nA game of your own is my_module:MyGame, found from the current directory.")
 
 
@@ -46,7 +46,7 @@ def status(
     from plyzero.run.directory import read_run
     from plyzero.run.liveness import watch_run
 
-    opened, console = read_run(run), Console(highlight=False, markup=False)
+    opened, console = read_run(run), make_console()
     monitor = watch_run(opened)  # a single reading of the heartbeats cannot tell which processes are alive
     while True:
         found = snapshot(opened, monitor)
@@ -65,12 +65,14 @@ def status(
 def health(
     run: RunOption,
     within: Annotated[
-        float, typer.Option(min=1, help="Fail if the process has shown no progress for this many seconds.")
+        float, typer.Option(min=1, max=86_400, help="Fail if the process has shown no progress for this many seconds.")
     ] = 15.0,
 ) -> None:
     """Check whether the process on this host is making progress; exit 1 if not. For a container's health check."""
     from plyzero.ops.health import find_stalled_process
 
+    if not (run / "run.toml").exists():
+        raise UserError(f"{run} is not a run directory: it has no run.toml")
     if trouble := find_stalled_process(run / "workers", within=within):
         raise FailedError(trouble)
     print("ok")
@@ -88,13 +90,13 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps({"version": 1, "segments": [_segment_fields(name) for name in names], "totals": totals}))
         return
-    table = Table("writer", "segment", "games", "positions", "full search", "model steps", box=None)
+    table = make_table("writer", "segment", "games", "positions", "full search", "model steps")
     for name in names:
         steps = "no model" if name.bootstrap else f"{name.first_step} to {name.last_step}"
         writer, counts = f"{name.worker}.{name.incarnation}", (name.sequence, name.games, name.positions, name.full)
         table.add_row(writer, *map(str, counts), steps)
     table.add_row("total", str(len(names)), *map(str, totals.values()), "", style="bold")
-    Console().print(table)
+    make_console().print(table)
 
 
 def _segment_fields(name: SegmentName) -> dict[str, Any]:
@@ -111,19 +113,20 @@ def replay_verify(run: RunOption, as_json: Json = False) -> None:
     from plyzero.ops.verify import find_faults
     from plyzero.run.directory import read_run
 
-    sound, faults = 0, []
-    with Console(stderr=True).status("reading") as progress:
+    sound = 0
+    faults: list[str] = []
+    with show_progress("reading") as report:
         for name, fault in find_faults(read_run(run)):
-            progress.update(Text(f"{sound} files ok; reading {plain(name, 80)}"))
+            report(f"{sound} files ok, {len(faults)} faults; read {plain(name, 80)}")
             if fault is None:
                 sound += 1
-            else:
-                faults.append(fault)
+                continue
+            faults.append(fault)
+            if not as_json:
+                print(printable(fault), flush=True)
     if as_json:
         print(json.dumps({"version": 1, "sound": sound, "faults": faults}))
     else:
-        for fault in faults:
-            print(plain(fault))
         print(f"{sound} files ok, {len(faults)} faults")
     if faults:
         raise FailedError(f"{len(faults)} faults in {run}")
@@ -154,15 +157,18 @@ def replay_export(run: RunOption) -> None:
     from plyzero.run.segments import SegmentError, list_segments, read_segment
 
     opened = open_run(run)
-    for name in sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence)):
-        try:
-            games = read_segment(opened.segments / str(name), opened.game)
-        except FileNotFoundError:  # removed by the trainer since the listing
-            continue
-        except (SegmentError, OSError) as error:
-            raise FailedError(f"{error}; the games before it have been exported") from error
-        for game in games_to_json(games, opened.game.start):
-            print(json.dumps(game))
+    names = sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence))
+    with show_progress("exporting") as report:
+        for number, name in enumerate(names):
+            report(f"{number} of {len(names)} segments exported")
+            try:
+                games = read_segment(opened.segments / str(name), opened.game)
+            except FileNotFoundError:  # removed by the trainer since the listing
+                continue
+            except (SegmentError, OSError) as error:
+                raise FailedError(f"{error}; the games before it have been exported") from error
+            for game in games_to_json(games, opened.game.start):
+                print(json.dumps(game))
 
 
 def printable(text: str) -> Text:
@@ -171,11 +177,14 @@ def printable(text: str) -> Text:
 
 
 def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the table: the trainer, every live worker, and the number of workers in each other state."""
+    """Yield the rows of the table: the trainer, every live worker, and how many worker processes have ended.
+
+    A worker that was started again has one live process, and one that has ended for each earlier start.
+    """
     from plyzero.run.metrics import number
     from plyzero.run.models import ModelName
 
-    ended: dict[str, list[float]] = {}  # games of the workers, by state
+    ended: dict[str, list[tuple[str, float]]] = {}  # worker and games of the processes that have ended, by state
     for process in processes:
         name, life, state = process["name"], process["life"], process["state"]
         games = number(process, "games")
@@ -188,9 +197,12 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
             newest = f"model of step {model.step}" if model else "no model yet"
             yield name, life, state, f"{games:.0f} games, {newest}"
         else:
-            ended.setdefault(life, []).append(games)
-    for life, games_of in ended.items():
-        yield f"{len(games_of)} worker{'s' if len(games_of) > 1 else ''}", life, "", f"{sum(games_of):.0f} games"
+            ended.setdefault(life, []).append((name.partition(".")[0], games))
+    for life, processes_of in ended.items():
+        count, workers = len(processes_of), sorted({worker for worker, _ in processes_of})
+        listed = ", ".join(workers[:8]) + (", ..." if len(workers) > 8 else "")
+        total = sum(games for _, games in processes_of)
+        yield f"{count} ended process{'es' if count > 1 else ''} of {listed}", life, "", f"{total:.0f} games"
 
 
 def _learned(trainer: dict[str, Any]) -> str:
@@ -216,6 +228,11 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         f"replay: {replay['games']} games, {replay['positions']} positions "
         f"({replay['full_positions']} with a full search) in {replay['segments']} segments"
     )
+    if replay["unread_games"] is not None:
+        gone = f", {replay['removed_games']} read and removed since" if replay["removed_games"] else ""
+        console.print(f"the trainer: {replay['read_games']} games read, {replay['unread_games']} not read yet{gone}")
+    if found["problem"]:
+        console.print(printable(found["problem"]), style="bold")
     console.print(f"models: {models['count']}, newest {models['newest']}" if models["newest"] else "models: none yet")
     for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
         console.print(_learned(trainer))
@@ -224,11 +241,12 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         if isinstance(trainer.get("warning"), str):
             console.print(printable(trainer["warning"]), style="bold")
     if replay["quarantined"]:
+        games = f", with {replay['quarantined_games']} games in segments" if replay["quarantined_games"] else ""
         console.print(
-            f"{replay['quarantined']} damaged files were moved to quarantine/; "
+            f"{replay['quarantined']} damaged files were moved to quarantine/{games}; "
             "plyzero replay restore brings back those that are sound"
         )
-    table = Table("process", "heartbeat", "state", "progress", box=None)
+    table = make_table("process", "heartbeat", "state", "progress")
     for row in _rows(found["processes"]):
         table.add_row(*(printable(cell) for cell in row))
     console.print(table)

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from plyzero.commands.common import GameArgument, Json, find_game
+from plyzero.commands.common import (
+    GameArgument,
+    Json,
+    find_game,
+    make_console,
+    playing,
+    read_directory,
+    show_progress,
+)
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
     from plyzero.play.players import Bot
     from plyzero.rules.catalog import GameSpec
 
-RunToPlay = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="Use a model of this run.")]
+RunToPlay = Annotated[
+    Path | None, typer.Option("--run", metavar="DIR", parser=read_directory, help="Use a model of this run.")
+]
 Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="Use the model in this ONNX file.")]
 Model = Annotated[
     str, typer.Option(metavar="WHICH", help="With --run: newest, best (by measured scores), or a training step.")
@@ -56,7 +66,14 @@ def play(
         )
     bot = Bot.at_level(spec, level) if level else _bot(spec, run, net, model, simulations)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
-    Terminal(Session(spec, person), bot).run()
+    terminal = Terminal(Session(spec, person), bot)
+    with playing(spec):
+        terminal.run()
+    owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
+    terminal.warming.join(10 if owns_process else None)
+    if terminal.warming.is_alive():  # it compiles, and the interpreter would abort if it ended meanwhile
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def analyze(
@@ -74,7 +91,8 @@ def analyze(
     spec, changes = find_game(game), parse_search_options(options or ())
     bot = _bot(spec, run, net, model, simulations)
     bot.settings = change_search(bot.settings, changes)
-    answer_queries(spec, bot, sys.stdin, sys.stdout)
+    with show_progress("") as report, playing(spec):
+        answer_queries(spec, bot, sys.stdin, sys.stdout, on_progress=report)
 
 
 def match(
@@ -88,7 +106,7 @@ def match(
     second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],
     game: Annotated[str, typer.Option("--game", metavar="GAME", help="The game to play.")],
     games: Annotated[
-        int, typer.Option(min=2, help="Number of games; each opening is played twice, with sides swapped.")
+        int, typer.Option(min=2, max=100_000, help="Number of games; each opening is played twice, with sides swapped.")
     ] = 100,
     simulations: Annotated[
         int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
@@ -112,23 +130,31 @@ def match(
     if games % 2:
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     spec, rng = find_game(game), np.random.default_rng(seed)
-    search = parse_search_options(options or ())
+    search, ended = parse_search_options(options or ()), 0
     player_a, player_b = (
         find_player(name, spec, rng, simulations=simulations, search=search) for name in (first, second)
     )
-    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
-    with console.status(f"playing {games} games in parallel") as status:
-        result = play_match(
-            player_a,
-            player_b,
-            spec.start,
-            games=games,
-            rng=rng,
-            opening_plies=opening_plies,
-            on_progress=lambda finished, plies: status.update(
-                f"{finished} of {games} games finished after {plies} plies"
-            ),
-        )
+
+    def show(finished: int, plies: int) -> None:
+        nonlocal ended
+        ended = finished
+        report(f"{finished} of {games} games finished after {plies} plies")
+
+    try:
+        with show_progress(f"playing {games} games in parallel") as report, playing(spec):
+            result = play_match(
+                player_a,
+                player_b,
+                spec.start,
+                games=games,
+                rng=rng,
+                opening_plies=opening_plies,
+                on_progress=show,
+            )
+    except KeyboardInterrupt:
+        why = "there is no score, because the shortest games finish first"
+        print(f"plyzero: {ended} of {games} games were finished; {why}", file=sys.stderr)
+        raise
     if as_json:
         print(
             json.dumps(
@@ -136,6 +162,7 @@ def match(
             )
         )
         return
+    console = make_console()
     console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")
     console.print(result.report())
 

@@ -11,9 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
+from plyzero.commands.common import make_console, make_table, show_progress
 from plyzero.files import write_file
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.session import SIDES, Session
@@ -52,7 +50,8 @@ class Terminal:
         self.last_search: tuple[Game, SearchResult] | None = None  # of the bot, before its last move
         self.is_outdated = True  # the board on the screen
         self.shows_searches = False
-        self.console = Console(highlight=False)
+        self.warming = threading.Thread(target=self.warm_up, name="warm-up", daemon=True)
+        self.console = make_console()
         self.commands: dict[str, Callable[[str], None]] = {
             "": lambda _: self.say(HELP),
             "help": lambda _: self.say(HELP),
@@ -69,8 +68,7 @@ class Terminal:
     def run(self) -> None:
         """Play until the person quits."""
         self.begin()
-        warming = threading.Thread(target=self.warm_up, name="warm-up")
-        warming.start()
+        self.warming.start()
         try:
             while True:
                 if self.is_outdated:
@@ -81,8 +79,6 @@ class Terminal:
                     return
         except (EOFError, KeyboardInterrupt):
             self.say("")
-        finally:
-            warming.join()  # a thread that is still running when the interpreter ends aborts the process
 
     def warm_up(self) -> None:
         """Search once in the background, so that everything is compiled before the bot's first move."""
@@ -149,7 +145,7 @@ class Terminal:
 
     def search(self, position: Game) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
-        with self.console.status("searching") as status:
+        with show_progress("searching") as report:
             due = time.monotonic()
 
             def on_batch(slots: SearchSlots) -> None:
@@ -157,15 +153,14 @@ class Terminal:
                 done = slots.simulations()
                 if done and time.monotonic() >= due:
                     best = position.action_name(slots.result(0).best_action())
-                    text = f"searching: {done} of {self.bot.simulations} simulations, best move so far {best}"
-                    status.update(text[: self.console.width - 4])  # rich does not erase a status that wraps
+                    report(f"searching: {done} of {self.bot.simulations} simulations, best move so far {best}")
                     due = time.monotonic() + 0.1
 
             return self.bot.search([position], on_batch=on_batch)[0]
 
     def show_search(self, position: Game, result: SearchResult) -> None:
         """Print a table of the best moves of a search."""
-        table = Table("move", "visits", "win rate", "prior", "principal variation", box=None)
+        table = make_table("move", "visits", "win rate", "prior", "principal variation")
         for info in move_infos(position, result)[:MAX_SHOWN_MOVES]:
             winrate = "" if info["winrate"] is None else f"{info['winrate']:.0%}"
             table.add_row(info["move"], str(info["visits"]), winrate, f"{info['prior']:.0%}", " ".join(info["pv"][:8]))
@@ -245,7 +240,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Print `text` without markup. On a terminal, long lines are wrapped between words."""
-        self.console.print(text, markup=False, soft_wrap=not self.console.is_terminal)
+        self.console.print(text, soft_wrap=not self.console.is_terminal)
 
 
 def _expectation(position: Game, result: SearchResult) -> str:

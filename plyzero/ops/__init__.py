@@ -5,6 +5,7 @@ rating      the newest model plays fixed opponents, beside the training
 failures    why a process failed, in one sentence, and whether the rules of the game are the cause
 processes   signals, child processes, usable cores
 status      a snapshot of a run: its files, its processes, and which process waits for what
+accounts    games read, not read yet and removed; missing segments
 health      whether this container's process makes progress
 doctor      whether a machine and a volume meet the requirements
 verify      whether every file of a run is valid

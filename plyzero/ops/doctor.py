@@ -144,6 +144,8 @@ def _directory(run: Path, place: Path) -> ProbeResult:
             return "ok", f"{run} is a run of {read_run(run).identity}"
         except UserError as error:
             return "failure", str(error)
+    if os.path.islink(run) and place != run:
+        return "failure", f"{run} is a symbolic link to nothing; remove it, or give another --run directory"
     if place == run:
         return "ok", f"{run} exists and is not a run directory yet; plyzero init makes it one"
     return "ok", f"{run} does not exist yet; {place}, where it would be created, was probed"

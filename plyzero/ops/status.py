@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+from plyzero.ops.accounts import balance_accounts
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import TRAINER, number, read_lines
@@ -15,6 +16,9 @@ from plyzero.run.segments import list_segments
 VERSION: Final = 1
 """Format version of a snapshot; docs/formats.md lists the fields."""
 
+ALIVE: Final = ("ok", "stalled")
+"""The values of `life` of a process that has not ended, as far as can be told."""
+
 
 def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
     """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
@@ -22,6 +26,9 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
     models = list_models(run.models)
     processes = [{**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()]
     ratings = read_lines(run.metrics / "rating.jsonl")
+    accounts = balance_accounts(run, segments, monitor.heartbeats.get(TRAINER, {}))
+    workers = _with_role(processes, "selfplay")
+    running = [each for each in workers if each["life"] in ALIVE]
     return {
         "version": VERSION,
         "run": str(run.root),
@@ -33,7 +40,14 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
             "full_positions": sum(name.full for name in segments),
             "bootstrap_positions": sum(name.full for name in segments if name.bootstrap),
             "quarantined": len(list(run.quarantine.glob("*"))),
+            "read_games": accounts.read,
+            "unread_games": accounts.unread,
+            "removed_games": accounts.removed,
+            "quarantined_games": accounts.quarantined,
+            "missing_segments": accounts.missing,
         },
+        "problem": accounts.problem,
+        "workers": {"running": len(running), "ended": len(workers) - len(running)},
         "models": {"count": len(models), "newest": str(models[0]) if models else None},
         "rating": ratings[-1] if ratings else None,
         "waiting": describe_waiting(processes),
@@ -44,7 +58,7 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
 
 def describe_waiting(processes: Sequence[dict[str, Any]]) -> str:
     """Return a sentence that says which processes wait, and for what."""
-    alive = [each for each in processes if each["life"] in ("ok", "stalled")]
+    alive = [each for each in processes if each["life"] in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]
     if not alive:

@@ -13,6 +13,7 @@ import numpy as np
 
 from plyzero.errors import ModelRefusedError
 from plyzero.files import explain
+from plyzero.ops.accounts import find_gaps
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.models import list_models, read_model
@@ -24,8 +25,8 @@ from plyzero.search.onnx_network import NUM_TESTS, Network
 def find_faults(run: RunDirectory) -> Iterator[tuple[str, str | None]]:
     """Yield (file, fault or None) for every segment, journal and model; then faults that concern several files.
 
-    Those are a sequence number or a game that occurs twice, and files in quarantine. Segments that retention has
-    removed are not missed; a journal counts once if the segment of its number exists too.
+    Those are a sequence number or a game that occurs twice, missing segments, and files in quarantine. Segments that
+    retention has removed are not missed; a journal counts once if the segment of its number exists too.
     """
     ids: Counter[int] = Counter()
     numbers: Counter[tuple[str, int]] = Counter()
@@ -80,5 +81,7 @@ def find_faults(run: RunDirectory) -> Iterator[tuple[str, str | None]]:
             yield incarnation, f"{count} segments are number {sequence} of incarnation {incarnation}"
     if repeated := [identity for identity, count in ids.items() if count > 1]:
         yield "games", f"{len(repeated)} games occur more than once, {repeated[0]:016x} for example"
+    for gap in find_gaps(run):
+        yield f"{gap.worker}.{gap.incarnation}", str(gap)
     for path in sorted(run.quarantine.glob("*")):
         yield path.name, f"{path.name} is in quarantine, because it could not be read"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TextIO
 
 from plyzero.play.analysis import move_infos, root_info
@@ -18,16 +18,29 @@ BATCH: Final = 1024
 """Largest number of positions that are searched together."""
 
 
-def answer_queries(game: GameSpec, bot: Bot, source: Iterable[str], sink: TextIO) -> None:
+def answer_queries(
+    game: GameSpec,
+    bot: Bot,
+    source: Iterable[str],
+    sink: TextIO,
+    *,
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> None:
     """Answer every query in `source` with one JSON line in `sink`, in the same order.
 
     All queries that have arrived are searched together, so a program may send one at a time or thousands at once. An
     invalid query gets {"id", "error"} as its answer and does not affect the others.
+
+    on_progress: called with a sentence during a search, and with "" after it.
     """
+    answered = 0
     for lines in batches(source):
         queries = [parse_query(game, line) for line in lines]
         positions = [position for _, position in queries if isinstance(position, Game)]
+        on_progress(f"{answered} lines answered, searching {len(positions)} positions" if positions else "")
         results = iter(bot.search(positions) if positions else [])
+        on_progress("")
+        answered += len(lines)
         for id_, position in queries:
             if isinstance(position, str):
                 answer: dict[str, Any] = {"id": id_, "error": position}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plyzero.errors import UserError
 from plyzero.play.players import Player
 from plyzero.rules.game import Game
 
@@ -32,9 +33,17 @@ def play_match(
     opening_plies: number of random moves in an opening; None = a fifth of max_plies, at most 4.
     openings:      at least (games + 1) // 2 openings as sequences of actions, in place of random ones.
     on_progress:   called after every move with the number of finished games and the plies of the longest game.
+    Raises UserError if there is no game to play, or no move left after the openings.
     """
     if opening_plies is None:
         opening_plies = min(4, start.max_plies // 5)
+    if games < 1:
+        raise UserError(f"expected at least one game, got {games}")
+    if not 0 <= opening_plies < start.max_plies:
+        raise UserError(
+            f"expected opening_plies from 0 to {start.max_plies - 1}, got {opening_plies}: a game has at most "
+            f"{start.max_plies} plies"
+        )
     openings = openings or random_openings(start, opening_plies, rng, count=(games + 1) // 2)
     moves = [list(openings[i // 2]) for i in range(games)]
     positions = [_position_after(start, actions) for actions in moves]

@@ -12,7 +12,7 @@ from typing import Final, Self
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError
+from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
 from plyzero.files import read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
@@ -38,7 +38,8 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     """
     if not path.is_dir():
         try:
-            return Network(read_file(path, max_bytes=MAX_BYTES), game, label=path.name, threads=threads)
+            content = read_file(path, max_bytes=MAX_BYTES)
+            return Network(content, game, label=path.name, threads=threads)
         except OSError as error:
             raise UserError(f"cannot use {path}: {error.strerror}") from error
         except ModelRefusedError as error:
@@ -46,8 +47,8 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     run = open_run(path, game=game)
     if model == "best":
         return load_model(run.models, best_model(run.models, run.metrics), run.game, threads=threads)
-    if model != "newest" and not model.isdecimal():
-        raise UserError(f"expected model newest, best or a step, got {model!r}")
+    if model != "newest" and not (model.isdecimal() and len(model) <= 9):
+        raise UserError(f"expected model newest, best or a step, got {shown(model)}")
     step = None if model == "newest" else int(model)
     network = load_newest(run.models, run.game, step=step, threads=threads)
     if network is None:

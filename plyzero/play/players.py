@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,16 @@ from plyzero.run.configuration import change_search
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts
 from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchResult, SearchSlots, search
-from plyzero.settings import OBJECT_NAME, SearchSettings
+from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
 
 PURE_MCTS: Final = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
 """Search settings of pure MCTS, the player `mcts:N`: uniform priors and one random rollout per leaf."""
 
 DEFAULT_SIMULATIONS: Final = 64
 """Simulations per move of a bot with a network, unless another number is given."""
+
+MAX_NODES: Final = 1_000_000
+"""Number of nodes, in all trees together, above which positions are searched one group after another."""
 
 UNCHANGED: Final[Mapping[str, Any]] = {}
 """No changes of the search settings."""
@@ -55,23 +59,26 @@ def find_player(
     if name == "random":
         return RandomPlayer(rng)
     if kind == "mcts":
-        if not number.isdecimal() or int(number) == 0:
-            raise UserError(f"expected mcts:N with N rollouts per move, such as mcts:1000, got {name!r}")
-        return Bot.pure_mcts(game, rng, simulations=int(number))
+        try:
+            return Bot.pure_mcts(game, rng, simulations=parse_rollouts(name))
+        except ValueError as error:
+            raise UserError(f"{error}, got {shown(name)}") from error
     if kind == "bot":
-        if number and not number.isdecimal():
-            raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {name!r}")
+        if name != "bot" and not (number.isdecimal() and len(number) < 9):
+            raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
         return Bot.at_level(game, int(number) if number else None)
-    path, _, model = name.partition("@")
-    if Path(path).exists():
-        network = load_network(Path(path), game, model=model or "newest")
+    path, at, model = name.partition("@")
+    if path and os.path.exists(path):  # Path.exists raises an error for a name that is too long
+        if at and not os.path.isdir(path):
+            raise UserError(f"{shown(name)}: {shown(path)} is one model; @ chooses among the models of a run directory")
+        network = load_network(Path(path), game, model=model if at else "newest")
         return Bot.from_network(network, simulations=simulations, search=search)
     if re.fullmatch(OBJECT_NAME, name):
         settings = change_search(SearchSettings(), search)
         return Bot(name, game, load_object(name), simulations=simulations, settings=settings)
     raise UserError(
-        f"{path!r} does not exist; expected a player: random, mcts:1000, bot, a run directory, an ONNX file, or your "
-        "own evaluator as MODULE:FUNCTION"
+        f"{shown(path)} does not exist; expected a player: random, mcts:1000, bot, a run directory, an ONNX file, or "
+        "your own evaluator as MODULE:FUNCTION"
     )
 
 
@@ -123,10 +130,10 @@ class Bot:
         settings:    of the search; None = the defaults.
         temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
 
-        Raises UserError for a number that is negative.
+        Raises UserError for a negative temperature, and for simulations that are negative or above MAX_SIMULATIONS.
         """
-        if simulations < 0:
-            raise UserError(f"expected simulations from 0 on, got {shown(simulations)}")
+        if not 0 <= simulations <= MAX_SIMULATIONS:
+            raise UserError(f"expected simulations from 0 to {MAX_SIMULATIONS}, got {shown(simulations)}")
         if not 0 <= temperature < math.inf:
             raise UserError(f"expected a temperature of at least 0, got {shown(temperature)}")
         self.name, self.game, self.simulations = name, game, simulations
@@ -221,15 +228,22 @@ class Bot:
     ) -> list[SearchResult]:
         """Return the search result for each of `positions`, none of which may be finished.
 
+        As many are searched together as MAX_NODES allows.
+
         on_batch: called before every batch of evaluations, to show progress.
 
         Raises UserError for positions of another game, and for evaluations that do not fit.
         """
         for position in positions:
             _check_position(position, self.game)
-        return search(
-            positions, self._evaluate, simulations=self.simulations, settings=self.settings, on_batch=on_batch
-        )
+        together = max(1, MAX_NODES // (self.simulations + 1))
+        results: list[SearchResult] = []
+        for first in range(0, len(positions), together):
+            part = positions[first : first + together]
+            results += search(
+                part, self._evaluate, simulations=self.simulations, settings=self.settings, on_batch=on_batch
+            )
+        return results
 
     def _evaluate(self, batch: EvaluationBatch) -> Evaluation:
         """Return the evaluation of `batch`. Raises UserError if it has impossible values, such as NaN."""

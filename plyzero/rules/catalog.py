@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -65,13 +66,13 @@ def load_game(text: str) -> GameSpec:
     except ValueError as error:  # the game's own message about a parameter
         raise UserError(f"cannot create {text}: {error}") from error
     except Exception as error:
-        raise UserError(f"cannot create {text}: {_with_location(error)}") from error
+        raise UserError(f"cannot create {text}: {with_location(error)}") from error
     try:
         _check_declarations(target, start)
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"cannot create {text}: {_with_location(error)}") from error
+        raise UserError(f"cannot create {text}: {with_location(error)}") from error
     changed = {key: value for key, value in parameters.items() if value != known[key].default}
     suffix = f"({', '.join(f'{key}={value!r}' for key, value in sorted(changed.items()))})" if changed else ""
     return GameSpec(target + suffix, start)
@@ -104,12 +105,12 @@ def import_module(name: str) -> ModuleType:
             _refuse_run_directory(name, Path(place).parent)
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name == top:
             raise UserError(
                 f"there is no module {name!r} in this directory; the form is MODULE:CLASS, such as my_module:MyGame"
             ) from error
-        raise UserError(f"cannot import {name}: {_with_location(error)}") from error
+        raise UserError(f"cannot import {name}: {with_location(error)}") from error
 
 
 def load_object(text: str) -> Any:
@@ -166,9 +167,19 @@ def _check_declarations(target: str, start: Game) -> None:
     for name in ("num_actions", "observation_shape", "max_plies", "to_play"):
         if not hasattr(start, name):
             raise UserError(f"{target} does not define {name}")
+    for name in ("num_actions", "max_plies"):
+        number = getattr(start, name)
+        if not isinstance(number, int | np.integer) or not 1 <= number < 1 << 31:
+            raise UserError(f"{target}.{name}: expected a number from 1 on, got {shown(number)}")
+    if start.to_play not in (0, 1):
+        raise UserError(f"{target}.to_play: expected 0 or 1, got {shown(start.to_play)}")
     shape = start.observation_shape
-    if len(shape) != 3:
-        raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shape}")
+    if (
+        not isinstance(shape, Sequence)
+        or len(shape) != 3
+        or not all(isinstance(size, int) and size > 0 for size in shape)
+    ):
+        raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shown(shape)}")
     try:
         np.dtype(start.observation_dtype)
     except TypeError as error:
@@ -195,11 +206,11 @@ def _check_declarations(target: str, start: Game) -> None:
             )
 
 
-def _with_location(error: Exception) -> str:
-    """Return the type and message of an error in a user's code, with the file and line that raised it."""
+def with_location(error: BaseException) -> str:
+    """Return the type and message of an error in a user's code as one line, with the file and line that raised it."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     where = "" if isinstance(error, SyntaxError) else f" ({Path(at.filename).name}, line {at.lineno})"
-    return f"{type(error).__name__}: {error}{where}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
 def _parse_parameters(text: str, arguments: str) -> dict[str, Any]:
@@ -207,6 +218,9 @@ def _parse_parameters(text: str, arguments: str) -> dict[str, Any]:
         call = ast.parse(f"f({arguments})", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError
-        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        parameters = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        if len(parameters) < len(call.keywords):
+            raise ValueError
+        return parameters
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"expected parameters as in othello(size=6), got {shown(text)}") from error

@@ -51,11 +51,12 @@ def resolve(
         return Settings.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
+        message = first["msg"].removeprefix("Value error, ")
         if not first["loc"]:  # a check of several settings together
-            raise UserError(first["msg"].removeprefix("Value error, ")) from error
+            raise UserError(message) from error
         key = ".".join(str(part) for part in first["loc"])
         source = next((name for name, layer in reversed(layers) if _has(layer, first["loc"])), "the settings")
-        raise UserError(f"setting {key} from {source}: {first['msg']}, got {shown(first['input'])}") from error
+        raise UserError(f"setting {key} from {source}: {message}, got {shown(first['input'])}") from error
 
 
 def change_search(settings: SearchSettings, changes: Mapping[str, Any]) -> SearchSettings:

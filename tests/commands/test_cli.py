@@ -3,11 +3,18 @@
 import itertools
 import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from plyzero.commands import common
 from plyzero.ops.status import balance, describe_waiting
 from plyzero.run import liveness
 from plyzero.run.metrics import Heartbeat
@@ -30,6 +37,52 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe")
     publish_model(run.models, untrained(run), fence=1, step=12)
     return run.root
+
+
+RULES = """
+from plyzero.check.template.tic_tac_toe import TicTacToe
+
+class NotAGame: pass
+class Half(TicTacToe): num_actions = property()
+class NoActions(TicTacToe): num_actions = 0
+class NoEnd(TicTacToe): max_plies = -4
+class NoShape(TicTacToe): observation_shape = 3
+class NoSize(TicTacToe): observation_shape = (0, 3, 3)
+class Nobody(TicTacToe): to_play = 7
+class Raises(TicTacToe):
+    def play(self, action): raise RuntimeError("two\\nlines")
+class Nothing(TicTacToe):
+    def play(self, action): return None
+class NoOutcome(TicTacToe):
+    def outcome(self): return 5
+class NoBoard(TicTacToe):
+    def __str__(self): raise RuntimeError("no board")
+"""
+
+
+@pytest.fixture(scope="module")
+def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Things that are wrong: D/ in the arguments of `test_bad_input_is_one_sentence_and_changes_nothing`."""
+    place = tmp_path_factory.mktemp("places")
+    (place / "empty").mkdir()
+    (place / "empty.onnx").write_bytes(b"")
+    (place / "junk.onnx").write_bytes(b"junk" * 100)
+    other = small_run(place / "c4", "connect-four")
+    (place / "c4.onnx").write_bytes(untrained(other))
+    (place / "ttt.onnx").write_bytes(next((root / "models").iterdir()).read_bytes())
+    (place / "loop").symlink_to("loop")
+    os.mkfifo(place / "pipe")
+    for name, content in (("nottoml", b"= ="), ("binary", bytes(range(256))), ("format", b"format = 9\n")):
+        (place / name).mkdir()
+        (place / name / "run.toml").write_bytes(content)
+    (place / "pipes").mkdir()
+    os.mkfifo(place / "pipes" / "run.toml")
+    for directory in ("replay", "journal", "models", "workers"):
+        shutil.copytree(root, place / f"no-{directory}")
+        shutil.rmtree(place / f"no-{directory}" / directory)
+    shutil.copytree(root, place / "emptied")
+    next((place / "emptied" / "models").iterdir()).write_bytes(b"")
+    return place
 
 
 @pytest.mark.parametrize(
@@ -71,18 +124,219 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["trainer", "--run", "R", "--device", "gpu"], "expected --device auto, cpu or cuda, got 'gpu'"),
         (["train", "othello(size=7)", "--run", "R"], "expected size 6 or 8, got 7"),
         (["status", "--run", "R/models"], "is not a run directory"),
+        # what every command reads first
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["train"], "Missing argument 'GAME'; see plyzero train --help"),
+        (["train", "connect-four"], "Missing option '--run'"),
+        (["play", "tic-tac-toe", "--port", "80"], "No such option"),
+        (["games", "x"], "unexpected extra argument"),
+        (["replay", "list"], "No such command 'list'"),
+        # settings
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "x"], "expected -o SECTION.KEY=VALUE, such as"),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", ""], "expected -o SECTION.KEY=VALUE, such as"),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "a.b.c=3"], "-o: no section is called 'a'"),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "-o", "selfplay.simulations=-1"],
+            "greater than or equal to 2, got '-1'",
+        ),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "selfplay.simulations=nan"], "a valid integer"),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "trainer.learning_rate=nan"], "a finite number, got 'nan'"),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "trainer.learning_rate=inf"], "a finite number, got 'inf'"),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "-o", "network.channels=100000000"],
+            "but an ONNX file has at most 2.1 GB",
+        ),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "network.blocks=100000000"], "less than or equal to 1024"),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "-o", "selfplay.parallel_games=1000000000"],
+            "less than or equal to 65536",
+        ),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "-o", "selfplay.simulations=1000000000"],
+            "less than or equal to 10000000",
+        ),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "-o", "trainer.batch_size=1000000000"],
+            "less than or equal to 131072",
+        ),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "selfplay.threads=100000"], "less than or equal to 1024"),
+        (["init", "tic-tac-toe", "--run", "D/n", "-o", "selfplay.cache_mb=100000000"], "less than or equal to 65536"),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "-o", "rating.opponents=alice"],
+            "expected random, or mcts:N with 1 to 10000000",
+        ),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "-o", "rating.opponents=mcts:99999999999"],
+            "expected mcts:N with 1 to 10000000",
+        ),
+        (
+            ["init", "tic-tac-toe", "--run", "D/n", "--preset", "huge"],
+            "expected one of the presets quick, standard, gpu",
+        ),
+        (["init", "tic-tac-toe", "--run", "D/n", "--seed", "-1"], "expected a seed from 0 to 2^63 - 1, got -1"),
+        (["train", "tic-tac-toe", "--run", "D/n", "--device", "tpu"], "expected --device auto, cpu or cuda, got 'tpu'"),
+        (["train", "tic-tac-toe", "--run", "D/n", "--workers", "0"], "Invalid value for '--workers'"),
+        (["train", "tic-tac-toe", "--run", "D/n", "--minutes", "nan"], "Invalid value for '--minutes'"),
+        (["selfplay", "--run", "R", "--log-format", "xml"], "expected --log-format text or json, got 'xml'"),
+        # places
+        (["init", "tic-tac-toe", "--run", ""], "expected --run DIR, got an empty name"),
+        (["init", "tic-tac-toe", "--run", "/proc/x"], "cannot use /proc/x: No such file or directory"),
+        (["init", "tic-tac-toe", "--run", "/dev/null"], "cannot use /dev/null/replay: Not a directory"),
+        (["init", "tic-tac-toe", "--run", "D/loop"], "Too many levels of symbolic links"),
+        (["init", "tic-tac-toe", "--run", "D/pipe"], "cannot use D/pipe/replay: Not a directory"),
+        (["init", "tic-tac-toe", "--run", "x" * 300], "File name too long"),
+        (["status", "--run", ""], "expected --run DIR, got an empty name"),
+        (["status", "--run", "/dev/null"], "/dev/null is not a run directory: it has no run.toml"),
+        (["status", "--run", "D/empty"], "is not a run directory: it has no run.toml"),
+        (["status", "--run", "D/nottoml"], "D/nottoml/run.toml is not valid TOML"),
+        (["status", "--run", "D/binary"], "D/binary/run.toml is not valid TOML"),
+        (["status", "--run", "D/format"], "has format 9; this version of plyzero reads format 1"),
+        (["status", "--run", "D/pipes"], "D/pipes/run.toml cannot be read: not a file"),
+        (["status", "--run", "D/loop"], "D/loop/run.toml cannot be read: Too many levels of symbolic links"),
+        (["replay", "ls", "--run", "D/no-replay"], "cannot use D/no-replay/replay: No such file or directory"),
+        (["replay", "verify", "--run", "D/no-replay"], "cannot use D/no-replay/replay: No such file or directory"),
+        (["replay", "export", "--run", "D/no-replay"], "cannot use D/no-replay/replay: No such file or directory"),
+        (["health", "--run", "D/empty"], "is not a run directory: it has no run.toml"),
+        (["health", "--run", "R", "--within", "nan"], "Invalid value for '--within'"),
+        (["health", "--run", "R", "--within", "inf"], "Invalid value for '--within'"),
+        # games
+        (["check", ""], "expected a game such as connect-four, othello(size=6) or my_module:MyGame, got ''"),
+        (["check", "a:b:c"], "expected a game such as"),
+        (["check", "no_such_module:Game"], "there is no module 'no_such_module' in this directory"),
+        (["check", "othello(6)"], "expected parameters as in othello(size=6)"),
+        (["check", "othello(size=6, size=8)"], "expected parameters as in othello(size=6)"),
+        (["check", "othello(sise=6)"], "othello has no parameter 'sise'; it has: size"),
+        (["check", "othello(size='x')"], "expected size 6 or 8, got 'x'"),
+        (["check", "tic-tac-toe", "--games", "0"], "Invalid value for '--games'"),
+        (["play", "wrong_rules:NotAGame"], "wrong_rules:NotAGame is not a subclass of plyzero.Game"),
+        (["play", "wrong_rules:Missing"], "module 'wrong_rules' has no class 'Missing'; its games: "),
+        (["play", "wrong_rules:NoActions"], "wrong_rules:NoActions.num_actions: expected a number from 1 on, got 0"),
+        (["play", "wrong_rules:NoEnd"], "wrong_rules:NoEnd.max_plies: expected a number from 1 on, got -4"),
+        (["play", "wrong_rules:NoShape"], "observation_shape: expected (planes, rows, columns), got 3"),
+        (["play", "wrong_rules:NoSize"], "observation_shape: expected (planes, rows, columns), got (0, 3, 3)"),
+        (["play", "wrong_rules:Nobody"], "wrong_rules:Nobody.to_play: expected 0 or 1, got 7"),
+        (["play", "syntax_error:Game"], "cannot import syntax_error: SyntaxError: "),
+        (["play", "two_lines:Game"], "cannot import two_lines: RuntimeError: two lines (two_lines.py, line 1)"),
+        (["play", "exits:Game"], "cannot import exits: SystemExit: 3 (exits.py, line 1)"),
+        # models
+        (["play", "tic-tac-toe", "--net", "D/empty.onnx"], "is not a model that ONNX Runtime can read"),
+        (["play", "tic-tac-toe", "--net", "D/junk.onnx"], "is not a model that ONNX Runtime can read"),
+        (["play", "tic-tac-toe", "--net", "D/c4.onnx"], "its game is 'connect-four v1', expected 'tic-tac-toe v1'"),
+        (["play", "tic-tac-toe", "--net", "/dev/zero"], "cannot use /dev/zero: not a file"),
+        (["play", "tic-tac-toe", "--net", "D/pipe"], "cannot use D/pipe: not a file"),
+        (["play", "tic-tac-toe", "--net", "D/loop"], "cannot use D/loop: Too many levels of symbolic links"),
+        (["play", "tic-tac-toe", "--run", "D/c4"], "is a run of connect-four, not of tic-tac-toe"),
+        (["play", "tic-tac-toe", "--run", "D/emptied"], "no model in D/emptied/models can be used: "),
+        (["play", "tic-tac-toe", "--run", "R", "--model", "-1"], "expected model newest, best or a step, got '-1'"),
+        (
+            ["play", "tic-tac-toe", "--run", "R", "--model", "9" * 5000],
+            "expected model newest, best or a step, got '999",
+        ),
+        (["play", "tic-tac-toe", "--run", "R", "--model", "99999"], "no model of step 99999 in "),
+        (["play", "tic-tac-toe", "--level", "99"], "expected a level from 1 to "),
+        (["play", "connect-four(columns=5)", "--level", "1"], "there is no bundled bot for connect-four(columns=5) v1"),
+        (["play", "tic-tac-toe", "--level", "1", "--simulations", "5"], "--level selects the bundled bot"),
+        (["play", "tic-tac-toe", "--simulations", "-1"], "Invalid value for '--simulations'"),
+        (
+            ["play", "tic-tac-toe", "--simulations", "99999999999"],
+            "expected simulations from 0 to 10000000, got 99999999999",
+        ),
+        (["analyze", "tic-tac-toe", "--net", "D/c4.onnx"], "its game is 'connect-four v1', expected 'tic-tac-toe v1'"),
+        (["analyze", "tic-tac-toe", "--simulations", "9999999999"], "expected simulations from 0 to 10000000"),
+        # matches
+        (["match", "random", "random"], "Missing option '--game'"),
+        (["match", "random", "random", "--game", "tic-tac-toe", "--games", "0"], "Invalid value for '--games'"),
+        (["match", "random", "random", "--game", "tic-tac-toe", "--games", "-3"], "Invalid value for '--games'"),
+        (["match", "random", "random", "--game", "tic-tac-toe", "--games", "3"], "expected an even number of --games"),
+        (
+            ["match", "random", "random", "--game", "tic-tac-toe", "--games", "1000000000000"],
+            "Invalid value for '--games'",
+        ),
+        (
+            ["match", "random", "random", "--game", "tic-tac-toe", "--opening-plies", "500"],
+            "expected opening_plies from 0 to 8, got 500",
+        ),
+        (
+            ["match", "mcts:-5", "random", "--game", "tic-tac-toe"],
+            "expected mcts:N with 1 to 10000000 rollouts per move",
+        ),
+        (["match", "mcts:99999999999999", "random", "--game", "tic-tac-toe"], "expected mcts:N with 1 to 10000000"),
+        (["match", "mcts:" + "9" * 5000, "random", "--game", "tic-tac-toe"], "expected mcts:N with 1 to 10000000"),
+        (["match", "bot:99", "random", "--game", "tic-tac-toe"], "expected a level from 1 to "),
+        (
+            ["match", "bot:-1", "random", "--game", "tic-tac-toe"],
+            "expected bot or bot:LEVEL, such as bot:3, got 'bot:-1'",
+        ),
+        (["match", "", "random", "--game", "tic-tac-toe"], "'' does not exist; expected a player: random"),
+        (["match", "x" * 300, "random", "--game", "tic-tac-toe"], "does not exist; expected a player: random"),
+        (["match", "R@", "random", "--game", "tic-tac-toe"], "expected model newest, best or a step, got ''"),
+        (
+            ["match", "D/ttt.onnx@best", "random", "--game", "tic-tac-toe"],
+            "@ chooses among the models of a run directory",
+        ),
+        (["match", "D/empty", "random", "--game", "tic-tac-toe"], "is not a run directory: it has no run.toml"),
+        # bench
+        (["bench", "tic-tac-toe", "--net", "D/c4.onnx"], "its game is 'connect-four v1', expected 'tic-tac-toe v1'"),
+        (["bench", "tic-tac-toe", "--seconds", "inf"], "Invalid value for '--seconds'"),
+        (["bench", "tic-tac-toe", "--channels", "100000000"], "but an ONNX file has at most 2.1 GB"),
+        (["bench", "tic-tac-toe", "--channels", "2"], "greater than or equal to 4, got '2'"),
+        (["new", "../x"], "begins with a letter and has only letters, digits and hyphens, got '../x'"),
     ],
 )
-def test_bad_input_is_one_sentence_and_changes_nothing(root: Path, arguments: list[str], sentence: str, tmp_path: Path):
-    before = files_of(root)
-    given = [argument.replace("R", str(root), 1) if argument[0] == "R" else argument for argument in arguments]
+def test_bad_input_is_one_sentence_and_changes_nothing(
+    root: Path, places: Path, arguments: list[str], sentence: str, tmp_path: Path
+):
+    modules = {
+        "wrong_rules.py": RULES,
+        "syntax_error.py": "class Game(:\n",
+        "two_lines.py": "raise RuntimeError('two\\nlines')\n",
+        "exits.py": "raise SystemExit(3)\n",
+    }
+    for name, content in modules.items():
+        (tmp_path / name).write_text(content)
+    before = files_of(root) | files_of(places)
+    given = [_placed(argument, root, places) for argument in arguments]
     done = plyzero(*given, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("plyzero: ")
-    assert sentence.replace("R/", f"{root}/") in done.stderr
+    assert sentence.replace("R/", f"{root}/").replace("D/", f"{places}/") in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    assert files_of(root) == before
-    assert not list(tmp_path.iterdir())
+    assert len(done.stderr) < 1000
+    assert files_of(root) | files_of(places) == before
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == set(modules)
+
+
+def _placed(argument: str, root: Path, places: Path) -> str:
+    """Replace R by the run and D by the directory of things that are wrong."""
+    if argument in ("R", "R@", "R@7") or argument.startswith("R/"):
+        return argument.replace("R", str(root), 1)
+    return argument.replace("D/", f"{places}/", 1) if argument.startswith("D/") else argument
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["play", "wrong_rules:Raises"], "RuntimeError: two lines (wrong_rules.py, line 12)"),
+        (["play", "wrong_rules:Nothing"], "AttributeError: 'NoneType' object"),
+        (["play", "wrong_rules:NoOutcome"], "AttributeError: 'int' object"),
+        (["play", "wrong_rules:NoBoard"], "RuntimeError: no board (wrong_rules.py, line 18)"),
+        (
+            ["match", "random", "random", "--game", "wrong_rules:Raises"],
+            "RuntimeError: two lines (wrong_rules.py, line 12)",
+        ),
+        (["match", "random", "random", "--game", "wrong_rules:Nothing"], "AttributeError: 'NoneType' object"),
+    ],
+)
+def test_rules_that_fail_are_named_with_their_line_and_with_how_to_test_them(
+    arguments: list[str], cause: str, tmp_path: Path
+):
+    (tmp_path / "wrong_rules.py").write_text(RULES)
+    game = next(argument for argument in arguments if ":" in argument)
+    done = plyzero(*arguments, cwd=tmp_path, text="a1\n")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"plyzero: {game} cannot be played: {cause}")
+    assert done.stderr.endswith(f"; plyzero check {game} tests the rules\n")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
@@ -258,9 +512,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
         write_segment(run.segments, games, run.game, worker="w0", incarnation="0123abcd", sequence=sequence)
     worker = {"role": "selfplay", "state": "playing", "model": None, "games": 3}
     Heartbeat(run.workers / "w0.0123abcd.json").beat(worker)
-    trainer = {"role": "trainer", "state": "waiting for positions", "step": 17, "window": 20}
+    trainer = {"role": "trainer", "state": "waiting for positions", "step": 17, "window": 20, "games": 1}
     ratios = {"replay_ratio": 3.5, "replay_ratio_wanted": 8.0}
-    Heartbeat(run.workers / "trainer.json").beat(trainer | ratios)
+    Heartbeat(run.workers / "trainer.json").beat(trainer | ratios | {"cursor": {"0123abcd": 1}})
     return run.root, Games.concatenate(finished)
 
 
@@ -286,7 +540,14 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     before = files_of(root)
     found = json.loads(shown("status", "--run", str(root), "--json"))
     before_a_model = int(games.positions["full"][: games.games["positions"][0]].sum())
+    assert found["problem"] is None
+    assert found["workers"] == {"running": 0, "ended": 1}
     assert found["replay"] == {
+        "read_games": 1,
+        "unread_games": 2,
+        "removed_games": 0,
+        "quarantined_games": 0,
+        "missing_segments": 0,
         "segments": 2,
         "games": 3,
         "positions": len(games.positions),
@@ -304,7 +565,119 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     assert f"replay: 3 games, {positions} in 2 segments" in text
     assert "models: none yet" in text
     assert "step 17, replay ratio 3.50 of 8, window 20" in text
-    assert "1 worker" in text
+    assert "the trainer: 1 games read, 2 not read yet\n" in text
+    assert "1 ended process of w0" in text
     assert "gone" in text
     assert "3 games" in text
     assert files_of(root) == before
+
+
+def test_a_worker_that_was_started_again_is_one_worker_that_runs(played: tuple[Path, Games], tmp_path: Path):
+    root = Path(shutil.copytree(played[0], tmp_path / "r"))
+    for incarnation in ("0000000a", "0000000b"):
+        beat = {"role": "selfplay", "state": "stopped", "model": None, "games": 2}
+        Heartbeat(root / "workers" / f"w0.{incarnation}.json").beat(beat)
+    (root / "workers" / "w0.0123abcd.json").unlink()
+    text = shown("status", "--run", str(root))
+    assert "2 ended processes of w0" in text
+    assert "4 games" in text
+    found = json.loads(shown("status", "--run", str(root), "--json"))
+    assert found["workers"] == {"running": 0, "ended": 2}
+
+
+def test_status_says_in_a_sentence_that_games_do_not_add_up(played: tuple[Path, Games], tmp_path: Path):
+    root = Path(shutil.copytree(played[0], tmp_path / "r"))
+    for cursor, problem in (
+        (1, "has passed segments with 1 games, but has read 0 games: 1 games are damaged or occur twice"),
+        (0, None),
+    ):
+        fields = {"role": "trainer", "state": "stopped", "games": 0, "cursor": {"0123abcd": cursor}}
+        Heartbeat(root / "workers" / "trainer.json").beat(fields)
+        found = json.loads(shown("status", "--run", str(root), "--json"))
+        assert found["replay"]["unread_games"] == 3 - cursor
+        assert (problem or "None") in str(found["problem"])
+        assert (problem is not None) == ("occur twice" in shown("status", "--run", str(root)))
+
+
+def test_games_that_were_read_and_removed_are_counted(played: tuple[Path, Games], tmp_path: Path):
+    root = Path(shutil.copytree(played[0], tmp_path / "r"))
+    fields = {"role": "trainer", "state": "stopped", "games": 8, "cursor": {"0123abcd": 2}}
+    Heartbeat(root / "workers" / "trainer.json").beat(fields)
+    replay = json.loads(shown("status", "--run", str(root), "--json"))["replay"]
+    assert (replay["games"], replay["read_games"], replay["unread_games"], replay["removed_games"]) == (3, 8, 0, 5)
+    assert "the trainer: 8 games read, 0 not read yet, 5 read and removed since\n" in shown(
+        "status", "--run", str(root)
+    )
+
+
+def test_without_a_terminal_what_goes_on_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert common.LINE_SECONDS <= 15
+    monkeypatch.setattr(common, "LINE_SECONDS", 0.01)
+
+    def lines_until(last: str) -> str:
+        text = ""
+        while last not in text:
+            text += capsys.readouterr().err
+        return text
+
+    with common.show_progress("starting") as report:
+        lines_until("0 s: starting\n")
+        report("at work")
+        lines_until("0 s: at work\n0 s: at work\n")
+        report("")
+    capsys.readouterr()
+    assert not any(thread.name == "progress" for thread in threading.enumerate())
+
+
+def test_without_a_terminal_no_line_is_broken_or_cut(capsys: pytest.CaptureFixture[str]):
+    console, table = common.make_console(), common.make_table("name", "text")
+    table.add_row("[red]a[/red] :smile:", "word " * 60 + "x" * 300)
+    console.print(table)
+    console.print("y" * 500)
+    _, row, line = capsys.readouterr().out.splitlines()
+    assert row.split() == ["[red]a[/red]", ":smile:", *["word"] * 60, "x" * 300]
+    assert line == "y" * 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["match", "random", "random", "--game", "tic-tac-toe", "--games", "100000"], " of 100000 games were finished"),
+        (["bench", "tic-tac-toe"], ""),
+        (["status", "--run", "R", "--watch"], ""),
+        (["analyze", "tic-tac-toe"], ""),
+    ],
+)
+def test_ctrl_c_is_acknowledged_and_ends_a_command_with_130(root: Path, arguments: list[str], says: str):
+    given = [_placed(argument, root, root) for argument in arguments]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-m", "plyzero", *given], text=True, **streams) as process:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "plyzero: interrupted; press Ctrl-C again to end at once\n" in errors
+    assert says in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        ("games > /dev/full", 2, "plyzero: cannot use the output or the volume: No space left on device\n"),
+        ("games >&-", 0, ""),
+        ("games | head -c 1", 1, ""),
+        ("replay ls --run R --json | head -c 0", 0, ""),
+        ("play tic-tac-toe <&- > /dev/null", 0, ""),
+        ("analyze tic-tac-toe <&-", 0, ""),
+    ],
+)
+def test_closed_and_full_streams_cause_no_traceback(root: Path, command: str, code: int, says: str):
+    line = f"{sys.executable} -m plyzero {command.replace('R', str(root))}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert done.stderr == says
+    assert done.returncode in (code, 0, 1) if "|" in command else done.returncode == code

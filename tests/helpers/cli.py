@@ -25,6 +25,7 @@ def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subproc
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         patch.setenv("COLUMNS", "120")
+        patch.setattr("plyzero.commands.common.LINE_SECONDS", 1e6)  # a slow machine prints no progress
         patch.setattr("sys.argv", command)
         patch.setattr("sys.stdin", io.StringIO(text))
         patch.setattr("sys.path", [*sys.path])  # a game is looked for where the command is given

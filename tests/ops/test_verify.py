@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_run
 from plyzero.run.games_json import games_to_json
 from plyzero.run.journals import Journal, journal_name
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
-from plyzero.run.segments import list_segments, read_segment, write_segment
+from plyzero.run.segments import SegmentName, list_segments, read_segment, write_segment
 from selfplay.worker import run_worker
 from tests.helpers.cli import plyzero
 from tests.helpers.journals import adopt_journals
@@ -104,6 +105,18 @@ def damaged_model(run: Run) -> tuple[Path, str]:
     return path, f"{path.name}: its content has the digest"
 
 
+def emptied_model(run: Run) -> tuple[Path, str]:
+    path = run.models / str(list_models(run.models)[0])
+    path.write_bytes(b"")
+    return path, f"{path.name}: its content has the digest"
+
+
+def missing_segment(run: Run) -> tuple[Path, str]:
+    path = run.segments / str(sorted(list_segments(run.segments))[1])
+    path.unlink()
+    return path, "segment 1 of w0.0000000a is missing, although 0 and 2 are there; retention would have removed older"
+
+
 def one_number_twice(run: Run) -> tuple[None, str]:
     games = some_games(run.game, 50, (4,))
     write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000a", sequence=1)
@@ -148,6 +161,8 @@ FAULTS = pytest.mark.parametrize(
         damaged_journal,
         lying_journal,
         damaged_model,
+        emptied_model,
+        missing_segment,
         one_number_twice,
         one_game_twice,
         a_sealed_game_in_a_journal,
@@ -205,6 +220,44 @@ def test_the_end_of_a_journal_that_was_never_acknowledged_is_no_fault(run: Run):
 def test_segments_that_went_through_retention_are_not_missed(run: Run):
     first_segment(run).unlink()
     assert faults(run) == []
+
+
+def gaps_of(run: Run, segments: str) -> list[tuple[int, int]]:
+    """Name empty segments of one worker by "sequence:first step-last step", and return the gaps between them."""
+    for path in (*run.segments.iterdir(), *run.journals.iterdir()):
+        path.unlink()
+    for each in segments.split():
+        sequence, _, steps = each.partition(":")
+        low, _, high = steps.partition("-")
+        name = SegmentName("w9", "00000009", int(sequence), 1, 1, 1, int(low), int(high))
+        (run.segments / str(name)).touch()
+    return [(gap.first, gap.last) for gap in find_gaps(run)]
+
+
+@pytest.mark.parametrize(
+    ("segments", "gaps"),
+    [
+        ("0:0-0 1:0-0 2:0-9", []),
+        ("0:0-0 3:0-9", [(1, 2)]),
+        ("0:0-9 1:5-12 3:20-30 4:30-40", [(2, 2)]),
+        ("5:90-99 6:95-105", []),  # the older ones were removed
+        ("5:100-110 7:104-114", []),  # 6 may have had a game that began before 5's
+        ("5:100-110 20:500-510 22:520-530", [(6, 19), (21, 21)]),  # 5 would have gone first
+    ],
+)
+def test_a_gap_is_missed_where_retention_would_have_removed_older_segments_first(
+    run: Run, segments: str, gaps: list[tuple[int, int]]
+):
+    assert gaps_of(run, segments) == gaps
+
+
+@pytest.mark.parametrize("where", ["journals", "quarantine"])
+def test_a_segment_that_is_not_sealed_yet_or_in_quarantine_is_not_missed(where: str, run: Run):
+    path = run.segments / str(sorted(list_segments(run.segments))[1])
+    directory: Path = getattr(run, where)
+    directory.mkdir(exist_ok=True)
+    path.rename(directory / (path.name if where == "quarantine" else journal_name("w0", "0000000a", 1)))
+    assert find_gaps(run) == []
 
 
 @pytest.mark.parametrize("place", ["segments", "journals", "models"])

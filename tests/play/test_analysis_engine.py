@@ -204,3 +204,10 @@ def test_a_program_may_wait_for_an_answer_before_it_asks_again():
             assert json.loads(process.stdout.readline())["id"] == number
         process.stdin.close()
         assert process.wait() == 0
+
+
+def test_progress_is_told_during_a_search_and_not_while_nothing_is_asked():
+    told: list[str] = []
+    lines = ['{"moves": []}\n', "no JSON\n"]
+    answer_queries(CONNECT_FOUR, bot_of(toys.Hashed(7)), lines, io.StringIO(), on_progress=told.append)
+    assert told == ["0 lines answered, searching 1 positions", ""]

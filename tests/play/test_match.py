@@ -101,6 +101,21 @@ def test_a_player_that_sees_everything_never_loses_tic_tac_toe():
     assert swapped.wins == 0
 
 
+@pytest.mark.parametrize(
+    ("games", "opening_plies", "sentence"),
+    [
+        (0, 0, "expected at least one game, got 0"),
+        (-3, 0, "expected at least one game, got -3"),
+        (2, 9, "expected opening_plies from 0 to 8, got 9: a game has at most 9 plies"),
+        (2, -1, "expected opening_plies from 0 to 8, got -1"),
+    ],
+)
+def test_a_match_that_cannot_be_played_is_refused(games: int, opening_plies: int, sentence: str):
+    rng = np.random.default_rng(0)
+    with pytest.raises(UserError, match=sentence):
+        play_match(Spy(3), Spy(3), TicTacToe(), games=games, rng=rng, opening_plies=opening_plies)
+
+
 def test_games_that_are_the_same_are_counted_once():
     player = Bot("p", TIC_TAC_TOE, Uniform(9), simulations=50, settings=SearchSettings())
     result = play_match(player, player, TicTacToe(), games=8, rng=np.random.default_rng(0), opening_plies=0)
@@ -109,7 +124,9 @@ def test_games_that_are_the_same_are_counted_once():
 
 @pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x"])
 def test_pure_mcts_wants_a_number(name: str):
-    with pytest.raises(UserError, match=f"expected mcts:N with N rollouts per move, such as mcts:1000, got '{name}'"):
+    with pytest.raises(
+        UserError, match=f"expected mcts:N with 1 to 10000000 rollouts per move, such as mcts:1000, got '{name}'"
+    ):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 

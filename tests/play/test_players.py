@@ -8,6 +8,7 @@ import pytest
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
+from plyzero.play import players
 from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import load_game
@@ -18,6 +19,7 @@ from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SearchSettings
 from tests.helpers.runs import small_run
+from tests.helpers.toys import Hashed
 from trainer.export import untrained
 
 
@@ -56,6 +58,36 @@ def test_a_bot_finds_its_game_and_its_search_in_the_file(tmp_path: Path):
         Bot.load(run.root, game="othello")
     with pytest.raises(UserError, match="its game is 'connect-four v1', expected 'othello v1'"):
         Bot.load(copied, game="othello")
+
+
+@pytest.mark.parametrize("simulations", [-1, 10_000_001])
+def test_a_bot_refuses_a_number_of_simulations_that_cannot_be(simulations: int, tmp_path: Path):
+    run = small_run(tmp_path / "r")
+    publish_model(run.models, untrained(run), fence=1, step=1)
+    sentence = f"expected simulations from 0 to 10000000, got {simulations}"
+    with pytest.raises(UserError, match=sentence):
+        Bot.load(run.root, simulations=simulations)
+    with pytest.raises(UserError, match=sentence):
+        Bot.pure_mcts(run.game, np.random.default_rng(), simulations=simulations)
+
+
+def test_a_bot_refuses_a_position_of_another_game(tmp_path: Path):
+    run = small_run(tmp_path / "r")
+    publish_model(run.models, untrained(run), fence=1, step=1)
+    with pytest.raises(UserError, match="expected positions of tic-tac-toe, got one of ConnectFour"):
+        Bot.load(run.root).choose(load_game("connect-four").start)
+
+
+def test_positions_that_would_need_too_much_memory_are_searched_in_groups(monkeypatch: pytest.MonkeyPatch):
+    game = load_game("tic-tac-toe")
+    positions = [game.start, game.start.play(4), game.start.play(4).play(0)]
+    bot = Bot("b", game, Hashed(9), simulations=9, settings=SearchSettings())
+    together = [result.visits.tolist() for result in bot.search(positions)]
+    groups: list[int] = []
+    monkeypatch.setattr(players, "MAX_NODES", 20)
+    found = bot.search(positions, on_batch=lambda slots: groups.append(len(slots.trees.slots)))
+    assert [result.visits.tolist() for result in found] == together
+    assert set(groups) == {2, 1}
 
 
 def test_players_are_found_by_name(tmp_path: Path):

@@ -72,6 +72,15 @@ def test_bench_of_a_model_names_it_and_shows_a_table(run: Run, tmp_path):
     assert "worker relative to the network alone" in text
 
 
+def test_bench_says_when_the_cache_and_not_the_network_evaluates_the_game(monkeypatch: pytest.MonkeyPatch):
+    small = ("bench", "tic-tac-toe", "--blocks", "1", "--channels", "4", "--seconds", "1")
+    monkeypatch.setattr(benchmark, "MANY_HITS", -1)
+    for limit, says in ((2, True), (-1, False)):
+        monkeypatch.setattr(benchmark, "LITTLE_NETWORK", limit)
+        text = shown(*small)
+        assert ("so this is not the speed of the network. --no-cache measures without it." in text) == says
+
+
 def test_bench_of_a_model_that_is_none_is_one_sentence(tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"bad")
     done = plyzero("bench", "tic-tac-toe", "--net", str(tmp_path / "bad.onnx"))

@@ -1,0 +1,112 @@
+"""The accounts of a store: how many games were read, wait to be read or were removed, and which segments are missing.
+
+Everything is computed from the names of files and from the trainer's heartbeat; no file of games is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from plyzero.run.directory import RunDirectory
+from plyzero.run.journals import JournalName, list_journals
+from plyzero.run.metrics import number
+from plyzero.run.segments import SegmentName, list_segments
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Numbers of games; None where the trainer has not said what it has read.
+
+    read:        games that the trainer has read.
+    unread:      games in segments that it has not read yet.
+    removed:     games that it has read and whose segments are no longer there, which is what retention does.
+    quarantined: games in segments that are in quarantine.
+    missing:     number of missing segments.
+    problem:     a sentence if the numbers do not add up, or None.
+    """
+
+    read: int
+    unread: int | None
+    removed: int | None
+    quarantined: int
+    missing: int
+    problem: str | None
+
+
+def balance_accounts(run: RunDirectory, segments: Sequence[SegmentName], trainer: Mapping[str, Any]) -> Accounts:
+    """Return the accounts of `run` with these `segments`, by the trainer's heartbeat, which may be empty.
+
+    The trainer reads the segments of an incarnation in their order, so those before its cursor are read. They cannot
+    hold more games than it has read.
+    """
+    read, cursor = int(number(trainer, "games")), trainer.get("cursor", None if trainer else {})
+    gaps = find_gaps(run)
+    missing = sum(gap.last - gap.first + 1 for gap in gaps)
+    quarantined = sum(name.games for name in _quarantined(run))
+    problem = f"{gaps[0]}; plyzero replay verify lists all that is wrong" if gaps else None
+    if not isinstance(cursor, dict):
+        return Accounts(read, None, None, quarantined, missing, problem)
+    passed = sum(name.games for name in segments if name.sequence < number(cursor, name.incarnation))
+    unread = sum(name.games for name in segments) - passed
+    if passed > read:
+        problem = (
+            f"the trainer has passed segments with {passed} games, but has read {read} games: {passed - read} games "
+            "are damaged or occur twice; plyzero replay verify names them"
+        )
+    return Accounts(read, unread, max(0, read - passed), quarantined, missing, problem)
+
+
+class Gap(NamedTuple):
+    """Missing segments of one incarnation: the first and the last sequence number."""
+
+    worker: str
+    incarnation: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        which = f"segment {self.first} of" if self.first == self.last else f"segments {self.first} to {self.last} of"
+        verb = "is" if self.first == self.last else "are"
+        return (
+            f"{which} {self.worker}.{self.incarnation} {verb} missing, although {self.first - 1} and {self.last + 1} "
+            "are there; retention would have removed older segments first"
+        )
+
+
+def find_gaps(run: RunDirectory) -> list[Gap]:
+    """Return the gaps in the sequences of segments that neither journals, quarantine nor retention explain.
+
+    Retention removes what the oldest models played first, so it leaves a gap after a segment only where that is among
+    the oldest: a later one may have a game that began earlier, but by no more steps than games last. The segments
+    before the first and after the last one of an incarnation are not missed.
+    """
+    # in the order in which games move on, so that none that moves meanwhile is missed
+    journals = list_journals(run.journals)
+    segments = list(list_segments(run.segments))
+    journals += [journal for path in run.quarantine.glob("*") if (journal := JournalName.parse(path.name))]
+    set_aside = [(each.incarnation, each.sequence) for each in _quarantined(run)]
+    set_aside += [(each.incarnation, each.sequence) for each in journals]
+    longest = max((name.last_step - name.first_step for name in segments), default=0)
+    by_writer: dict[str, dict[int, SegmentName | None]] = {}
+    for incarnation, sequence in set_aside:
+        by_writer.setdefault(incarnation, {})[sequence] = None
+    for name in segments:
+        by_writer.setdefault(name.incarnation, {})[name.sequence] = name
+    gaps = []
+    for incarnation, known in by_writer.items():
+        before: SegmentName | None = None
+        previous: int | None = None
+        for sequence in sorted(known):
+            if before is not None and previous is not None and sequence > previous + 1:
+                earliest = (max(0, before.last_step - 2 * longest), previous + 1)
+                if any((name.first_step, name.sequence) < earliest for name in segments):
+                    gaps.append(Gap(before.worker, incarnation, previous + 1, sequence - 1))
+            before, previous = known[sequence] or before, sequence
+    return gaps
+
+
+def _quarantined(run: RunDirectory) -> list[SegmentName]:
+    names = (SegmentName.parse(path.name) for path in run.quarantine.glob("*"))
+    return [name for name in names if name]
