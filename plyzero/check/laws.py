@@ -20,6 +20,9 @@ from plyzero.rules.game import Game, Outcome
 MAX_TRIED_ACTIONS: Final = 32
 """Largest number of legal actions that a law tries at one position."""
 
+MAX_LISTED: Final = 8
+"""Largest number of actions that a message lists."""
+
 
 class LawBrokenError(Exception):
     """A law does not hold; the message says what was expected and what was found.
@@ -306,8 +309,13 @@ def _is_readable(name: str) -> bool:
 def _contrast(one: Any, other: Any) -> str:
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
         only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
-        return f"only the first has {only[0]}, only the second {only[1]}"
+        return f"only the first has {_listed(only[0])}, only the second {_listed(only[1])}"
     return f"{one} and {other}"
+
+
+def _listed(actions: list[Any]) -> str:
+    more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
+    return f"{actions[:MAX_LISTED]}{more}"
 
 
 def play_legal(position: Game, action: int) -> Game:

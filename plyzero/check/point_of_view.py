@@ -24,6 +24,9 @@ MIN_LEANING: Final = 0.5
 """Smallest share by which the growth of a plane belongs to one player's moves if the plane shows that player's pieces.
 """
 
+SHOWN_PLY: Final = 5
+"""After about how many plies the two positions are that a warning shows."""
+
 Array = NDArray[np.float32]
 
 
@@ -40,8 +43,8 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     """Return a warning if observations show player 0's and player 1's pieces, whoever is to move; "" if they do not.
 
     In such an observation one plane grows when player 0 moves and another one when player 1 moves, and each is much
-    nearer to itself than to the other one, also turned around, when the turn passes. Planes of own and opponent's pieces
-    change places then. An observation that says who is to move is never suspected, nor are pieces that both share.
+    nearer to itself than to the other one, also turned around, when the turn passes. Planes of own and opponent's
+    pieces change places then. An observation that says who is to move is never suspected, nor are pieces that both share.
     """
     passes = turn_passes(played)
     movers = np.array([each.game.positions[each.ply].to_play for each in passes])
@@ -58,11 +61,11 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
         swapped = turned_distance(after[:, one], before[:, other]) + turned_distance(after[:, other], before[:, one])
         if stays[one] + stays[other] <= swapped / 2:
             return _warning(passes, f"plane {one} grows when player 0 moves, plane {other} when player 1 moves")
-    for plane in np.flatnonzero(growth[0] * growth[1] < 0):
-        if abs(leaning[plane]) >= MIN_LEANING:
-            if stays[plane] <= turned_distance(after[:, plane], -before[:, plane]) / 2:
-                return _warning(passes, f"the sum of plane {plane} changes in one direction when player 0 moves and in "
-                                "the other when player 1 moves")
+    for plane in np.flatnonzero((growth[0] * growth[1] < 0) & (np.abs(leaning) >= MIN_LEANING)):
+        if stays[plane] <= turned_distance(after[:, plane], -before[:, plane]) / 2:
+            return _warning(
+                passes, f"the sum of plane {plane} grows when one player moves and falls when the other moves"
+            )
     return ""
 
 
@@ -98,13 +101,13 @@ def turned_distance(one: Array, other: Array) -> float:
 
 
 def _warning(passes: Sequence[Pass], evidence: str) -> str:
-    shown = max(passes, key=lambda each: min(np.count_nonzero(each.before), 12) - each.ply)  # few moves, some pieces
+    shown = min(passes, key=lambda each: abs(each.ply - SHOWN_PLY))
     positions, moves = shown.game.positions[shown.ply :][:2], shown.game.moves
-    names = action_names(shown.game.positions[0], tuple(moves[: shown.ply + 1]))
+    *names, last = action_names(shown.game.positions[0], tuple(moves[: shown.ply + 1]))
     return (
         "observe() seems to show the pieces of player 0 and of player 1, whoever is to move, where own and the "
         f"opponent's pieces are expected: {evidence}. Show the pieces of the player to move first, or add a plane that "
-        f"says who is to move. Two positions to compare, after {' '.join(names[:-1]) or 'no move'}, and then {names[-1]}:\n"
+        f"says who is to move. Two positions to compare, after {' '.join(names) or 'no move'}, and then {last}:\n"
         f"{Game.__str__(positions[0])}\n{Game.__str__(positions[1])}"
     )
 

@@ -16,6 +16,11 @@ from plyzero.rules.notation import action_names
 MAX_TWINS: Final = 200
 """For how many pairs of positions a random continuation is played to the end on both of them."""
 
+SAME_OBSERVATION: Final = (
+    "have equal observations, but different futures, so observe() omits something or a rule is wrong"
+)
+SAME_KEY: Final = "have the same key(), but different futures, so key() omits something or a rule is wrong"
+
 SAMPLE_LAWS: list[Law] = []
 """The laws that are checked on a Sample."""
 
@@ -27,8 +32,8 @@ def both_players_move(sample: Sample) -> None:
     longest = max(sample.games, key=lambda game: len(game.moves))
     if len(movers) == 1 and len(longest.moves) > 1:
         raise LawBrokenError(
-            f"player {1 - movers.pop()} is not to move at any of {len(sample.positions)} positions, although games have "
-            f"up to {len(longest.moves)} moves: does play() pass the turn?",
+            f"player {1 - movers.pop()} is not to move at any of {len(sample.positions)} positions, although games "
+            f"have up to {len(longest.moves)} moves: does play() pass the turn?",
             longest.moves,
         )
 
@@ -37,19 +42,20 @@ def both_players_move(sample: Sample) -> None:
 def equal_observations_equal_futures(sample: Sample) -> None:
     """Positions with equal observations have the same future, so the network can tell different positions apart."""
     expect_equal_futures(
-        sample, observation_bytes, relative=True, message="have equal observations, but different futures, so observe() omits something or a rule is wrong"
+        sample,
+        observation_bytes,
+        relative=True,
+        message=SAME_OBSERVATION,
     )
 
 
 @register(SAMPLE_LAWS)
 def equal_keys_equal_futures(sample: Sample) -> None:
     """Positions with equal key() have the same player to move and the same future."""
-    expect_equal_futures(sample, lambda position: position.key(), relative=False, message="have the same key(), but different futures")
+    expect_equal_futures(sample, lambda position: position.key(), relative=False, message=SAME_KEY)
 
 
-def expect_equal_futures(
-    sample: Sample, feature: Callable[[Game], Hashable], *, relative: bool, message: str
-) -> None:
+def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *, relative: bool, message: str) -> None:
     """Raise LawBrokenError if two positions of the sample with an equal `feature` have different futures.
 
     Of each pair the next ply is compared, and of MAX_TWINS pairs also a random continuation to the end.
@@ -135,7 +141,9 @@ def contrast(one: Future, other: Future, position: Game) -> str:
     if one.here != other.here:
         return f"here {_contrast(one.here, other.here)}"
     if one.legal != other.legal:
-        only = [" ".join(name_of(position, a) for a in sorted({*a} - {*b})) or "none" for a, b in _both_ways(one, other)]
+        only = [
+            " ".join(name_of(position, a) for a in sorted({*a} - {*b})) or "none" for a, b in _both_ways(one, other)
+        ]
         return f"only the first has the legal actions {only[0]}, only the second {only[1]}"
     for action, *answers in zip(one.legal, one.after, other.after, strict=False):
         if answers[0] != answers[1]:

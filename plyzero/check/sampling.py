@@ -21,6 +21,9 @@ NEAR_POSITIONS: Final = 500
 RANDOM_PER_SHUFFLING: Final = 10
 """How many random games a sample has for each game that moves to and fro."""
 
+SHUFFLING_SEED: Final = 1
+"""What the random numbers of a game that moves to and fro are seeded with, besides a seed and the game's number."""
+
 MIN_SHUFFLING: Final = 4
 """Smallest number of games that move to and fro in a sample."""
 
@@ -36,10 +39,12 @@ def sample(start: Game, *, games: int, seed: int = 0, until: float = math.inf) -
 
     until: the time by time.monotonic() at which sample and laws end; at least one game of each kind is played.
     """
-    kinds = {0: (random_move, games), 1: (shuffling_move, max(MIN_SHUFFLING, games // RANDOM_PER_SHUFFLING))}
     played = [
-        play_game(start, functools.partial(choose, np.random.default_rng([seed, number, kind])))
-        for kind, (choose, count) in kinds.items()
+        play_game(start, functools.partial(choose, np.random.default_rng([*seeds, number])))
+        for choose, seeds, count in (
+            (random_move, [seed], games),  # the games of plyzero.check.survey
+            (shuffling_move, [seed, SHUFFLING_SEED], max(MIN_SHUFFLING, games // RANDOM_PER_SHUFFLING)),
+        )
         for number in range(count)
         if number == 0 or time.monotonic() < until
     ]
@@ -77,13 +82,14 @@ def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGam
             game.moves.append(choose(game.positions))
             game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))
     except Exception as error:
-        raise RulesFailedError(game.moves) from error
+        raise RulesFailedError(error, game.moves) from error
     return game
 
 
 def random_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
     """Return a random legal action of the last position."""
-    return int(rng.choice(positions[-1].legal_actions()))
+    legal = positions[-1].legal_actions()
+    return int(legal[int(rng.integers(len(legal)))])
 
 
 def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
@@ -111,11 +117,11 @@ def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
 
 
 class RulesFailedError(Exception):
-    """A rule has raised an exception, which is the cause of this one, after `moves`."""
+    """A rule has raised `error` after `moves`."""
 
-    def __init__(self, moves: Sequence[int]) -> None:
-        super().__init__(f"after {list(moves)}")
-        self.moves = moves
+    def __init__(self, error: Exception, moves: Sequence[int]) -> None:
+        super().__init__(error, moves)
+        self.error, self.moves = error, moves
 
 
 class SamplePosition(NamedTuple):

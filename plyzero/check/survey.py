@@ -14,7 +14,7 @@ import numpy as np
 
 from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
-from plyzero.check.sampling import MIN_SHUFFLING, play_game, shuffling_move
+from plyzero.check.sampling import MIN_SHUFFLING, SHUFFLING_SEED, play_game, shuffling_move
 from plyzero.check.symmetry_laws import symmetries_of_start
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
@@ -84,15 +84,16 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         microseconds=microseconds,
         same_mover=float(np.mean(same_mover)) if same_mover else 0.0,
         symmetries=symmetries,
-        warnings=tuple(warnings(start, played, won_by_last)),
+        warnings=tuple(warnings(start, played, won_by_last, seed=seed)),
         advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
     )
 
 
-def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bool]) -> Iterator[str]:
+def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bool], *, seed: int) -> Iterator[str]:
     """Yield a sentence for each unusual property of the games `played` from `start`.
 
     won_by_last: whether the player who moved last has won, for each game with a winner.
+    seed:        seed of a few further games, which move to and fro.
     """
     winners = {winner(game.positions[-1]) for game in played}
     if len(winners) == 1 and len(played) >= MIN_DECIDED_GAMES:
@@ -108,14 +109,15 @@ def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bo
     endless = [
         game
         for number in range(MIN_SHUFFLING)
-        for game in [play_game(start, functools.partial(shuffling_move, np.random.default_rng([number, 1])))]
+        for rng in [np.random.default_rng([seed, SHUFFLING_SEED, number])]
+        for game in [play_game(start, functools.partial(shuffling_move, rng))]
         if game.positions[-1].outcome() is None
     ]
     if endless:
         yield (
             f"a game that moves to and fro is not over after max_plies = {start.max_plies} plies. Self-play stops such "
-            "games and does not learn their result: raise max_plies, or end them in outcome() and show the counter in "
-            "observe(), unless real games never get there"
+            "games and does not learn from their result. If real games can be so long, raise max_plies, or count in "
+            "the rules, end the game in outcome(), and show the counter in observe()"
         )
     if view := absolute_view(played):
         yield view

@@ -70,7 +70,9 @@ def disagreements(position: Game, reached: Game, symmetry: Symmetry) -> Iterator
         yield f"outcome() is {position.outcome()} here and {reached.outcome()} there"
     image, legal = {int(symmetry.actions[a]) for a in position.legal_actions()}, set(reached.legal_actions())
     if image != legal:
-        only = [" ".join(name_of(reached, a) for a in sorted(each)) or "none" for each in (image - legal, legal - image)]
+        only = [
+            " ".join(name_of(reached, a) for a in sorted(each)) or "none" for each in (image - legal, legal - image)
+        ]
         yield f"images of legal moves that are not legal there: {only[0]}; other moves that are legal there: {only[1]}"
     if position.outcome() is not None or reached.outcome() is not None:
         return

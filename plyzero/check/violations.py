@@ -148,7 +148,7 @@ def find_position_violation(
             shortest = min(shortest or found, found, key=lambda each: len(each.moves))
             raise _BrokenError
 
-    # A number that overflows in plain Python is an error. Compiled rules do not notice; COMPILED_LAWS compare with them.
+    # A number that overflows in plain Python is an error. COMPILED_LAWS find the numbers that matter by themselves.
     with np.errstate(over="ignore" if plain else "raise"):
         with suppress(_BrokenError, Flaky):  # Flaky: the game itself is not deterministic, or the time is over
             play_a_game()
@@ -229,10 +229,13 @@ def find_sample_violation(
             on_progress(f"comparing positions, law {law.name}", games)
             law.check(found)
     except RulesFailedError as failed:
-        assert isinstance(failed.__cause__, Exception)
-        return violation_of(RULES_ANSWER, failed.__cause__, _positions(start, failed.moves), failed.moves)
+        moves = iter(failed.moves)
+        replayed = play_until_violation(make, [*POSITION_LAWS, *SYMMETRY_LAWS], lambda legal: next(moves, None))
+        return replayed or violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
     except LawBrokenError as error:
         return violation_of(law, error, _positions(start, error.moves), error.moves)
+    except Exception as error:  # of a rule, at a position next to those of the sample
+        return violation_of(law, error, [], ())
     return None
 
 

@@ -49,7 +49,7 @@ def check(
             help="Do not check this law (--laws lists them), because your rules break it on purpose; may be repeated.",
         ),
     ] = None,
-    laws: Annotated[  # noqa: ARG001: the callback prints the laws and ends the command
+    laws: Annotated[  # the callback prints the laws and ends the command
         bool, typer.Option("--laws", is_eager=True, callback=_list_laws, help="List the laws and exit.")
     ] = False,
 ) -> None:
@@ -129,9 +129,8 @@ def sentences(found: Survey, settings: str) -> Iterator[str]:
     yield from (f"warning: {sentence}" for sentence in found.warnings)
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results
-    yield (
-        f"In {found.games} random games the first player won {first:.0%}, the second {second:.0%}; {drawn:.0%} were drawn."
-    )
+    wins = f"the first player won {first:.0%}, the second {second:.0%}"
+    yield f"In {found.games} random games {wins}; {drawn:.0%} were drawn."
     if found.last_mover is not None:
         yield f"The player who made the last move won {found.last_mover:.0%} of the decided games."
     yield f"A game took {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}."
