@@ -1,8 +1,12 @@
 """Is a game right?
 
-laws         the laws that hold at every position of a game
-sample_laws  the laws that take many positions to test
-violations   the search for a broken law and the fewest moves that show it, with Hypothesis; GameLaws for pytest
-survey       statistics of random games, and what they suggest
-new_project  `plyzero new`: a project for a new game, from template/
+laws           the laws that hold at every position of a game
+symmetry_laws  the laws of symmetries
+compiled_laws  the laws of compiled games
+sampling       positions and games on which laws about many positions are tested
+sample_laws    the laws that take many positions to test
+violations     the search for a broken law and the fewest moves that show it, with Hypothesis; GameLaws for pytest
+point_of_view  whether observations show own and opponent's pieces, or those of player 0 and player 1
+survey         statistics of random games, and what they suggest
+new_project    `plyzero new`: a project for a new game, from template/
 """

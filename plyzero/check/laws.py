@@ -1,8 +1,8 @@
 """The laws of a game: properties of the rules that search, self-play and training rely on.
 
 Each law is a function of a GameTrace and is checked at every position of random games, from the initial position on. A
-broken law raises LawBrokenError, or whatever the game itself raises. The laws about many positions together are in
-plyzero.check.sample_laws.
+broken law raises LawBrokenError, or whatever the game itself raises. The laws of symmetries and of compiled games are
+in modules of their own, and those about many positions together are in plyzero.check.sample_laws.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, Outcome
-from plyzero.rules.symmetry import Symmetry
 
 MAX_TRIED_ACTIONS: Final = 32
 """Largest number of legal actions that a law tries at one position."""
+
+MAX_LISTED: Final = 8
+"""Largest number of actions that a message lists."""
 
 
 class LawBrokenError(Exception):
@@ -132,16 +133,27 @@ def register(laws: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any
 
 
 @register(POSITION_LAWS)
+def rules_answer(trace: GameTrace) -> None:
+    """Every method of the game runs without an error at every position."""
+    # GameTrace.add has called the methods. An error in them is reported under this law, whichever laws are checked.
+
+
+@register(POSITION_LAWS)
 def answers_in_form(trace: GameTrace) -> None:
     """The player to move is 0 or 1; outcome() is None or an Outcome whose winner is 0, 1 or None."""
-    outcome = trace.position.outcome()
+    outcome, to_play = trace.position.outcome(), trace.position.to_play
     if outcome is None:
-        expect(trace.position.to_play in (0, 1), f"to_play is {trace.position.to_play!r}, expected 0 or 1")
+        expect(
+            isinstance(to_play, int | np.integer | np.bool_) and to_play in (0, 1),
+            f"to_play is {to_play!r}, expected 0 or 1, as an integer",
+        )
         return
     expect(isinstance(outcome, Outcome), f"outcome() is {outcome!r}, expected None or an Outcome")
+    winner = outcome.winner
+    is_player = isinstance(winner, int | np.integer) and not isinstance(winner, bool) and winner in (0, 1)
     expect(
-        outcome.winner is None or (outcome.winner in (0, 1) and not isinstance(outcome.winner, bool)),
-        f"the winner in outcome() is {outcome.winner!r}, expected 0, 1 or None for a draw",
+        winner is None or is_player,
+        f"the winner in outcome() is {winner!r}, expected 0 or 1, as an integer, or None for a draw",
     )
 
 
@@ -199,9 +211,14 @@ def play_makes_a_new_position(trace: GameTrace) -> None:
     position = trace.position
     for action in evenly_spaced(position.legal_actions()):
         after = play_legal(position, action)
-        expect(type(after) is type(position), f"play({action}) returns {type(after).__name__}, expected a new position")
-        expect(after is not position, f"play({action}) returns the position it was called on, expected a new one")
-    expect_equal(trace.answers[-1], rule_answers(position), "play() changed the position it was called on")
+        called = f"play({action}), {name_of(position, action)},"
+        expect(type(after) is type(position), f"{called} returns {type(after).__name__}, expected a new position")
+        expect(after is not position, f"{called} returns the position it was called on, expected a new one")
+    expect_equal(
+        trace.answers[-1],
+        rule_answers(position),
+        "play() changed the position it was called on: give the new position a board of its own",
+    )
 
 
 @register(POSITION_LAWS)
@@ -225,7 +242,7 @@ def games_end(trace: GameTrace) -> None:
     limit = trace.position.max_plies
     if len(trace.moves) >= limit and trace.position.outcome() is None:
         message = f"the game is not over after {len(trace.moves)} plies, but max_plies is {limit}"
-        names = [position.action_name(move) for position, move in zip(trace.positions, trace.moves, strict=False)]
+        names = names_of(trace.positions, trace.moves)
         commonest = max(names, key=names.count)
         count = names.count(commonest)
         often = f"; {commonest} was played {count} times" if 4 * count > limit else ""
@@ -247,80 +264,12 @@ def actions_have_names(trace: GameTrace) -> None:
         expect(position.parse_action(name) == action, f"parse_action({name!r}) is not {action}, which has this name")
 
 
-@register(POSITION_LAWS)
-def symmetries_are_a_group(trace: GameTrace) -> None:
-    """Symmetries are permutations, none of them is the identity, and together with the identity they form a group."""
-    if trace.moves:
-        return
-    position = trace.position
-    cells, actions = int(np.prod(position.observation_shape)), position.num_actions
-    identity = (tuple(range(cells)), tuple(range(actions)))
-    group = {identity} | {_as_tuples(each) for each in position.symmetries()}
-    expect(len(group) == len(position.symmetries()) + 1, "symmetries() has the identity, or one of them twice")
-    for planes, moved in group:
-        expect(sorted(planes) == list(range(cells)), "the planes of a symmetry are not a permutation")
-        expect(sorted(moved) == list(range(actions)), "the actions of a symmetry are not a permutation")
-    for (planes_1, moved_1), (planes_2, moved_2) in itertools.product(group, repeat=2):
-        both = (tuple(planes_1[i] for i in planes_2), tuple(moved_2[a] for a in moved_1))
-        expect(both in group, "the composition of two symmetries is not in symmetries()")
-
-
-@register(POSITION_LAWS)
-def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
-    """If a symmetry maps all moves, the result is the mapped position: same outcome, mapped legal actions."""
-    start, position = trace.positions[0], trace.position
-    for number, symmetry in enumerate(symmetries_of_start(start)):
-        reached = trace.replica(number, lambda: start, [int(symmetry.actions[move]) for move in trace.moves])
-        expected: dict[str, Any] = {
-            "outcome()": position.outcome(),
-            "legal_actions()": tuple(sorted(int(symmetry.actions[a]) for a in position.legal_actions())),
-        }
-        found: dict[str, Any] = {"outcome()": reached.outcome(), "legal_actions()": tuple(reached.legal_actions())}
-        if position.outcome() is None:
-            image = np.ravel(np.asarray(position.observe(), np.float32))[symmetry.planes]
-            expected |= {"to_play": position.to_play, "observe()": image.tobytes()}
-            found |= {"to_play": reached.to_play, "observe()": observation_bytes(reached)}
-        expect_equal(
-            expected,
-            found,
-            f"mapping the position by symmetries()[{number}] gives one position (first), playing the mapped moves "
-            "gives another (second), so the symmetry, a rule or observe() is wrong. They differ here",
-        )
-
-
-def symmetries_of_start(start: Game) -> list[Symmetry]:
-    """Return the symmetries that map the initial position to itself. Playing can test only these."""
-    planes = np.ravel(start.observe())
-    return [each for each in start.symmetries() if np.array_equal(planes[each.planes], planes)]
-
-
-def compiled_as_written(trace: GameTrace) -> None:
-    """Compiled rules return the same as the rules run as plain Python, and no array index is out of bounds."""
-    start, plain = trace.positions[0], trace.position
-    assert isinstance(start, CompiledGame)
-    assert isinstance(plain, CompiledGame)
-    compiled = trace.replica("compiled", start.with_bounds_checked)
-    expect_equal(
-        trace.answers[-1], rule_answers(compiled), "the rules differ between plain Python (first) and compiled (second)"
-    )
-    for action in evenly_spaced(plain.legal_actions()):
-        states = [play_legal(each, action).state for each in (plain, compiled)]  # type: ignore[attr-defined]
-        expect(
-            np.array_equal(*states),
-            f"play({action}) makes different states in plain Python and compiled: {states[0]} and {states[1]}",
-        )
-
-
-COMPILED_AS_WRITTEN: Final = Law("compiled_as_written", compiled_as_written.__doc__ or "", compiled_as_written)
-"""The law for compiled games. Its traces run as plain Python, so that an error shows its line; it is checked first."""
-
-
 def agreement_with(make: Callable[[], Game]) -> Law:
     """Return the law that a game agrees, move for move, with the game whose initial position `make` returns."""
 
     def agrees(trace: GameTrace) -> None:
         other = trace.replica("against", make)
-        answers = [rule_answers(each) | {"names": _legal_names(each)} for each in (trace.position, other)]
+        answers = [rule_answers(each) | {"names": each.legal_names()} for each in (trace.position, other)]
         for each in answers:  # two implementations may have different keys and renderings
             each.pop("str()"), each.pop("key()", None)
         expect_equal(answers[0], answers[1], "this game (first) and the other one (second) disagree")
@@ -360,8 +309,13 @@ def _is_readable(name: str) -> bool:
 def _contrast(one: Any, other: Any) -> str:
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
         only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
-        return f"only the first has {only[0]}, only the second {only[1]}"
+        return f"only the first has {_listed(only[0])}, only the second {_listed(only[1])}"
     return f"{one} and {other}"
+
+
+def _listed(actions: list[Any]) -> str:
+    more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
+    return f"{actions[:MAX_LISTED]}{more}"
 
 
 def play_legal(position: Game, action: int) -> Game:
@@ -375,14 +329,19 @@ def play_legal(position: Game, action: int) -> Game:
     return after
 
 
+def names_of(positions: Sequence[Game], moves: Sequence[int]) -> list[str]:
+    """Return the names of `moves`, each of which is played at the position with the same index."""
+    return [name_of(position, move) for position, move in zip(positions, moves, strict=False)]
+
+
+def name_of(position: Game, action: int) -> str:
+    """Return the name of `action`, or its number if action_name() does not answer, since it may be what is broken."""
+    try:
+        return str(position.action_name(action))
+    except Exception:
+        return str(action)
+
+
 def evenly_spaced(actions: Sequence[int], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[int]:
     """Return all of `actions`, or at most `max_count` of them, evenly spaced."""
     return actions[:: -(-len(actions) // max_count)] if len(actions) else actions
-
-
-def _as_tuples(symmetry: Symmetry) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return tuple(int(i) for i in symmetry.planes), tuple(int(a) for a in symmetry.actions)
-
-
-def _legal_names(position: Game) -> list[str]:
-    return [position.action_name(action) for action in position.legal_actions()]

@@ -1,156 +1,202 @@
-"""The laws of a game that take many positions to test, and the sample of positions on which they are checked."""
+"""The laws of a game that take many positions to test."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from plyzero.check.laws import Law, LawBrokenError, differences, observation_bytes, register
-from plyzero.rules.game import Game
+from plyzero.check.laws import Law, LawBrokenError, evenly_spaced, name_of, observation_bytes, register
+from plyzero.check.sampling import Sample, SamplePosition
+from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names
-from plyzero.rules.random_game import PlayedGame, random_game
 
-NEAR_POSITIONS: Final = 500
-"""How many positions next to the initial position a sample has, in breadth-first order."""
+MAX_TWINS: Final = 200
+"""For how many pairs of positions a random continuation is played to the end on both of them."""
 
-MIN_DECIDED_GAMES: Final = 20
-"""Smallest number of decided games in which it is no coincidence that the last mover never won."""
-
-
-def sample(start: Game, *, games: int, seed: int = 0) -> Sample:
-    """Return the NEAR_POSITIONS next to `start` and the positions of `games` random games.
-
-    Every game must end within max_plies.
-    """
-    played = [random_game(start, np.random.default_rng([seed, number])) for number in range(games)]
-    far = [
-        SamplePosition(tuple(game.moves[:ply]), position)
-        for game in played
-        for ply, position in enumerate(game.positions)
-        if position.outcome() is None
-    ]
-    return Sample([*positions_near(start), *far], played)
-
-
-def positions_near(start: Game) -> list[SamplePosition]:
-    """Return the unfinished positions next to `start` in breadth-first order; transpositions are listed repeatedly."""
-    found = [SamplePosition((), start)]
-    for moves, position in found:
-        for action in position.legal_actions():
-            after = position.play_unchecked(action)
-            if after.outcome() is None:
-                found.append(SamplePosition((*moves, action), after))
-        if len(found) >= NEAR_POSITIONS:
-            break
-    return found
-
-
-class SamplePosition(NamedTuple):
-    """A position and the actions that lead to it from the initial position."""
-
-    moves: tuple[int, ...]
-    position: Game
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Positions of a game, for the laws that compare positions.
-
-    positions: unfinished positions, those next to the initial position first.
-    games:     whole random games.
-    """
-
-    positions: Sequence[SamplePosition]
-    games: Sequence[PlayedGame]
-
+SAME_OBSERVATION: Final = (
+    "have equal observations, but different futures, so observe() omits something or a rule is wrong"
+)
+SAME_KEY: Final = "have the same key(), but different futures, so key() omits something or a rule is wrong"
 
 SAMPLE_LAWS: list[Law] = []
 """The laws that are checked on a Sample."""
 
 
 @register(SAMPLE_LAWS)
+def both_players_move(sample: Sample) -> None:
+    """In games of more than one move, each of the players is to move somewhere."""
+    movers = {each.position.to_play for each in sample.positions}
+    longest = max(sample.games, key=lambda game: len(game.moves))
+    if len(movers) == 1 and len(longest.moves) > 1:
+        raise LawBrokenError(
+            f"player {1 - movers.pop()} is not to move at any of {len(sample.positions)} positions, although games "
+            f"have up to {len(longest.moves)} moves: does play() pass the turn?",
+            longest.moves,
+        )
+
+
+@register(SAMPLE_LAWS)
 def equal_observations_equal_futures(sample: Sample) -> None:
     """Positions with equal observations have the same future, so the network can tell different positions apart."""
-    text = "have equal observations, but differ: observe() omits something, or outcome() is wrong"
-    for one, other in equal_pairs(sample.positions, observation_bytes):
-        expect_equal_futures(sample, one, other, observed_future, text)
+    expect_equal_futures(
+        sample,
+        observation_bytes,
+        relative=True,
+        message=SAME_OBSERVATION,
+    )
 
 
 @register(SAMPLE_LAWS)
 def equal_keys_equal_futures(sample: Sample) -> None:
     """Positions with equal key() have the same player to move and the same future."""
-    for one, other in equal_pairs(sample.positions, lambda position: position.key()):
-        expect_equal_futures(sample, one, other, future, "have the same key(), but differ")
+    expect_equal_futures(sample, lambda position: position.key(), relative=False, message=SAME_KEY)
 
 
-@register(SAMPLE_LAWS)
-def last_mover_wins_some(sample: Sample) -> None:
-    """Of the games with a winner, some are won by the player who moved last."""
-    decided = [game for game in sample.games if winner(game.positions[-1]) is not None]
-    lost = [game for game in decided if winner(game.positions[-1]) != game.positions[-2].to_play]
-    if len(decided) >= MIN_DECIDED_GAMES and len(lost) == len(decided):
-        raise LawBrokenError(
-            f"in all {len(decided)} random games with a winner, the player who made the last move lost: does outcome() "
-            "name the right winner, and does play() pass board and turn to the right player?\n"
-            "If your rules say that the last mover loses, this is correct: use `--skip last_mover_wins_some`, and in "
-            'tests `skip = ("last_mover_wins_some",)`',
-            moves=min(lost, key=lambda game: len(game.moves)).moves,
-        )
+def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *, relative: bool, message: str) -> None:
+    """Raise LawBrokenError if two positions of the sample with an equal `feature` have different futures.
+
+    Of each pair the next ply is compared, and of MAX_TWINS pairs also a random continuation to the end.
+
+    relative: compare from the point of view of the player to move, so that the players may be swapped.
+    message:  what the two positions have in common, and what is wrong if they differ.
+    """
+    pairs = list(equal_pairs(sample.positions, feature))
+    futures: dict[tuple[int, ...], Future] = {}
+    for one, other in pairs:
+        if time.monotonic() > sample.until:
+            return
+        if one.moves not in futures:
+            futures[one.moves] = future(one.position, feature, relative=relative)
+        found = contrast(futures[one.moves], future(other.position, feature, relative=relative), other.position)
+        if found:
+            raise LawBrokenError(_difference(sample, one, other, message, found), other.moves)
+    rng = np.random.default_rng(0)
+    for one, other in evenly_spaced(pairs, max_count=MAX_TWINS):
+        if time.monotonic() > sample.until:
+            return
+        moves, found = play_twins(one.position, other.position, feature, rng, relative=relative)
+        if found:
+            raise LawBrokenError(_difference(sample, one, other, message, found, moves), (*other.moves, *moves))
 
 
 def equal_pairs(
     positions: Iterable[SamplePosition], feature: Callable[[Game], Hashable]
-) -> Iterable[tuple[SamplePosition, SamplePosition]]:
+) -> Iterator[tuple[SamplePosition, SamplePosition]]:
     """Yield the pairs of positions with an equal `feature`: the first such position with each later one."""
     first: dict[Hashable, SamplePosition] = {}
     for each in positions:
         before = first.setdefault(feature(each.position), each)
-        if before is not each:
+        if before.moves != each.moves:
             yield before, each
 
 
-def future(position: Game) -> dict[str, Any]:
-    """Return what the next ply can lead to, by the names to show in a message."""
-    after = {action: position.play_unchecked(action) for action in position.legal_actions()}
-    return {
-        "to_play": position.to_play,
-        "legal_actions()": tuple(after),
-        "outcomes of the moves": [each.outcome() for each in after.values()],
-        "key() after the moves": [each.key() if each.outcome() is None else None for each in after.values()],
-    }
+class Answer(NamedTuple):
+    """What a position answers, in words to show.
+
+    state:   who is to move, or how the game has ended.
+    feature: the feature that is compared; None if the game is over.
+    """
+
+    state: str
+    feature: Hashable
 
 
-def observed_future(position: Game) -> dict[str, Any]:
-    """Return what the next ply can lead to, from the point of view of the player to move, by the names to show."""
-    after = {action: position.play_unchecked(action) for action in position.legal_actions()}
-    mover, outcomes = position.to_play, [each.outcome() for each in after.values()]
-    unfinished = [each for each, outcome in zip(after.values(), outcomes, strict=True) if outcome is None]
-    return {
-        "legal_actions()": tuple(after),
-        "outcomes of the moves (+1 = for the player to move)": [
-            outcome and outcome.value(mover) for outcome in outcomes
-        ],
-        "who moves next": [each.to_play == mover for each in unfinished],
-        "observe() after the moves": [observation_bytes(each) for each in unfinished],
-    }
+class Future(NamedTuple):
+    """A position and what the next ply leads to.
+
+    legal: the legal actions.
+    here:  the position's answer.
+    after: the answers after each of the legal actions.
+    """
+
+    legal: tuple[int, ...]
+    here: Answer
+    after: tuple[Answer, ...] = ()
 
 
-def expect_equal_futures(
-    sample: Sample,
-    one: SamplePosition,
-    other: SamplePosition,
-    future_of: Callable[[Game], dict[str, Any]],
-    message: str,
-) -> None:
-    """Raise LawBrokenError with `message` and the moves to both positions if their futures differ."""
-    if found := differences(future_of(one.position), future_of(other.position)):
-        start = sample.positions[0].position
-        names = [" ".join(action_names(start, each.moves)) or "no move" for each in (one, other)]
-        message = f"the positions after\n  {names[0]}\nand after\n  {names[1]}\n{message}\n{found}"
-        raise LawBrokenError(message, other.moves)
+def future(position: Game, feature: Callable[[Game], Hashable], *, relative: bool) -> Future:
+    """Return the answers of an unfinished position and of those after its legal actions."""
+    player = position.to_play if relative else None
+    legal = tuple(int(each) for each in position.legal_actions())
+    after = tuple(answer(position.play_unchecked(action), player, feature) for action in legal)
+    return Future(legal, answer(position, player, feature), after)
+
+
+def answer(position: Game, player: int | None, feature: Callable[[Game], Hashable]) -> Answer:
+    """Return the answer of `position` from the point of view of `player`; None names the players by their numbers."""
+    outcome = position.outcome()
+    if outcome is not None:
+        return Answer(f"the game is {_result(outcome, player)}", None)
+    names = [f"player {number}" for number in range(2)]
+    if player is not None:
+        names[player], names[1 - player] = "the same player as at first", "the other player"
+    return Answer(f"{names[position.to_play]} is to move", feature(position))
+
+
+def contrast(one: Future, other: Future, position: Game) -> str:
+    """Return in words where two futures differ, "" if they do not; `position`, the second one, names the actions."""
+    if one.here != other.here:
+        return f"here {_contrast(one.here, other.here)}"
+    if one.legal != other.legal:
+        only = [
+            " ".join(name_of(position, a) for a in sorted({*a} - {*b})) or "none" for a, b in _both_ways(one, other)
+        ]
+        return f"only the first has the legal actions {only[0]}, only the second {only[1]}"
+    for action, *answers in zip(one.legal, one.after, other.after, strict=False):
+        if answers[0] != answers[1]:
+            return f"after the move {name_of(position, action)} {_contrast(*answers)}"
+    return ""
+
+
+def play_twins(
+    one: Game, other: Game, feature: Callable[[Game], Hashable], rng: np.random.Generator, *, relative: bool
+) -> tuple[list[int], str]:
+    """Play the same random moves from two positions to the end; return the moves to the first difference, and it."""
+    players = [each.to_play if relative else None for each in (one, other)]
+    moves: list[int] = []
+    while one.outcome() is None and len(moves) < one.max_plies:
+        action = int(rng.choice(one.legal_actions()))
+        one, other = one.play_unchecked(action), other.play_unchecked(action)
+        moves.append(action)
+        found = contrast(*(_present(*each, feature) for each in zip((one, other), players, strict=True)), other)
+        if found:
+            return moves, found
+    return [], ""
+
+
+def _present(position: Game, player: int | None, feature: Callable[[Game], Hashable]) -> Future:
+    return Future(tuple(int(each) for each in position.legal_actions()), answer(position, player, feature))
+
+
+def _result(outcome: Outcome, player: int | None) -> str:
+    if outcome.winner is None:
+        return "drawn"
+    if player is None:
+        return f"won by player {outcome.winner}"
+    return "won by the player to move" if outcome.winner == player else "lost by the player to move"
+
+
+def _contrast(one: Answer, other: Answer) -> str:
+    if one.state != other.state:
+        return f"{one.state} in the first case, {other.state} in the second"
+    return "they are no longer equal"
+
+
+def _both_ways(one: Future, other: Future) -> Sequence[tuple[tuple[int, ...], tuple[int, ...]]]:
+    return (one.legal, other.legal), (other.legal, one.legal)
+
+
+def _difference(
+    sample: Sample, one: SamplePosition, other: SamplePosition, message: str, found: str, moves: Sequence[int] = ()
+) -> str:
+    start = sample.positions[0].position
+    names = [" ".join(action_names(start, each.moves)) or "no move" for each in (one, other)]
+    further = " ".join(action_names(other.position, tuple(moves)))
+    then = f"after the further moves {further} " if moves else ""
+    return f"the positions after\n  {names[0]}\nand after\n  {names[1]}\n{message}; {then}{found}"
 
 
 def winner(position: Game) -> int | None:

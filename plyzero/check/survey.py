@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections import Counter
@@ -11,17 +12,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from plyzero.check.laws import symmetries_of_start
-from plyzero.check.sample_laws import MIN_DECIDED_GAMES, winner
+from plyzero.check.point_of_view import absolute_view
+from plyzero.check.sample_laws import winner
+from plyzero.check.sampling import MIN_SHUFFLING, SHUFFLING_SEED, play_game, shuffling_move
+from plyzero.check.symmetry_laws import symmetries_of_start
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame, random_game
 
-MIN_CHANGED_SHARE: Final = 0.34
-"""Smallest value of `changed_share` that is usual for an observation from the point of view of the player to move."""
-
-MIN_NONZERO: Final = 8
-"""Smallest number of nonzero values in an observation that `changed_share` takes into account."""
+MIN_DECIDED_GAMES: Final = 20
+"""Smallest number of games from whose equal results anything is concluded."""
 
 SLOW_RULES: Final = 20.0
 """Microseconds of rules per simulation above which compiled rules are advised."""
@@ -35,6 +35,7 @@ class Survey:
     branching:    legal actions per position: mean and maximum.
     plies:        length of a game: minimum, mean, maximum, and the max_plies that the game declares.
     results:      shares of the games that the first player won, that were drawn, and that the second player won.
+    last_mover:   share of the games with a winner that the player who moved last has won; None if no game has a winner.
     microseconds: mean time of a call, by the name of the rule, measured in this process.
     same_mover:   share of the moves after which the same player moves again.
     symmetries:   how many are declared, and how many of them playing can test: those that keep the initial position.
@@ -46,6 +47,7 @@ class Survey:
     branching: tuple[float, int]
     plies: tuple[int, float, int, int]
     results: tuple[float, float, float]
+    last_mover: float | None
     microseconds: dict[str, float]
     same_mover: float
     symmetries: tuple[int, int]
@@ -68,50 +70,62 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         if other.outcome() is None
     ]
     symmetries = (len(start.symmetries()), len(symmetries_of_start(start)))
+    won_by_last = [
+        winner(game.positions[-1]) == game.positions[-2].to_play
+        for game in played
+        if winner(game.positions[-1]) is not None
+    ]
     return Survey(
         games=games,
         branching=(float(np.mean(legal)), max(legal)),
         plies=(min(plies), float(np.mean(plies)), max(plies), start.max_plies),
         results=(winners[0] / games, winners[None] / games, winners[1] / games),
+        last_mover=float(np.mean(won_by_last)) if won_by_last else None,
         microseconds=microseconds,
         same_mover=float(np.mean(same_mover)) if same_mover else 0.0,
         symmetries=symmetries,
-        warnings=tuple(warnings(played, winners)),
+        warnings=tuple(warnings(start, played, won_by_last, seed=seed)),
         advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
     )
 
 
-def warnings(played: Sequence[PlayedGame], winners: Counter[int | None]) -> Iterator[str]:
-    """Yield a sentence for each unusual property of the games `played`; `winners` counts their winners."""
-    movers = {position.to_play for game in played for position in game.positions[:-1]}
-    if len(movers) == 1:
-        yield f"player {1 - movers.pop()} never moved in {len(played)} random games: is to_play right?"
+def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bool], *, seed: int) -> Iterator[str]:
+    """Yield a sentence for each unusual property of the games `played` from `start`.
+
+    won_by_last: whether the player who moved last has won, for each game with a winner.
+    seed:        seed of a few further games, which move to and fro.
+    """
+    winners = {winner(game.positions[-1]) for game in played}
     if len(winners) == 1 and len(played) >= MIN_DECIDED_GAMES:
         (only_winner,) = winners
         result = "drawn" if only_winner is None else f"won by player {only_winner}"
         yield f"all {len(played)} random games were {result}: is outcome() right?"
-    if (share := changed_share(played)) is not None and share < MIN_CHANGED_SHARE:
+    if is_below_half(won_by_last):
         yield (
-            "observe() hardly changes when the turn passes. That is right if both players share the pieces; otherwise "
-            "show the pieces of the player to move first"
+            f"in {np.mean(won_by_last):.0%} of the decided games the player who made the last move won; if that player "
+            "should win, as with three in a row or a capture of the king, outcome() names the wrong player or play() "
+            "passes the turn or the board to the wrong one. It is right if the last move loses, as in misère games"
         )
+    endless = [
+        game
+        for number in range(MIN_SHUFFLING)
+        for rng in [np.random.default_rng([seed, SHUFFLING_SEED, number])]
+        for game in [play_game(start, functools.partial(shuffling_move, rng))]
+        if game.positions[-1].outcome() is None
+    ]
+    if endless:
+        yield (
+            f"a game that moves to and fro is not over after max_plies = {start.max_plies} plies. Self-play stops such "
+            "games and does not learn from their result. If real games can be so long, raise max_plies, or count in "
+            "the rules, end the game in outcome(), and show the counter in observe()"
+        )
+    if view := absolute_view(played):
+        yield view
 
 
-def changed_share(played: Sequence[PlayedGame]) -> float | None:
-    """Return how much of an observation changes when the turn passes, relative to its nonzero values.
-
-    This is the 90th percentile over the observations with at least MIN_NONZERO nonzero values, None if there are none.
-    Planes of own and opponent's pieces swap, so most values change; planes of player 0's and player 1's pieces change
-    only by the move.
-    """
-    shares = []
-    for game in played:
-        for one, other in itertools.pairwise(game.positions[:-1]):
-            if one.to_play != other.to_play:
-                before, after = (np.asarray(position.observe(), np.float32) for position in (one, other))
-                if (nonzero := np.count_nonzero(before)) >= MIN_NONZERO:
-                    shares.append(np.count_nonzero(before != after) / nonzero)
-    return float(np.percentile(shares, 90)) if shares else None
+def is_below_half(won: Sequence[bool]) -> bool:
+    """Return whether fewer than half are true, by more than three standard deviations of a fair coin."""
+    return bool(won) and float(np.mean(won)) < 0.5 - 1.5 / len(won) ** 0.5
 
 
 def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:

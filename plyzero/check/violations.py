@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,27 +14,40 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 import numba
+import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from plyzero.check.laws import COMPILED_AS_WRITTEN, POSITION_LAWS, GameTrace, Law, LawBrokenError
+from plyzero.check.compiled_laws import COMPILED_LAWS
+from plyzero.check.laws import POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
 from plyzero.check.new_project import TEMPLATE
-from plyzero.check.sample_laws import NEAR_POSITIONS, SAMPLE_LAWS, sample
+from plyzero.check.sample_laws import SAMPLE_LAWS
+from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
+from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.errors import UserError
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 
 GAMES_PER_INTERPRETED_GAME: Final = 4
-"""COMPILED_AS_WRITTEN runs the rules as plain Python, which is slow, so it is tried on one of this many games."""
+"""COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many games."""
 
-RULES_ANSWER: Final = Law(
-    "rules_answer", "Every method of the game runs without an error at every position.", lambda _: None
-)
-"""The law that is reported as broken if a rule raises an exception before any law is checked."""
+ALL_LAWS: Final = (*COMPILED_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *SAMPLE_LAWS)
+"""All laws, in the order in which they are checked."""
+
+RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_answer")
+"""The law that is reported as broken if a rule raises an exception, whichever laws are checked."""
+
+PLAYING: Final = "random games"
+PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
+SHRINKING: Final = "a mistake was found; looking for the fewest moves that show it"
+"""What a search is doing, for `on_progress`."""
 
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""
+
+Progress = Callable[[str, int], None]
+"""The type of a function that is told what is being done, and the number of games so far."""
 
 
 @dataclass(frozen=True)
@@ -59,41 +74,59 @@ def find_violation(
     make: MakeGame,
     *,
     games: int,
+    seconds: float = math.inf,
     skip: Sequence[str] = (),
     extra_laws: Sequence[Law] = (),
-    on_progress: Callable[[], None] = lambda: None,
+    on_progress: Progress = lambda doing, number: None,
 ) -> Violation | None:
     """Return a violation of the first law that random games break, None if all laws hold.
 
     make:        returns a new initial position.
     games:       number of random games for each law; every call plays the same games.
+    seconds:     the search ends after about this time, but each law is checked on at least one game.
     skip:        names of laws that are not checked.
     extra_laws:  laws of GameTraces to check besides those of every game.
     on_progress: called before every game.
     """
-    compiled = [law for law in laws_of(make()) if law is COMPILED_AS_WRITTEN]
-    for find, laws, count in (
+    compiled = COMPILED_LAWS if isinstance(make(), CompiledGame) else []
+    searches: list[tuple[Callable[..., Violation | None], list[Law], int]] = [
         (find_position_violation, compiled, max(1, games // GAMES_PER_INTERPRETED_GAME)),
-        (find_position_violation, [*POSITION_LAWS, *extra_laws], games),
+        (find_position_violation, [*POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
         (find_sample_violation, SAMPLE_LAWS, games),
-    ):
+    ]
+    end = time.monotonic() + seconds
+    for left, (find, laws, count) in zip(range(len(searches), 0, -1), searches, strict=True):
         wanted = [law for law in laws if law.name not in skip]
-        if wanted and (broken := find(make, wanted, games=count, on_progress=on_progress)):
+        until = time.monotonic() + (end - time.monotonic()) / left  # each search gets its share of the time
+        if wanted and (broken := find(make, wanted, games=count, until=until, on_progress=on_progress)):
             return broken
     return None
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws that apply to a game; COMPILED_AS_WRITTEN applies to compiled games only."""
-    return [*([COMPILED_AS_WRITTEN] if isinstance(start, CompiledGame) else []), *POSITION_LAWS, *SAMPLE_LAWS]
+    """Return the laws that apply to a game; COMPILED_LAWS apply to compiled games only."""
+    return [law for law in ALL_LAWS if law not in COMPILED_LAWS or isinstance(start, CompiledGame)]
 
 
 def find_position_violation(
-    make: MakeGame, laws: Sequence[Law], *, games: int, on_progress: Callable[[], None] = lambda: None
+    make: MakeGame,
+    laws: Sequence[Law],
+    *,
+    games: int,
+    until: float = math.inf,
+    on_progress: Progress = lambda doing, number: None,
 ) -> Violation | None:
-    """Return the shortest violation found of any of `laws`, which are laws of GameTraces; None if all hold."""
-    make = functools.partial(_start_to_check, make, plain=COMPILED_AS_WRITTEN in laws)
+    """Return the shortest violation found of any of `laws`, which are laws of GameTraces; None if all hold.
+
+    until: the time by time.monotonic() at which the search ends.
+    """
+    plain = any(law in COMPILED_LAWS for law in laws)
+    make = functools.partial(_start_to_check, make, plain=plain)
     shortest: Violation | None = None
+    played = 0
+
+    def choose(data: st.DataObject, legal: list[int]) -> int | None:
+        return None if played > 1 and time.monotonic() > until else data.draw(st.sampled_from(legal))
 
     @settings(
         max_examples=games,
@@ -105,19 +138,24 @@ def find_position_violation(
     )
     @given(st.data())
     def play_a_game(data: st.DataObject) -> None:
-        nonlocal shortest
-        on_progress()
-        found = play_until_violation(make, laws, lambda legal: data.draw(st.sampled_from(legal)))
+        nonlocal shortest, played
+        if played and time.monotonic() > until:
+            return
+        played += 1
+        on_progress(SHRINKING if shortest else PLAYING_AS_PYTHON if plain else PLAYING, played)
+        found = play_until_violation(make, laws, functools.partial(choose, data))
         if found:
             shortest = min(shortest or found, found, key=lambda each: len(each.moves))
             raise _BrokenError
 
-    with suppress(_BrokenError, Flaky):  # Flaky: the game itself is not deterministic
-        play_a_game()
-    return shortest and shorten(make, laws, shortest)
+    # A number that overflows in plain Python is an error. COMPILED_LAWS find the numbers that matter by themselves.
+    with np.errstate(over="ignore" if plain else "raise"):
+        with suppress(_BrokenError, Flaky):  # Flaky: the game itself is not deterministic, or the time is over
+            play_a_game()
+        return shortest and shorten(make, laws, shortest, until=until)
 
 
-def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
+def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: float = math.inf) -> Violation:
     """Return a violation with fewer moves than `found` if there is one near the start, else `found`.
 
     Hypothesis shrinks by leaving moves out. It gets stuck where that passes the remaining moves to the wrong player, so
@@ -125,7 +163,7 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
     """
     sequences: list[tuple[int, ...]] = [()]
     for moves in itertools.islice(sequences, NEAR_POSITIONS):
-        if len(moves) >= len(found.moves):
+        if len(moves) >= len(found.moves) or time.monotonic() > until:
             break
         trace, broken, legal = GameTrace(make), None, list[int]()
         for action in (None, *moves):
@@ -136,14 +174,18 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
     return found
 
 
-def play_until_violation(make: MakeGame, laws: Sequence[Law], choose: Callable[[list[int]], int]) -> Violation | None:
-    """Play one game whose moves `choose` selects from the legal actions; return its first violation, None if none."""
+def play_until_violation(
+    make: MakeGame, laws: Sequence[Law], choose: Callable[[list[int]], int | None]
+) -> Violation | None:
+    """Play one game; return its first violation, None if none.
+
+    choose: returns one of the legal actions, or None to end the game.
+    """
     trace, action = GameTrace(make), None
     while True:
         broken, legal = play_and_check(trace, laws, action)
-        if broken or not legal:
+        if broken or not legal or (action := choose(legal)) is None:
             return broken
-        action = choose(legal)
 
 
 def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) -> tuple[Violation | None, list[int]]:
@@ -168,19 +210,32 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
 
 
 def find_sample_violation(
-    make: MakeGame, laws: Sequence[Law], *, games: int, on_progress: Callable[[], None] = lambda: None
+    make: MakeGame,
+    laws: Sequence[Law],
+    *,
+    games: int,
+    until: float = math.inf,
+    on_progress: Progress = lambda doing, number: None,
 ) -> Violation | None:
-    """Return a violation of the first of `laws`, which are laws of Samples, that is broken; None if all hold."""
-    on_progress()
-    found = sample(make(), games=games)
-    for law in laws:
-        try:
+    """Return a violation of the first of `laws`, which are laws of Samples, that is broken; None if all hold.
+
+    until: the time by time.monotonic() at which the search ends.
+    """
+    on_progress("games for the comparison of positions", games)
+    start, law = make(), RULES_ANSWER
+    try:
+        found = sample(start, games=games, until=until)
+        for law in laws:
+            on_progress(f"comparing positions, law {law.name}", games)
             law.check(found)
-        except LawBrokenError as error:
-            positions = list(
-                itertools.accumulate(error.moves, lambda position, a: position.play_unchecked(a), initial=make())
-            )
-            return violation_of(law, error, positions, error.moves)
+    except RulesFailedError as failed:
+        moves = iter(failed.moves)
+        replayed = play_until_violation(make, [*POSITION_LAWS, *SYMMETRY_LAWS], lambda legal: next(moves, None))
+        return replayed or violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
+    except LawBrokenError as error:
+        return violation_of(law, error, _positions(start, error.moves), error.moves)
+    except Exception as error:  # of a rule, at a position next to those of the sample
+        return violation_of(law, error, [], ())
     return None
 
 
@@ -188,11 +243,17 @@ def violation_of(law: Law, error: Exception, positions: Sequence[Game], moves: S
     """Return the violation of `law` that `error` reports after `moves`, which led through `positions`."""
     what = "\n".join([str(error), *getattr(error, "__notes__", ())])
     if not isinstance(error, LawBrokenError):
-        frames = traceback.extract_tb(error.__traceback__)
-        at = next((each for each in reversed(frames) if not _is_toolkit(each.filename)), frames[-1])
-        what = f"{type(error).__name__} in {at.name}() ({Path(at.filename).name}, line {at.lineno}): {what}"
-    names = tuple(_name(position, move) for position, move in zip(positions, moves, strict=False))
-    return Violation(law, what, names, _text(positions[-1]) if positions else "")
+        what = f"{type(error).__name__}{_place(error)}: {what}"
+    return Violation(law, what, tuple(names_of(positions, moves)), _text(positions[-1]) if positions else "")
+
+
+def _place(error: Exception) -> str:
+    """Return where in the user's code `error` was raised: method, file, line and source; "" if only the toolkit was."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not _is_library(each.filename)]
+    if not frames:
+        return ""
+    source = f", `{frames[-1].line}`" if frames[-1].line else ""
+    return f" in {frames[-1].name}() ({Path(frames[-1].filename).name}, line {frames[-1].lineno}{source})"
 
 
 class GameLaws:
@@ -210,7 +271,7 @@ class GameLaws:
 
 def _test_of(law: Law, find: Callable[..., Violation | None]) -> Callable[[GameLaws], None]:
     def test(self: GameLaws) -> None:
-        if law.name not in self.skip and (law is not COMPILED_AS_WRITTEN or isinstance(self.game(), CompiledGame)):
+        if law.name not in self.skip and law in laws_of(self.game()):
             broken = find(self.game, [law], games=self.games)
             assert broken is None, str(broken)
 
@@ -218,10 +279,17 @@ def _test_of(law: Law, find: Callable[..., Violation | None]) -> Callable[[GameL
     return test
 
 
-for _law in (COMPILED_AS_WRITTEN, *POSITION_LAWS):
-    setattr(GameLaws, f"test_{_law.name}", _test_of(_law, find_position_violation))
-for _law in SAMPLE_LAWS:
-    setattr(GameLaws, f"test_{_law.name}", _test_of(_law, find_sample_violation))
+for _law in ALL_LAWS:
+    _find = find_sample_violation if _law in SAMPLE_LAWS else find_position_violation
+    setattr(GameLaws, f"test_{_law.name}", _test_of(_law, _find))
+
+
+def _positions(start: Game, moves: Sequence[int]) -> list[Game]:
+    positions = [start]
+    with suppress(Exception):  # the last of the moves may be what cannot be played
+        for move in moves:
+            positions.append(positions[-1].play_unchecked(move))
+    return positions
 
 
 class _BrokenError(Exception):
@@ -237,20 +305,14 @@ def _start_to_check(make: MakeGame, *, plain: bool) -> Game:
 
 
 TOOLKIT: Final = Path(__file__).parents[1]
-NUMBA: Final = Path(numba.__file__).parent
+LIBRARIES: Final = (Path(numba.__file__).parent, Path(np.__file__).parent)
 
 
-def _is_toolkit(filename: str) -> bool:
-    """Return whether a file is part of plyzero, without the template, or of Numba: not where a user's mistake is."""
+def _is_library(filename: str) -> bool:
+    """Return whether a file is part of plyzero, without the template, or of Numba or NumPy: not where a mistake is."""
     path = Path(filename)
-    return path.is_relative_to(NUMBA) or (path.is_relative_to(TOOLKIT) and not path.is_relative_to(TEMPLATE))
-
-
-def _name(position: Game, action: int) -> str:
-    try:
-        return position.action_name(action)
-    except Exception:  # action_name itself may be what is broken
-        return str(action)
+    is_toolkit = path.is_relative_to(TOOLKIT) and not path.is_relative_to(TEMPLATE)
+    return is_toolkit or any(path.is_relative_to(library) for library in LIBRARIES)
 
 
 def _text(position: Game) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
@@ -16,9 +20,24 @@ if TYPE_CHECKING:
     from plyzero.check.survey import Survey
 
 
+PROGRESS_SECONDS: Final = 10.0
+"""Seconds between two lines of progress where the output is not a terminal."""
+
+
+def _list_laws(wanted: bool) -> None:
+    from plyzero.check.violations import ALL_LAWS
+
+    if wanted:
+        print("\n".join(f"{law.name:35s} {law.text}" for law in ALL_LAWS))
+        raise typer.Exit
+
+
 def check(
     game: GameArgument,
     games: Annotated[int, typer.Option(min=1, help="Number of random games per law (always the same games).")] = 100,
+    seconds: Annotated[
+        float | None, typer.Option(min=1, help="End the search after about this time, with fewer games.")
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(metavar="GAME", help="A second implementation of the same rules to compare with, move for move."),
@@ -26,67 +45,108 @@ def check(
     skip: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LAW", help="Do not check this law, because your rules break it on purpose; may be repeated."
+            metavar="LAW",
+            help="Do not check this law (--laws lists them), because your rules break it on purpose; may be repeated.",
         ),
     ] = None,
+    laws: Annotated[  # the callback prints the laws and ends the command
+        bool, typer.Option("--laws", is_eager=True, callback=_list_laws, help="List the laws and exit.")
+    ] = False,
 ) -> None:
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
     from plyzero.check.laws import agreement_with
     from plyzero.check.survey import survey
-    from plyzero.check.violations import find_violation, laws_of
+    from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
     from plyzero.run.presets import unmet_requirements
 
     spec = find_game(game)
     other = find_game(against) if against else None
     extra_laws = [agreement_with(lambda: other.start)] if other else []
-    laws = [law.name for law in (*laws_of(spec.start), *extra_laws)]
-    for name in skip or ():
-        if name not in laws:
-            raise UserError(f"unknown law {name!r}; the laws are {', '.join(laws)}")
+    names = [law.name for law in (*laws_of(spec.start), *extra_laws)]
+    skipped = [name for name in skip or () if name != "last_mover_wins_some"]  # a law of version 0.2, now a warning
+    for name in skipped:
+        if name == RULES_ANSWER.name:
+            raise UserError(f"{name} cannot be skipped: rules that raise an error cannot be checked")
+        if name not in names:
+            raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
     console = Console(highlight=False, soft_wrap=True)
-    with console.status(f"checking {len(laws)} laws") as status:
-        played = itertools.count(1)
+    played: dict[str, int] = {}
+    began = time.monotonic()
+    with _progress(console) as show:
+
+        def on_progress(doing: str, number: int) -> None:
+            played[doing] = number
+            show(f"checking {len(names) - len(skipped)} laws: {doing}, game {number}")
+
         broken = find_violation(
             lambda: find_game(game).start,
             games=games,
-            skip=skip or (),
+            seconds=seconds or math.inf,
+            skip=skipped,
             extra_laws=extra_laws,
-            on_progress=lambda: status.update(f"checking {len(laws)} laws, random game {next(played)}"),
+            on_progress=on_progress,
         )
-    if broken:
-        console.print(str(broken), markup=False)
-        raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
-    skipped = f", skipped: {', '.join(skip)}" if skip else ""
-    console.print(f"{spec.identity}: {len(laws) - len(skip or ())} laws hold on {games} random games{skipped}\n")
-    with console.status("measuring"):
-        found = survey(spec.start, games=games)
+        if broken:
+            console.print(str(broken), markup=False)
+            raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
+        is_cut = seconds is not None and time.monotonic() - began > seconds
+        count = played.get(PLAYING, games) if is_cut else games
+        cut = f", fewer than {games} because of --seconds {seconds:g}" if is_cut and count < games else ""
+        without = f", skipped: {', '.join(skipped)}" if skipped else ""
+        console.print(f"{spec.identity}: {len(names) - len(skipped)} laws hold on {count} random games{cut}{without}\n")
+        show("measuring")
+        found = survey(spec.start, games=count)
     required = unmet_requirements("quick", spec.start)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    console.print(_report(found, settings), markup=False)
+    console.print("\n".join(sentences(found, settings)), markup=False)
     console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2", markup=False)
 
 
-def _report(found: Survey, settings: str) -> str:
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """Yield a function that is told what is being done; it shows it at once on a terminal, else every few seconds."""
+    if console.is_terminal:
+        with console.status("") as status:
+            yield status.update
+        return
+    doing, began, ended = [""], time.monotonic(), threading.Event()
+
+    def report() -> None:
+        while not ended.wait(PROGRESS_SECONDS):
+            console.print(f"{time.monotonic() - began:.0f} s: {doing[0]}", markup=False)
+
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield lambda text: doing.__setitem__(0, text)
+    finally:
+        ended.set()
+        thread.join()
+
+
+def sentences(found: Survey, settings: str) -> Iterator[str]:
+    """Yield what a survey has found, in sentences; `settings` are those that are larger for this game."""
+    yield from (f"warning: {sentence}" for sentence in found.warnings)
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results
-    costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
-    turns = (
-        f"the same player moves again after {found.same_mover:.0%} of the moves" if found.same_mover else "alternate"
-    )
+    wins = f"the first player won {first:.0%}, the second {second:.0%}"
+    yield f"In {found.games} random games {wins}; {drawn:.0%} were drawn."
+    if found.last_mover is not None:
+        yield f"The player who made the last move won {found.last_mover:.0%} of the decided games."
+    yield f"A game took {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}."
+    yield f"A position had {found.branching[0]:.1f} legal moves on average, at most {found.branching[1]}."
+    if found.same_mover:
+        yield f"The same player moved again after {found.same_mover:.0%} of the moves."
+    else:
+        yield "The players moved by turns."
     declared, tested = found.symmetries
-    tested_share = "all" if tested == declared else f"{tested} of them"
-    lines = [
-        *(f"warning        {sentence}" for sentence in found.warnings),
-        f"legal moves    {found.branching[0]:.1f} on average, at most {found.branching[1]}",
-        f"game length    {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}",
-        f"random games   first player wins {first:.0%}, drawn {drawn:.0%}, second player wins {second:.0%}",
-        f"turns          {turns}",
-        f"symmetries     {f'{declared} declared, {tested_share} tested by playing' if declared else 'none declared'}",
-        f"time per call  {costs} (microseconds)",
-        f"settings       {f'larger for this game: {settings}' if settings else 'defaults for training'}",
-        *(f"advice         {sentence}" for sentence in found.advice),
-    ]
-    return "\n".join(lines)
+    are = "symmetry is" if declared == 1 else "symmetries are"
+    tested_share = "tested by playing" if tested == declared else f"{tested} of them tested by playing"
+    yield f"{declared or 'No'} {are} declared{f', {tested_share}' if declared else ''}."
+    costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
+    yield f"A call from Python took, in microseconds: {costs}."
+    yield f"Settings that are larger for this game: {settings}." if settings else "The default settings suit this game."
+    yield from (f"advice: {sentence}" for sentence in found.advice)
 
 
 def new(name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the game, such as my-game.")]) -> None:

@@ -1,10 +1,11 @@
 """What is a game?
 
-game           Game, the class that a user subclasses; outcomes and their codes
-compiled_game  CompiledGame: rules as functions that Numba compiles
-symmetry       symmetries of a game, as permutations of the observation and of the actions
-text_board     boards rendered as text
-catalog        games found by name: `othello(size=6)`, `my_module:MyGame`
-notation       sequences of moves as action names
-random_game    games of random moves
+game            Game, the class that a user subclasses; outcomes and their codes
+compiled_game   CompiledGame: rules as functions that Numba compiles
+compile_errors  errors of Numba, reduced to the line of the user's file and what to do
+symmetry        symmetries of a game, as permutations of the observation and of the actions
+text_board      boards rendered as text
+catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
+notation        sequences of moves as action names
+random_game     games of random moves
 """

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import re
 from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, ClassVar, Final, NamedTuple, Self
@@ -30,6 +29,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
+from plyzero.rules.compile_errors import compile_error
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 
 Record = Any
@@ -70,7 +70,6 @@ RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe")
 """The methods of a compiled game that are rules. Only `start` is optional; the others are in the order of Rules."""
 
 _ARGUMENTS: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",)}  # after the state
-_REFERENCE_ERRORS: Final = re.compile("Untyped global name|reflected list")  # in Numba's messages
 
 
 class CompiledGame(Game):
@@ -129,6 +128,21 @@ class CompiledGame(Game):
         position.rules = interpret_rules(self.rule_functions, self.State)
         return position
 
+    def with_wide_fields(self) -> Self:
+        """Return the same position as plain Python with integer fields of 8 bytes in place of 1, 2 or 4.
+
+        Fields of type u4 stay as they are: sets of bits and hashes drop bits on purpose.
+        """
+        fields = {name: self.State[name] for name in self.State.names or ()}
+        wide = {name: (np.dtype("i8"), t.shape) if t.base.char in "bhiBH" else t for name, t in fields.items()}
+        position = copy.copy(self)
+        position.State = np.dtype(list(wide.items()))
+        position.rules = interpret_rules(self.rule_functions, position.State)
+        position.state = np.zeros(position.State.itemsize, np.uint8)
+        for name in fields:
+            position.record[name] = self.record[name]
+        return position
+
     @property
     def record(self) -> Record:
         """The state as a record, for methods such as `__str__`. Do not change it after `__init__`."""
@@ -158,6 +172,8 @@ class CompiledGame(Game):
 
     def outcome(self) -> Outcome | None:
         code = self.rules.outcome(self.state)
+        if not isinstance(code, int | np.integer | np.bool_):  # compiled rules have made it an integer
+            raise TypeError(f"the rule outcome returns {code!r}, expected the integer ONGOING, DRAW, 0 or 1")
         if code == ONGOING:
             return None
         return Outcome(None if code == DRAW else int(code))
@@ -179,24 +195,21 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, 
 
     name:        the name of the class, for error messages.
     boundscheck: raise IndexError for an index out of bounds, which goes unnoticed otherwise.
-    Raises UserError with Numba's message for a rule that Numba cannot compile.
+    Raises UserError with a line for each rule that Numba cannot compile.
     """
     key = (repr(state.descr), boundscheck, *(functions[rule] for rule in RULE_NAMES[1:]))
     if key not in _compiled:
         jit = functools.partial(kernel, boundscheck=True) if boundscheck else kernel
         done: dict[Any, Any] = {}
-        compiled = []
+        compiled, mistakes = [], []
         for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE), strict=True):
             function = redecorate(functions[rule], jit, done) if boundscheck else jit(functions[rule])
             try:
                 compiled.append(jit(signature)(_on_bytes(function, state)))
-            except numba.core.errors.NumbaError as error:
-                is_reference = _REFERENCE_ERRORS.search(str(error))
-                hint = "; a helper needs @kernel, a table must be an array or a tuple" if is_reference else ""
-                raise UserError(
-                    f"{name}.{rule} is outside the Python that Numba compiles{hint}. To debug it as plain Python set "
-                    f"NUMBA_DISABLE_JIT=1, or subclass Game instead of CompiledGame. Numba says:\n{error}"
-                ) from error
+            except Exception as error:  # Numba raises errors of many types, Python's own among them
+                mistakes.append(compile_error(f"{name}.{rule}", functions[rule], error))
+        if mistakes:
+            raise UserError("\n".join(mistakes))
         _compiled[key] = Rules(*compiled)
     return _compiled[key]
 
@@ -206,9 +219,15 @@ _compiled: dict[tuple[Any, ...], Rules] = {}
 
 def interpret_rules(functions: RuleFunctions, state: np.dtype[Any]) -> Rules:
     """Return the rules `functions` for states of dtype `state` as plain Python, including the kernels they call."""
-    done: dict[Any, Any] = {}
-    plain = [redecorate(functions[rule], lambda function: function, done) for rule in RULE_NAMES[1:]]
-    return Rules(*(_on_bytes(function, state) for function in plain))
+    key = (repr(state.descr), *(functions[rule] for rule in RULE_NAMES[1:]))
+    if key not in _interpreted:
+        done: dict[Any, Any] = {}
+        plain = [redecorate(functions[rule], lambda function: function, done) for rule in RULE_NAMES[1:]]
+        _interpreted[key] = Rules(*(_on_bytes(function, state) for function in plain))
+    return _interpreted[key]
+
+
+_interpreted: dict[tuple[Any, ...], Rules] = {}
 
 
 def redecorate(function: Any, decorate: Callable[[Any], Any], done: dict[Any, Any]) -> Any:

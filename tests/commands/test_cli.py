@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plyzero.check.violations import ALL_LAWS
 from plyzero.commands import common
 from plyzero.ops.status import balance, describe_waiting
 from plyzero.run import liveness
@@ -115,8 +117,9 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["match", "R@7", "random", "--game", "tic-tac-toe"], "no model of step 7 in R/models; the newest are 12"),
         (
             ["check", "tic-tac-toe", "--skip", "gravity"],
-            "unknown law 'gravity'; the laws are compiled_as",
+            "unknown law 'gravity'; the laws are numbers_fit_their_fields, compiled_as",
         ),
+        (["check", "tic-tac-toe", "--skip", "rules_answer"], "rules_answer cannot be skipped: rules that raise"),
         (["check", "tic-tac-toe", "--against", "xyz"], "'xyz' is not an installed game"),
         (["new", "two words"], "begins with a letter and has only letters, digits and hyphens, got 'two words'"),
         (["new", "numpy"], "'numpy' would be the module numpy, which exists in Python already; choose another name"),
@@ -356,10 +359,10 @@ def test_a_directory_that_cannot_be_written_to_is_one_sentence(tmp_path: Path):
 
 def test_check_reports_what_a_game_looks_like():
     text = shown("check", "tic-tac-toe", "--games", "8")
-    assert text.startswith("tic-tac-toe v1: 15 laws hold on 8 random games\n")
+    assert text.startswith("tic-tac-toe v1: 17 laws hold on 8 random games\n")
     assert "at most 9" in text
     assert "max_plies is 9" in text
-    assert "7 declared, all tested by playing" in text
+    assert "7 symmetries are declared, tested by playing." in text
     assert text.endswith("Next: plyzero train tic-tac-toe --run runs/first --minutes 2\n")
 
 
@@ -377,9 +380,24 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
     text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
-    assert text.startswith("tic-tac-toe v1: 14 laws hold on 4 random games, skipped: games_end\n")
+    assert text.startswith("tic-tac-toe v1: 16 laws hold on 4 random games, skipped: games_end\n")
     text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.tic_tac_toe:TicTacToe")
-    assert text.startswith("tic-tac-toe v1: 16 laws hold on 4 random games\n")
+    assert text.startswith("tic-tac-toe v1: 18 laws hold on 4 random games\n")
+
+
+def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning():
+    names = [line.split()[0] for line in shown("check", "--laws").splitlines()]
+    assert names == [law.name for law in ALL_LAWS]
+    text = shown("check", "tests.helpers.zoo:Chomp", "--games", "30", "--skip", "last_mover_wins_some")
+    assert "17 laws hold on 30 random games\n" in text
+    assert "warning: in 0% of the decided games the player who made the last move won" in text
+    assert "The player who made the last move won 0% of the decided games.\n" in text
+
+
+def test_check_says_what_it_is_doing_where_the_output_is_no_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("plyzero.commands.games.PROGRESS_SECONDS", 0.01)
+    text = shown("check", "plyzero.check.template.tic_tac_toe:TicTacToe", "--games", "50", "--seconds", "1")
+    assert re.search(r"^\d+ s: checking 15 laws: random games, game \d+$", text, re.MULTILINE)
 
 
 def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path):

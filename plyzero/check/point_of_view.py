@@ -1,0 +1,116 @@
+"""Does observe() show own and the opponent's pieces, or those of player 0 and player 1? A guess from random games."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.check.laws import evenly_spaced
+from plyzero.rules.game import Game
+from plyzero.rules.notation import action_names
+from plyzero.rules.random_game import PlayedGame
+
+MAX_PASSES: Final = 300
+"""Largest number of moves that are looked at."""
+
+MIN_PASSES: Final = 10
+"""Smallest number of moves of each player from which anything is concluded."""
+
+MIN_LEANING: Final = 0.5
+"""Smallest share by which the growth of a plane belongs to one player's moves if the plane shows that player's pieces.
+"""
+
+SHOWN_PLY: Final = 5
+"""After about how many plies the two positions are that a warning shows."""
+
+Array = NDArray[np.float32]
+
+
+class Pass(NamedTuple):
+    """A move after which the other player is to move, and the observations before and after it, `[C, H, W]`."""
+
+    game: PlayedGame
+    ply: int
+    before: Array
+    after: Array
+
+
+def absolute_view(played: Sequence[PlayedGame]) -> str:
+    """Return a warning if observations show player 0's and player 1's pieces, whoever is to move; "" if they do not.
+
+    In such an observation one plane grows when player 0 moves and another one when player 1 moves, and each is much
+    nearer to itself than to the other one, also turned around, when the turn passes. Planes of own and opponent's
+    pieces change places then. An observation that says who is to move is never suspected, nor are pieces that both share.
+    """
+    passes = turn_passes(played)
+    movers = np.array([each.game.positions[each.ply].to_play for each in passes])
+    if min(np.count_nonzero(movers == player) for player in (0, 1)) < MIN_PASSES:
+        return ""
+    before, after = np.array([each.before for each in passes]), np.array([each.after for each in passes])
+    if shows_player(np.concatenate([before, after]), np.concatenate([movers, 1 - movers])):
+        return ""
+    growth = np.array([(after - before)[movers == player].sum(axis=(2, 3)).mean(axis=0) for player in (0, 1)])
+    leaning = (growth[0] - growth[1]) / np.maximum(np.abs(growth).sum(axis=0), 1e-9)
+    stays = [distance(after[:, plane], before[:, plane]) for plane in range(before.shape[1])]
+    of_0, of_1 = np.flatnonzero(leaning >= MIN_LEANING), np.flatnonzero(leaning <= -MIN_LEANING)
+    for one, other in itertools.product(of_0, of_1):
+        swapped = turned_distance(after[:, one], before[:, other]) + turned_distance(after[:, other], before[:, one])
+        if stays[one] + stays[other] <= swapped / 2:
+            return _warning(passes, f"plane {one} grows when player 0 moves, plane {other} when player 1 moves")
+    for plane in np.flatnonzero((growth[0] * growth[1] < 0) & (np.abs(leaning) >= MIN_LEANING)):
+        if stays[plane] <= turned_distance(after[:, plane], -before[:, plane]) / 2:
+            return _warning(
+                passes, f"the sum of plane {plane} grows when one player moves and falls when the other moves"
+            )
+    return ""
+
+
+def turn_passes(played: Sequence[PlayedGame]) -> Sequence[Pass]:
+    """Return up to MAX_PASSES moves after which the other player is to move."""
+    found = [
+        (game, ply)
+        for game in played
+        for ply, (one, other) in enumerate(itertools.pairwise(game.positions))
+        if other.outcome() is None and one.to_play != other.to_play
+    ]
+    return [
+        Pass(game, ply, _observed(game.positions[ply]), _observed(game.positions[ply + 1]))
+        for game, ply in evenly_spaced(found, max_count=MAX_PASSES)
+    ]
+
+
+def shows_player(observations: Array, players: NDArray[Any]) -> bool:
+    """Return whether some number of the observations has one value for player 0 to move and another for player 1."""
+    of = [observations[players == player] for player in (0, 1)]
+    constant = [(each == each[0]).all(axis=0) for each in of]
+    return bool((constant[0] & constant[1] & (of[0][0] != of[1][0])).any())
+
+
+def distance(one: Array, other: Array) -> float:
+    """Return in how many numbers two stacks of planes `[N, H, W]` differ, on average."""
+    return np.count_nonzero(one != other) / len(one)
+
+
+def turned_distance(one: Array, other: Array) -> float:
+    """Return the smallest distance between `one` and `other`, which may be turned around or reflected."""
+    return min(distance(one, other[:, ::rows, ::columns]) for rows in (1, -1) for columns in (1, -1))
+
+
+def _warning(passes: Sequence[Pass], evidence: str) -> str:
+    shown = min(passes, key=lambda each: abs(each.ply - SHOWN_PLY))
+    positions, moves = shown.game.positions[shown.ply :][:2], shown.game.moves
+    *names, last = action_names(shown.game.positions[0], tuple(moves[: shown.ply + 1]))
+    return (
+        "observe() seems to show the pieces of player 0 and of player 1, whoever is to move, where own and the "
+        f"opponent's pieces are expected: {evidence}. Show the pieces of the player to move first, or add a plane that "
+        f"says who is to move. Two positions to compare, after {' '.join(names) or 'no move'}, and then {last}:\n"
+        f"{Game.__str__(positions[0])}\n{Game.__str__(positions[1])}"
+    )
+
+
+def _observed(position: Game) -> Array:
+    return np.asarray(position.observe(), np.float32)

@@ -1,0 +1,145 @@
+"""The sample of positions on which laws about many positions are checked: near the start, in random games, repeated."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from plyzero.check.laws import evenly_spaced
+from plyzero.rules.game import Game
+from plyzero.rules.random_game import PlayedGame
+
+NEAR_POSITIONS: Final = 500
+"""How many positions next to the initial position a sample has, in breadth-first order."""
+
+RANDOM_PER_SHUFFLING: Final = 10
+"""How many random games a sample has for each game that moves to and fro."""
+
+SHUFFLING_SEED: Final = 1
+"""What the random numbers of a game that moves to and fro are seeded with, besides a seed and the game's number."""
+
+MIN_SHUFFLING: Final = 4
+"""Smallest number of games that move to and fro in a sample."""
+
+MAX_OPENING: Final = 12
+"""In how many plies at the beginning a game that moves to and fro also has random moves."""
+
+RECENT: Final = 8
+"""To how many of the last positions a move to and fro tries to come back."""
+
+
+def sample(start: Game, *, games: int, seed: int = 0, until: float = math.inf) -> Sample:
+    """Return the NEAR_POSITIONS next to `start` and the positions of `games` random games and of some shuffling ones.
+
+    until: the time by time.monotonic() at which sample and laws end; at least one game of each kind is played.
+    """
+    played = [
+        play_game(start, functools.partial(choose, np.random.default_rng([*seeds, number])))
+        for choose, seeds, count in (
+            (random_move, [seed], games),  # the games of plyzero.check.survey
+            (shuffling_move, [seed, SHUFFLING_SEED], max(MIN_SHUFFLING, games // RANDOM_PER_SHUFFLING)),
+        )
+        for number in range(count)
+        if number == 0 or time.monotonic() < until
+    ]
+    far = [
+        SamplePosition(tuple(game.moves[:ply]), position)
+        for game in played
+        for ply, position in enumerate(game.positions)
+        if position.outcome() is None
+    ]
+    return Sample([*positions_near(start), *far], played, until)
+
+
+def positions_near(start: Game) -> list[SamplePosition]:
+    """Return the unfinished positions next to `start` in breadth-first order; transpositions are listed repeatedly."""
+    found = [SamplePosition((), start)]
+    for moves, position in found:
+        for action in position.legal_actions():
+            after = position.play_unchecked(action)
+            if after.outcome() is None:
+                found.append(SamplePosition((*moves, int(action)), after))
+        if len(found) >= NEAR_POSITIONS:
+            break
+    return found
+
+
+def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGame:
+    """Play a game from `start`, which is cut off after max_plies.
+
+    choose: returns the next action, given the positions so far.
+    Raises RulesFailedError if a rule raises.
+    """
+    game = PlayedGame([], [start])
+    try:
+        while game.positions[-1].outcome() is None and len(game.moves) < start.max_plies:
+            game.moves.append(choose(game.positions))
+            game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))
+    except Exception as error:
+        raise RulesFailedError(error, game.moves) from error
+    return game
+
+
+def random_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
+    """Return a random legal action of the last position."""
+    legal = positions[-1].legal_actions()
+    return int(legal[int(rng.integers(len(legal)))])
+
+
+def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
+    """Return a move to and fro, after some random moves.
+
+    It leads to the position whose observation is nearest to one of the last RECENT with the same player to move, and
+    ends the game only if every move does. A game of such moves comes to limits that random games do not reach: a
+    position that is repeated, many plies without progress, max_plies.
+    """
+    legal = [int(each) for each in rng.permutation(evenly_spaced(positions[-1].legal_actions()))]
+    chosen, nearest = legal[0], math.inf
+    if len(positions) <= MAX_OPENING and rng.random() < 1 / 2:
+        return chosen
+    recent = [(each.to_play, np.asarray(each.observe(), np.float32)) for each in positions[-RECENT:]]
+    for action in legal:
+        after = positions[-1].play_unchecked(action)
+        if after.outcome() is None:
+            numbers = np.asarray(after.observe(), np.float32)
+            changed = [np.count_nonzero(each != numbers) for player, each in recent if player == after.to_play]
+            if (distance := min(changed, default=numbers.size)) < nearest:
+                chosen, nearest = action, distance
+        if nearest == 0:
+            break
+    return chosen
+
+
+class RulesFailedError(Exception):
+    """A rule has raised `error` after `moves`."""
+
+    def __init__(self, error: Exception, moves: Sequence[int]) -> None:
+        super().__init__(error, moves)
+        self.error, self.moves = error, moves
+
+
+class SamplePosition(NamedTuple):
+    """A position and the actions that lead to it from the initial position."""
+
+    moves: tuple[int, ...]
+    position: Game
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Positions of a game, for the laws that compare positions.
+
+    positions: unfinished positions, those next to the initial position first.
+    games:     whole games, the random ones first.
+    until:     the time by time.monotonic() at which the laws end.
+    """
+
+    positions: Sequence[SamplePosition]
+    games: Sequence[PlayedGame]
+    until: float = math.inf

@@ -1,0 +1,125 @@
+"""The laws of symmetries: they form a group, and the rules agree with them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.check.laws import GameTrace, Law, LawBrokenError, expect, name_of, names_of, register
+from plyzero.rules.game import Game
+from plyzero.rules.symmetry import Symmetry
+
+SYMMETRY_LAWS: Final[list[Law]] = []
+"""The laws that are checked at every position, after those of plyzero.check.laws."""
+
+
+@register(SYMMETRY_LAWS)
+def symmetries_are_a_group(trace: GameTrace) -> None:
+    """Symmetries are permutations, none of them is the identity, and together with the identity they form a group."""
+    if trace.moves:
+        return
+    position, declared = trace.position, trace.position.symmetries()
+    sizes = {"planes": int(np.prod(position.observation_shape)), "actions": position.num_actions}
+    for number, symmetry in enumerate(declared):
+        for part, size in sizes.items():
+            images = np.ravel(getattr(symmetry, part)).tolist()
+            expect(
+                sorted(images) == list(range(size)),
+                f"the {part} of {described(position, number)} are not a permutation of the numbers 0 to {size - 1}: "
+                f"there are {len(images)} numbers, {len(set(images))} of them different",
+            )
+    group = {(tuple(range(sizes["planes"])), tuple(range(sizes["actions"]))): "the identity"}
+    for number, symmetry in enumerate(declared):
+        each = (tuple(map(int, symmetry.planes)), tuple(map(int, symmetry.actions)))
+        expect(each not in group, f"{described(position, number)} is the same as {group.get(each)}")
+        group[each] = described(position, number)
+    for (planes_1, moved_1), (planes_2, moved_2) in itertools.product(group, repeat=2):
+        both = (tuple(planes_1[i] for i in planes_2), tuple(moved_2[a] for a in moved_1))
+        expect(
+            both in group,
+            f"{group[planes_1, moved_1]}, followed by {group[planes_2, moved_2]}, is not in symmetries()",
+        )
+
+
+@register(SYMMETRY_LAWS)
+def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
+    """If a symmetry maps all moves, the result is the mapped position: same outcome, mapped legal actions."""
+    start, position = trace.positions[0], trace.position
+    for number, symmetry in symmetries_of_start(start):
+        images = [int(symmetry.actions[move]) for move in trace.moves]
+        try:
+            reached = trace.replica(number, lambda: start, images)
+        except Exception as error:
+            error.add_note(f"while playing the image of the moves under {described(start, number)}")
+            raise
+        if found := "; ".join(disagreements(position, reached, symmetry)):
+            shown = " ".join(names_of(trace.replicas[number], images)) or "none"
+            raise LawBrokenError(
+                f"{described(start, number)} maps the moves below to: {shown}. These lead to a position that is not "
+                f"the image of the position below, so the symmetry, a rule or observe() is wrong: {found}"
+            )
+
+
+def disagreements(position: Game, reached: Game, symmetry: Symmetry) -> Iterator[str]:
+    """Yield how `reached` differs from the image of `position` under `symmetry`."""
+    if position.outcome() != reached.outcome():
+        yield f"outcome() is {position.outcome()} here and {reached.outcome()} there"
+    image, legal = {int(symmetry.actions[a]) for a in position.legal_actions()}, set(reached.legal_actions())
+    if image != legal:
+        only = [
+            " ".join(name_of(reached, a) for a in sorted(each)) or "none" for each in (image - legal, legal - image)
+        ]
+        yield f"images of legal moves that are not legal there: {only[0]}; other moves that are legal there: {only[1]}"
+    if position.outcome() is not None or reached.outcome() is not None:
+        return
+    if position.to_play != reached.to_play:
+        yield f"to_play is {position.to_play} here and {reached.to_play} there"
+    planes = np.ravel(np.asarray(position.observe(), np.float32))[symmetry.planes]
+    other = np.asarray(reached.observe(), np.float32)
+    wrong = np.argwhere(planes.reshape(other.shape) != other)
+    if len(wrong):
+        place = tuple(wrong[0])
+        plane, row, column = (int(number) for number in place)
+        yield (
+            f"observe() differs in {len(wrong)} of {other.size} numbers, first in plane {plane}, row {row}, column "
+            f"{column}: the image has {planes.reshape(other.shape)[place]:g}, the position there {other[place]:g}"
+        )
+
+
+def symmetries_of_start(start: Game) -> list[tuple[int, Symmetry]]:
+    """Return the symmetries that map the initial position to itself, with their number. Playing can test only these."""
+    planes = np.ravel(start.observe())
+    return [
+        (number, each) for number, each in enumerate(start.symmetries()) if np.array_equal(planes[each.planes], planes)
+    ]
+
+
+def described(position: Game, number: int) -> str:
+    """Return a symmetry in words: `"symmetries()[1] (the half turn, which maps a1 to c3)"`."""
+    symmetry = position.symmetries()[number]
+    parts = [kind_of(symmetry.planes, position.observation_shape)]
+    moved = [(a, int(b)) for a, b in enumerate(np.ravel(symmetry.actions)) if a != b]
+    if moved and moved[0][1] in range(position.num_actions):
+        one, other = (name_of(position, action) for action in moved[0])
+        parts.append(f"which maps {one} to {other}")
+    words = ", ".join(part for part in parts if part)
+    return f"symmetries()[{number}]" + (f" ({words})" if words else "")
+
+
+def kind_of(planes: NDArray[np.intp], shape: Sequence[int]) -> str:
+    """Return the name of the rotation or reflection that permutes the numbers of a board; "" if it is another one."""
+    numbered = np.arange(np.prod(shape)).reshape(shape)
+    kinds = {
+        "the half turn": numbered[:, ::-1, ::-1],
+        "the left-right reflection": numbered[:, :, ::-1],
+        "the reflection of the rows": numbered[:, ::-1],
+        "a quarter turn": np.rot90(numbered, 1, axes=(1, 2)),
+        "the quarter turn the other way": np.rot90(numbered, 3, axes=(1, 2)),
+        "the reflection in a diagonal": numbered.transpose(0, 2, 1),
+        "the reflection in the other diagonal": np.rot90(numbered, 2, axes=(1, 2)).transpose(0, 2, 1),
+    }
+    return next((kind for kind, image in kinds.items() if np.array_equal(image.ravel(), np.ravel(planes))), "")
