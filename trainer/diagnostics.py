@@ -1,4 +1,4 @@
-"""Diagnostics: what the network has learned, measured on held-out games, and warnings if a run is not learning."""
+"""Diagnostics: hold games out, measure every model and the newest games, and ask the learning guard for a warning."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import torch
 from torch import nn
 
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.game import DRAW
+from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.run.segments import SegmentName
+from plyzero.settings import TrainerSettings
+from trainer.consistency import ConsistencyCheck
+from trainer.guard import CONFIRMATIONS, NEWEST_GAMES, GameStatistics, Learned, Measurements, Staleness, diagnose
 from trainer.loss import loss, to_device
+from trainer.point_of_view import PointOfViewTest
 from trainer.window import Window
 
 HELD_OUT: Final = 32
@@ -24,114 +28,25 @@ HELD_OUT: Final = 32
 SAMPLE_SIZE: Final = 512
 """Number of positions on which a network is evaluated, of the held-out ones and of the window each."""
 
-NEWEST_GAMES: Final = 500
-"""Number of the newest games of which statistics are kept; no warning is based on fewer."""
-
 OPENING_PLIES: Final = 8
 """Length of an opening in plies; for a game shorter than 16 plies, half of the game."""
 
-MIN_OPENINGS: Final = 10
-"""Number of different openings in the newest games below which there is a warning."""
-
-MAX_STALE_SECONDS: Final = 300.0
-"""Time for which a worker may play with an outdated model before there is a warning."""
-
-MIN_MODELS: Final = 20
-"""Number of published models before which there is no warning about what the network has learned."""
-
-
-class Learned(NamedTuple):
-    """What a network has learned about some positions, as skill scores: 1 = the targets, 0 = a guess, below 0 = worse.
-
-    The score is 1 - KL(target || network) / KL(target || guess). The guess for the policy is the uniform distribution
-    over the legal actions; for the value, the mean target of all positions. None means that there is nothing to learn:
-    there are no positions, or the guess is almost perfect.
-    """
-
-    policy: float | None
-    value: float | None
-
-
-class GameStatistics(NamedTuple):
-    """Statistics of the newest games.
-
-    games:     number of games.
-    openings:  number of different openings.
-    drawn:     share of drawn games.
-    truncated: share of games that were truncated at max_plies.
-    """
-
-    games: int
-    openings: int
-    drawn: float
-    truncated: float
-
-
-class Staleness(NamedTuple):
-    """The worker that plays with the most outdated model.
-
-    worker:  its name.
-    seconds: time since a newer model was published; 0 if all workers are up to date.
-    """
-
-    worker: str
-    seconds: float
-
 
 class GameResult(NamedTuple):
-    """What the statistics need of one game: its opening, its winner and how it ended, as in its record."""
+    """What the statistics need of one game.
+
+    opening:   its first actions, as bytes.
+    winner:    as in its record.
+    end:       as in its record.
+    moves:     number of plies that player 0 and player 1 made.
+    foresight: mean product of the network's value and the result for the player to move; None without a network.
+    """
 
     opening: bytes
     winner: int
     end: int
-
-
-def diagnose(
-    game: str, *, statistics: GameStatistics, held_out: Learned, trained: Learned, models: int, stale: Staleness
-) -> str | None:
-    """Return a warning with its most likely cause and what to do, None if nothing is wrong.
-
-    held_out: what the network has learned about positions that it was never trained on.
-    trained:  what it has learned about positions in the window.
-    models:   number of models published so far.
-    """
-    check = f"plyzero check {game}"
-    if statistics.games == NEWEST_GAMES and statistics.truncated > 0.5:
-        return (
-            f"{statistics.truncated:.0%} of the newest games were cut off at max_plies without a winner; raise "
-            f"max_plies, or correct the rule that lets games continue forever: {check}"
-        )
-    if statistics.games == NEWEST_GAMES and statistics.openings < MIN_OPENINGS:
-        return (
-            f"games all look alike: the newest {statistics.games} games have {statistics.openings} different openings; "
-            "continue with -o selfplay.opening_plies=4 -o selfplay.temperature=1"
-        )
-    if stale.seconds > MAX_STALE_SECONDS:
-        return (
-            f"worker {stale.worker} plays with a model that has been outdated for {stale.seconds / 60:.0f} minutes; "
-            "its log says why it does not load a newer one"
-        )
-    if models < MIN_MODELS:
-        return None
-    if held_out.value is not None and trained.value is not None and held_out.value < 0 and trained.value > 0.2:
-        return (
-            f"overfitting: the value head has learned {trained.value:.0%} of the values of the games it is trained on, "
-            "but predicts the results of other games worse than a guess; generate more games with more workers, or "
-            "train less with -o trainer.replay_ratio=2"
-        )
-    if held_out.value is None and statistics.drawn > 0.95:
-        return (
-            f"there is nothing to learn: {statistics.drawn:.0%} of the newest games were drawn, and every position has "
-            f"the same value; to see whether a player can win at all: {check}"
-        )
-    # The legal actions alone predict a part of the policy, so its limit is higher.
-    if _is_below(held_out.policy, 0.25) and _is_below(held_out.value, 0.02):
-        return (
-            "not learning: on games that it was not trained on, the value head predicts results no better than a "
-            "guess; most often observe() does not show what decides the game, or not from the point of view of the "
-            f"player to move: {check}"
-        )
-    return None
+    moves: tuple[int, int]
+    foresight: float | None
 
 
 class Diagnostics:
@@ -141,13 +56,19 @@ class Diagnostics:
     report:   the fields of the last evaluation, for heartbeat and metrics.
     """
 
-    def __init__(self, game: GameSpec, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, game: GameSpec, settings: TrainerSettings, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.held_out = Window(game.start)
         self.report: dict[str, Any] = {"warning": None}
         self._game, self._clock = game.name, clock
+        # Only e^-4 = 2 % of the averaged weights are then from the warm-up or before it.
+        self._mature_steps = settings.warmup_steps + 4 / (1 - settings.ema_decay)
         self._newest: deque[GameResult] = deque(maxlen=NEWEST_GAMES)
+        self._consistency, self._view = ConsistencyCheck(game.start), PointOfViewTest(game.start)
         self._published: deque[tuple[int, float]] = deque(maxlen=NEWEST_GAMES)  # step, time of publication
         self._stale: dict[str, float] = {}  # worker -> age of the model that replaced the one it plays with
+        self._measured: deque[Measurements] = deque(maxlen=CONFIRMATIONS)
 
     def split(self, games: Games) -> tuple[Games, Games]:
         """Return the games to train on and the held-out ones; only the id of a game decides."""
@@ -156,12 +77,9 @@ class Diagnostics:
 
     def record(self, name: SegmentName, games: Games) -> None:
         """Add the games of a segment that was just read to the statistics."""
-        actions, start = games.positions["action"], 0
-        for game in games.games:
-            plies = int(game["positions"])
-            opening = actions[start : start + min(OPENING_PLIES, plies // 2)].tobytes()
-            self._newest.append(GameResult(opening=opening, winner=int(game["winner"]), end=int(game["end"])))
-            start += plies
+        self._newest.extend(game_results(games))
+        self._consistency.add(games)
+        self._view.add(games)
         newer = [when for step, when in self._published if step > name.last_step]
         seconds = self._clock() - newer[0] if newer else 0.0
         self._stale[name.worker] = min(seconds, self._stale.get(name.worker, seconds))
@@ -169,29 +87,35 @@ class Diagnostics:
     def evaluate(self, network: nn.Module, window: Window, *, step: int, device: torch.device) -> None:
         """Evaluate a network that is about to be published, and update the `report`."""
         self._published.append((step, self._clock()))
-        held_out = learned(network, self.held_out, device, seed=step)
-        trained = learned(network, window, device, seed=step)
-        statistics = game_statistics(self._newest)
         worker = max(self._stale, key=lambda name: self._stale[name], default="")
-        stale = Staleness(worker=worker, seconds=self._stale.get(worker, 0.0))
-        self._stale.clear()
-        warning = diagnose(
-            self._game,
-            statistics=statistics,
-            held_out=held_out,
-            trained=trained,
-            models=len(self._published),
-            stale=stale,
+        measured = Measurements(
+            mature=step >= self._mature_steps,
+            statistics=game_statistics(self._newest),
+            consistency=self._consistency.compare(),
+            view=self._view.measure(),
+            held_out=learned(network, self.held_out, device, seed=step),
+            trained=learned(network, window, device, seed=step),
+            stale=Staleness(worker=worker, seconds=self._stale.get(worker, 0.0)),
         )
+        self._stale.clear()
+        self._measured.append(measured)
+        statistics, consistency = measured.statistics, measured.consistency
         self.report = {
             "held_out": len(self.held_out),
-            "policy_learned": held_out.policy,
-            "value_learned": held_out.value,
+            "policy_learned": measured.held_out.policy,
+            "value_learned": measured.held_out.value,
+            "window_policy_learned": measured.trained.policy,
+            "window_value_learned": measured.trained.value,
             "openings": statistics.openings,
             "drawn": round(statistics.drawn, 4),
             "cut_off": round(statistics.truncated, 4),
-            "stale_seconds": round(stale.seconds, 1),
-            "warning": warning,
+            "won": [round(share, 4) for share in statistics.won],
+            "moved": [round(share, 4) for share in statistics.moved],
+            "foresight": [round(number, 4) for number in statistics.foresight],
+            "compared": {name: list(found) for name, found in consistency._asdict().items() if name != "positions"},
+            "view": [round(number, 3) for number in measured.view] if measured.view else None,
+            "stale_seconds": round(measured.stale.seconds, 1),
+            "warning": diagnose(self._game, list(self._measured)),
         }
 
 
@@ -213,21 +137,47 @@ def learned(network: nn.Module, window: Window, device: torch.device, *, seed: i
     )
 
 
+def game_results(games: Games) -> list[GameResult]:
+    """Return what the statistics need of each game."""
+    position = games.positions
+    winner = np.repeat(games.games["winner"], games.games["positions"])
+    result = np.where(winner == DRAW, 0, np.where(winner == position["to_play"], 1, -1))
+    product = position["network_value"] * result
+    is_predicted = (position["search"] > 0) & (position["model_fence"] > 0) & (winner != ONGOING)
+    results, start = [], 0
+    for game in games.games:
+        end = start + int(game["positions"])
+        second = int(position["to_play"][start:end].sum())
+        predicted = product[start:end][is_predicted[start:end]]
+        results.append(
+            GameResult(
+                opening=position["action"][start : start + min(OPENING_PLIES, (end - start) // 2)].tobytes(),
+                winner=int(game["winner"]),
+                end=int(game["end"]),
+                moves=(end - start - second, second),
+                foresight=float(predicted.mean()) if len(predicted) else None,
+            )
+        )
+        start = end
+    return results
+
+
 def game_statistics(newest: Collection[GameResult]) -> GameStatistics:
     """Return the statistics of games."""
     count = max(1, len(newest))
+    plies = max(1, sum(sum(game.moves) for game in newest))
+    foresight = np.array([game.foresight for game in newest if game.foresight is not None])
+    error = foresight.std() / np.sqrt(len(foresight)) if len(foresight) else 0.0
     return GameStatistics(
         games=len(newest),
         openings=len({game.opening for game in newest}),
         drawn=sum(game.winner == DRAW for game in newest) / count,
         truncated=sum(game.end == TRUNCATED for game in newest) / count,
+        won=(sum(game.winner == 0 for game in newest) / count, sum(game.winner == 1 for game in newest) / count),
+        moved=(sum(game.moves[0] for game in newest) / plies, sum(game.moves[1] for game in newest) / plies),
+        foresight=(float(foresight.mean()) if len(foresight) else 0.0, float(error)),
     )
 
 
 def _skill(divergence: float, of_guess: float) -> float | None:
     return round(1 - divergence / of_guess, 4) if of_guess > 0.01 else None
-
-
-def _is_below(score: float | None, limit: float) -> bool:
-    """Return whether a skill score is below `limit`, or there is none."""
-    return score is None or score < limit

@@ -126,7 +126,7 @@ class Trainer:
             self.network.parameters(), lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
         self.window = Window(run.game.start)
-        self.diagnostics = Diagnostics(run.game)
+        self.diagnostics = Diagnostics(run.game, self.settings)
         self.ledger = Ledger()
         self.replay_reader = ReplayReader(run)
         self.adoption = Adoption(run)

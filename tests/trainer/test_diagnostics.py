@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,34 +19,52 @@ from plyzero.run.segments import list_segments, read_segment
 from plyzero.settings import SearchSettings, TrainerSettings
 from tests.helpers.learning import learn
 from tests.helpers.runs import small_run
-from trainer.diagnostics import (
+from trainer.consistency import Agreement, Consistency
+from trainer.diagnostics import Diagnostics, learned
+from trainer.guard import (
+    CONFIRMATIONS,
     MAX_STALE_SECONDS,
     MIN_OPENINGS,
     NEWEST_GAMES,
-    Diagnostics,
     GameStatistics,
     Learned,
+    Measurements,
     Staleness,
     diagnose,
-    learned,
 )
 from trainer.loop import Trainer
 from trainer.network import ResidualNetwork
+from trainer.point_of_view import PointOfView
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
+AGREES = Agreement(compared=200, different=9)
+DIFFERS = Agreement(compared=200, different=10)
+HEALTHY = Measurements(
+    mature=True,
+    statistics=GameStatistics(
+        games=NEWEST_GAMES,
+        openings=400,
+        drawn=0.1,
+        truncated=0.0,
+        won=(0.6, 0.3),
+        moved=(0.5, 0.5),
+        foresight=(0.3, 0.01),
+    ),
+    consistency=Consistency(positions=5000, repeats=AGREES, legal=AGREES, effects=AGREES, values=AGREES, images=AGREES),
+    view=PointOfView(mover=0.1, first=0.0, turn=0.1, surplus=-9.0),
+    held_out=Learned(policy=0.5, value=0.3),
+    trained=Learned(policy=0.6, value=0.4),
+    stale=Staleness(worker="w0", seconds=20.0),
+)
 
-def statistics(**changed: float) -> GameStatistics:
-    return GameStatistics(games=NEWEST_GAMES, openings=400, drawn=0.1, truncated=0.0)._replace(**changed)
 
-
-HEALTHY = {
-    "statistics": statistics(),
-    "held_out": Learned(policy=0.5, value=0.3),
-    "trained": Learned(policy=0.6, value=0.4),
-    "models": 50,
-    "stale": Staleness(worker="w0", seconds=20.0),
-}
+def measured(**changed: Any) -> Measurements:
+    """Return what a run that learns measures, but for the fields `changed`; a dict changes fields of a field."""
+    fields = HEALTHY._asdict()
+    return HEALTHY._replace(
+        **{name: fields[name]._replace(**to) if isinstance(to, dict) else to for name, to in changed.items()}
+    )
 
 
 def verdicts(run: Run) -> list[dict]:
@@ -53,32 +72,72 @@ def verdicts(run: Run) -> list[dict]:
 
 
 def test_a_run_that_learns_is_left_alone():
-    assert diagnose("nim", **HEALTHY) is None
+    assert diagnose("nim", [HEALTHY] * CONFIRMATIONS) is None
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"statistics": statistics(truncated=0.51)}, "cut off at max_plies"),
-        ({"statistics": statistics(openings=MIN_OPENINGS - 1)}, "games all look alike"),
-        ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
-        ({"held_out": Learned(policy=0.5, value=-0.1)}, "overfitting"),
-        ({"held_out": Learned(policy=0.24, value=0.01), "trained": Learned(policy=0.1, value=0.1)}, "observe()"),
-        ({"held_out": Learned(policy=0.24, value=None), "trained": Learned(policy=0.1, value=None)}, "observe()"),
-        (
-            {"held_out": Learned(policy=0.5, value=None), "statistics": statistics(drawn=0.96)},
-            "nothing to learn",
-        ),
-    ],
-)
-def test_every_trouble_is_told_with_its_likeliest_cause(wrong: dict, said: str):
-    assert said in str(diagnose("nim", **HEALTHY | wrong))
+WARNINGS = [
+    ({"consistency": {"positions": 1}}, "shows the same for every position"),
+    ({"consistency": {"repeats": DIFFERS}}, "not a function of the moves"),
+    ({"consistency": {"legal": DIFFERS}}, "have different legal actions (10 of 200 compared)"),
+    ({"consistency": {"effects": DIFFERS}}, "leads to different positions or results"),
+    ({"consistency": {"values": DIFFERS}}, "have different proven values"),
+    ({"view": PointOfView(mover=0.0, first=0.1, turn=0.1, surplus=9.0)}, "from the side of player 0"),
+    ({"consistency": {"images": DIFFERS}}, "symmetries() is wrong"),
+    ({"statistics": {"truncated": 0.51}}, "cut off at max_plies"),
+    ({"statistics": {"moved": (1.0, 0.0)}}, "player 1 never moves"),
+    ({"statistics": {"drawn": 1.0, "won": (0.0, 0.0)}}, "nothing to learn"),
+    ({"statistics": {"won": (0.9, 0.0)}}, "player 1 won none"),
+    ({"statistics": {"openings": MIN_OPENINGS - 1}}, "games all look alike"),
+    ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
+]
+"""What is wrong with the games or the workers, which the newest measurements alone tell."""
+
+NOT_LEARNING = [
+    ({"trained": Learned(policy=-0.6, value=0.1)}, "diverged"),
+    ({"statistics": {"foresight": (-0.3, 0.01)}}, "predicts the opposite"),
+    ({"held_out": Learned(policy=0.5, value=-0.1)}, "overfitting"),
+    ({"held_out": Learned(policy=0.1, value=0.1), "trained": Learned(policy=0.2, value=0.01)}, "even the games"),
+    ({"held_out": Learned(policy=0.24, value=0.01), "trained": Learned(policy=0.1, value=0.1)}, "observe()"),
+    ({"held_out": Learned(policy=0.24, value=None), "trained": Learned(policy=0.3, value=None)}, "observe()"),
+]
+"""What is wrong with what the network has learned, which the measurements of several models must agree in."""
 
 
-def test_nothing_is_said_of_learning_before_there_has_been_time_to_learn():
-    assert diagnose("nim", **HEALTHY | {"held_out": Learned(policy=0.0, value=0.0), "models": 19}) is None
-    few = {"statistics": statistics(games=NEWEST_GAMES - 1, openings=1, drawn=1.0, truncated=1.0)}
-    assert diagnose("nim", **HEALTHY | few) is None
+@pytest.mark.parametrize(("wrong", "said"), WARNINGS)
+def test_every_trouble_of_the_games_is_told_at_once_with_its_most_likely_cause(wrong: dict[str, Any], said: str):
+    assert said in str(diagnose("nim", [measured(**wrong)]))
+
+
+@pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING)
+def test_what_a_network_has_not_learned_is_told_once_several_models_confirm_it(wrong: dict[str, Any], said: str):
+    confirmed = [measured(**wrong)] * CONFIRMATIONS
+    assert said in str(diagnose("nim", confirmed))
+    assert diagnose("nim", confirmed[1:]) is None
+    assert diagnose("nim", [HEALTHY, *confirmed[1:]]) is None
+
+
+@pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING[1:])
+def test_nothing_is_said_of_learning_before_there_has_been_time_to_learn(wrong: dict[str, Any], said: str):
+    assert diagnose("nim", [measured(**wrong, mature=False)] * CONFIRMATIONS) is None
+
+
+def test_nothing_is_said_of_the_games_before_there_are_enough():
+    few = {"games": NEWEST_GAMES - 1, "openings": 1, "drawn": 1.0, "truncated": 1.0, "moved": (1, 0), "won": (0, 0)}
+    assert diagnose("nim", [measured(statistics=few)]) is None
+    assert diagnose("nim", [measured(consistency={"legal": Agreement(compared=2, different=2)})]) is None
+
+
+@pytest.mark.parametrize("changed", [{"mover": 0.08}, {"first": 0.02}, {"turn": 0.9}, {"surplus": 3.0}])
+def test_an_observation_that_shows_who_is_to_move_may_show_any_side(changed: dict[str, float]):
+    suspicious = PointOfView(mover=0.0, first=0.1, turn=0.1, surplus=9.0)
+    assert diagnose("nim", [measured(view=suspicious)])
+    assert diagnose("nim", [measured(view=suspicious._replace(**changed))]) is None
+
+
+def test_a_game_in_which_one_observation_hides_a_rare_rule_is_left_alone():
+    rare = Agreement(compared=1000, different=49)
+    consistency = {"legal": rare, "effects": rare, "values": rare, "images": rare}
+    assert diagnose("nim", [measured(consistency=consistency)]) is None
 
 
 def window_of(values: list[list[float]], policies: list[list[float]]) -> Window:
@@ -128,7 +187,7 @@ def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
     games = Games.concatenate(
         [read_segment(run.segments / str(name), run.game) for name in list_segments(run.segments)]
     )
-    trained, held_out = Diagnostics(run.game).split(games)
+    trained, held_out = Diagnostics(run.game, run.settings.trainer).split(games)
     assert 0.01 < len(held_out.games) / len(games.games) < 0.06
     assert len(trained.games) + len(held_out.games) == len(games.games)
     assert not set(trained.games["id"]) & set(held_out.games["id"])
@@ -144,7 +203,8 @@ def test_a_worker_that_takes_no_newer_model_is_told(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe")
     learn(run, models=1, full=200)
     name = next(list_segments(run.segments))
-    games, diagnostics = read_segment(run.segments / str(name), run.game), Diagnostics(run.game, clock=lambda: now)
+    games = read_segment(run.segments / str(name), run.game)
+    diagnostics = Diagnostics(run.game, run.settings.trainer, clock=lambda: now)
     network, window = ResidualNetwork((2, 3, 3), 9, blocks=1, channels=8), Window(run.game.start)
 
     def publish(step: int) -> str | None:

@@ -1,0 +1,32 @@
+"""Random games as records, such as a worker makes of the games that it plays."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plyzero.rules.game import DRAW, ONGOING, Game
+from plyzero.rules.random_game import PlayedGame, random_game
+from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
+from plyzero.search.tree import GUMBEL, UNPROVEN
+from tests.helpers.toys import solve
+
+
+def random_games(start: Game, count: int) -> list[PlayedGame]:
+    return [random_game(start, np.random.default_rng(seed)) for seed in range(count)]
+
+
+def recorded(played: Sequence[PlayedGame], *, proven: bool = False) -> Games:
+    """Return records of games; with `proven`, every position is searched and its value proven."""
+    games, positions, moves, observations = [], [], [], []
+    for game in played:
+        outcome = game.positions[-1].outcome()
+        winner = ONGOING if outcome is None else DRAW if outcome.winner is None else outcome.winner
+        games.append((0, len(game.moves), winner, TRUNCATED if outcome is None else BY_RULE, 0, 0))
+        for position, action in zip(game.positions, game.moves, strict=False):
+            legal, record = sorted(position.legal_actions()), np.zeros((), POSITION)
+            record["action"], record["to_play"], record["num_legal"] = action, position.to_play, len(legal)
+            record["search"], record["proven"] = GUMBEL, solve(position) if proven else UNPROVEN
+            positions.append(record)
+            moves.extend((each, 0, 0, np.nan) for each in legal)
+            observations.append(np.asarray(position.observe(), position.observation_dtype))
+    return Games(np.array(games, GAME), np.array(positions), np.array(moves, MOVE), np.array(observations))

@@ -1,0 +1,46 @@
+"""The point of view: an observation from the side of player 0 is told from one of the player to move."""
+
+import pytest
+
+from examples.breakthrough import Breakthrough
+from examples.dots_and_boxes import DotsAndBoxes
+from plyzero.rules.game import Game
+from tests.helpers.recorded import random_games, recorded
+from tests.helpers.zoo import Kalah, Shuffle
+from trainer.guard import shows_the_first_player
+from trainer.point_of_view import MIN_GAMES, PointOfView, PointOfViewTest
+
+
+class CupsOfPlayer0(Kalah):
+    """The cups of player 0 are shown first."""
+
+    def observe(self):
+        half = len(self.cups) // 2
+        return super().observe() if self.to_play == 0 else super().observe()[[*range(half, 2 * half), *range(half)]]
+
+
+def view_of(start: Game, *, games: int = 400) -> PointOfView | None:
+    test, played = PointOfViewTest(start), random_games(start, games)
+    for first in range(0, games, 50):
+        test.add(recorded(played[first : first + 50]))
+    return test.measure()
+
+
+@pytest.mark.parametrize(
+    "start", [DotsAndBoxes(size=2), Kalah(), Breakthrough(size=4), Shuffle()], ids=lambda start: type(start).__name__
+)
+def test_an_observation_from_the_side_of_the_player_to_move_is_right(start: Game):
+    view = view_of(start)
+    assert view is not None
+    assert not shows_the_first_player(view)
+
+
+def test_an_observation_from_the_side_of_player_0_is_wrong_unless_it_shows_who_is_to_move():
+    view = view_of(CupsOfPlayer0())
+    assert view is not None
+    assert shows_the_first_player(view)
+    assert not shows_the_first_player(view._replace(turn=1.0))
+
+
+def test_nothing_is_said_of_the_point_of_view_before_there_are_enough_games():
+    assert view_of(Kalah(), games=MIN_GAMES - 1) is None
