@@ -1,0 +1,189 @@
+"""Real processes under attack from outside: no game is lost, none counts twice, nobody dies who was not killed.
+
+The errors come from the C library (tests/helpers/attacks.c), below Python. Games are counted by the tests themselves.
+"""
+
+import errno
+import random
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import attacks
+from tests.helpers.attacks import Crew, attacked_run, bad_entries, full, image, lacks, two_mounts
+
+pytestmark = pytest.mark.slow
+
+WORKERS_UID, TRAINER_UID = 61001, 61002
+PASSING = (errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES, errno.ENOMEM)
+
+
+def need(*what: str) -> None:
+    if missing := lacks("gcc", *what):
+        pytest.skip(missing)
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    """Two workers and a trainer that have taken in the first games."""
+    need()
+    with Crew(tmp_path, attacked_run(tmp_path / "run")) as crew:
+        crew.work_until_taken_in(games=100)
+        yield crew
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A directory that other users may enter, as they may not enter pytest's."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="attacks-") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+def quarantined(crew: Crew) -> list[str]:
+    return [path.name for path in crew.run.quarantine.glob("w*")]
+
+
+def check(crew: Crew) -> dict[str, Any]:
+    """Settle, and check that no game is lost or counted twice, and that nobody has died."""
+    found = crew.settle()
+    print(found, "quarantined:", len(quarantined(crew)))
+    assert found["acknowledged"] > 0
+    assert (found["lost"], found["twice"], found["died"], found["faults"]) == (0, 0, [], [])
+    assert quarantined(crew) == []
+    return found
+
+
+@pytest.mark.parametrize("error", PASSING, ids=errno.errorcode.get)
+def test_a_passing_error_on_reading_segments_loses_no_game(crew: Crew, error: int):
+    crew.trainer.control.fail(error, "open read", "replay/w")
+    crew.work(6)
+    assert crew.trainer.control.failed
+    crew.trainer.control.clear()
+    check(crew)
+
+
+@pytest.mark.parametrize("directory", ["models", "replay", "workers", "journal", "trainer"])
+def test_nobody_dies_of_passing_errors_in_a_directory(crew: Crew, directory: str):
+    """All errors in turn: first of listings, then of reading, then half of everything, for workers and trainer."""
+    for calls, share in (("list", 1.0), ("open read stat", 1.0), ("open read stat list link rename write sync", 0.5)):
+        for error in PASSING:
+            for member in crew.members.values():
+                member.control.fail(error, calls, f"/{directory}", share=share)
+            crew.work(1)
+            for member in crew.members.values():
+                assert member.control.failed or directory in ("journal", "trainer")
+                member.control.clear()
+    check(crew)
+
+
+@pytest.mark.parametrize("kind", attacks.KINDS)
+def test_an_entry_that_cannot_be_read_stops_nothing(crew: Crew, kind: str):
+    run = crew.run
+    for member in crew.members.values():
+        if kind == "unreadable":
+            member.control.fail(errno.EACCES, "open", "bad")
+    before = {path.name for directory in (run.segments, run.models) for path in directory.iterdir()}
+    with bad_entries(run.root, [kind]) as entries:
+        crew.work(2)
+        crew.kill(*crew.members.values())
+        crew.work_until_taken_in(games=200)
+        crew.work(15)  # in which the trainer looks after the volume
+        crew.kill(crew.workers[0])
+        found = check(crew)
+        assert {path.name for path in entries if not path.exists(follow_symlinks=False)} == set()
+    assert found["kills"] == {"trainer": 1, "worker": 3}
+    after = {path.name for directory in (run.segments, run.models) for path in directory.iterdir()}
+    assert before - after, "nothing was removed"
+
+
+def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(tmp_path: Path):
+    need("bindfs")
+    chance = random.Random(0)
+    with two_mounts(tmp_path) as (source, one, other):
+        crew = Crew(tmp_path, attacked_run(source / "run"), workers=3)
+        for member in crew.workers:
+            member.root = one / "run"
+        crew.trainer.root = other / "run"
+        with crew:
+            crew.work_until_taken_in(games=100)
+            for _ in range(20):
+                crew.work(chance.uniform(1, 2.5))
+                crew.kill(chance.choice([*crew.workers, crew.trainer]))
+            check(crew)
+
+
+def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(tmp_path: Path):
+    need("bindfs")
+    with two_mounts(tmp_path) as (source, one, other):
+        crew = Crew(tmp_path, attacked_run(source / "run"))
+        for member in crew.workers:
+            member.root = one / "run"
+        crew.trainer.root = other / "run"
+        with crew:
+            crew.work_until_taken_in(games=100)
+            for member in crew.workers:
+                crew.signal(signal.SIGSTOP, member)
+                crew.work(22)  # so long that the trainer takes it for dead
+                crew.signal(signal.SIGCONT, member)
+                crew.work(0.5)
+                crew.kill(member)
+            check(crew)
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o022])
+def test_a_trainer_of_another_user_loses_no_game(open_path: Path, umask: int):
+    """With 077 it can read nothing until somebody permits it."""
+    need("root")
+    crew = Crew(open_path, attacked_run(open_path / "run"))
+    for member in crew.workers:
+        member.uid, member.umask = WORKERS_UID, umask
+    crew.trainer.uid = TRAINER_UID
+    with crew:
+        crew.work(12)
+        crew.kill(crew.workers[0])
+        crew.work(3)
+        for member in crew.workers:
+            member.umask = 0o022
+            crew.kill(member)
+        for directory in (crew.run.segments, crew.run.journals):
+            for path in directory.iterdir():
+                path.chmod(0o644)
+        crew.work(3)
+        check(crew)
+
+
+@pytest.mark.parametrize("inodes", [True, False], ids=["inodes", "space"])
+def test_a_volume_without_room_costs_no_game_and_nobody_ends(tmp_path: Path, inodes: bool):
+    need("root", "loop")
+    with image(tmp_path, megabytes=48, inodes=600) as volume:
+        with Crew(tmp_path, attacked_run(volume / "run")) as crew:
+            crew.work_until_taken_in(games=100)
+            for _ in range(2):
+                with full(volume, inodes=inodes):
+                    crew.work(8)
+                crew.work(3)
+            check(crew)
+
+
+def test_a_clock_that_stands_still_or_is_wrong_stops_nobody(crew: Crew):
+    for wrong in ({"stands": True}, {"offset": -1e9}, {"offset": 1e9}, {"monotonic_stands": True, "stands": True}, {}):
+        for member in crew.members.values():
+            member.control.clock(**wrong)
+        if wrong and "monotonic_stands" not in wrong:
+            crew.work_until_taken_in(games=100)
+        crew.work(3)
+    check(crew)
+
+
+def test_processes_suspended_for_longer_than_files_are_kept_go_on(crew: Crew):
+    for member in crew.members.values():
+        crew.signal(signal.SIGSTOP, member)
+        crew.work(15)
+        crew.signal(signal.SIGCONT, member)
+        crew.work_until_taken_in(games=50)
+    check(crew)
