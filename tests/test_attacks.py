@@ -4,9 +4,15 @@ The errors come from the C library (tests/helpers/attacks.c), below Python. Game
 """
 
 import errno
+import json
+import os
 import random
+import re
 import signal
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +20,26 @@ from typing import Any
 import pytest
 
 from tests.helpers import attacks
-from tests.helpers.attacks import Crew, attacked_run, bad_entries, full, image, lacks, two_mounts
+from tests.helpers.attacks import (
+    ATTACKED,
+    TRAINER_UID,
+    WORKERS_UID,
+    Control,
+    Crew,
+    attacked_run,
+    bad_entries,
+    full,
+    image,
+    lacks,
+    library,
+    permit,
+    two_mounts,
+)
+from tests.helpers.runs import SMALL
 
 pytestmark = pytest.mark.slow
 
-WORKERS_UID, TRAINER_UID = 61001, 61002
+RATED = ("rating.games=2", "rating.opponents=random")
 PASSING = (errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES, errno.ENOMEM)
 
 
@@ -50,7 +71,7 @@ def quarantined(crew: Crew) -> list[str]:
 
 def check(crew: Crew) -> dict[str, Any]:
     """Settle, and check that no game is lost or counted twice, and that nobody has died."""
-    found = crew.settle()
+    found = crew.settle(patience=30)
     print(found, "quarantined:", len(quarantined(crew)))
     assert found["acknowledged"] > 0
     assert (found["lost"], found["twice"], found["died"], found["faults"]) == (0, 0, [], [])
@@ -104,7 +125,9 @@ def test_an_entry_that_cannot_be_read_stops_nothing(crew: Crew, kind: str):
 def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(tmp_path: Path):
     need("bindfs")
     chance = random.Random(0)
-    with two_mounts(tmp_path) as (source, one, other):
+    source = tmp_path / "source"
+    source.mkdir()
+    with two_mounts(tmp_path, source=source) as (one, other):
         crew = Crew(tmp_path, attacked_run(source / "run"), workers=3)
         for member in crew.workers:
             member.root = one / "run"
@@ -119,7 +142,9 @@ def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(
 
 def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(tmp_path: Path):
     need("bindfs")
-    with two_mounts(tmp_path) as (source, one, other):
+    source = tmp_path / "source"
+    source.mkdir()
+    with two_mounts(tmp_path, source=source) as (one, other):
         crew = Crew(tmp_path, attacked_run(source / "run"))
         for member in crew.workers:
             member.root = one / "run"
@@ -150,9 +175,7 @@ def test_a_trainer_of_another_user_loses_no_game(open_path: Path, umask: int):
         for member in crew.workers:
             member.umask = 0o022
             crew.kill(member)
-        for directory in (crew.run.segments, crew.run.journals):
-            for path in directory.iterdir():
-                path.chmod(0o644)
+        permit(crew.run)
         crew.work(3)
         check(crew)
 
@@ -160,14 +183,13 @@ def test_a_trainer_of_another_user_loses_no_game(open_path: Path, umask: int):
 @pytest.mark.parametrize("inodes", [True, False], ids=["inodes", "space"])
 def test_a_volume_without_room_costs_no_game_and_nobody_ends(tmp_path: Path, inodes: bool):
     need("root", "loop")
-    with image(tmp_path, megabytes=48, inodes=600) as volume:
-        with Crew(tmp_path, attacked_run(volume / "run")) as crew:
-            crew.work_until_taken_in(games=100)
-            for _ in range(2):
-                with full(volume, inodes=inodes):
-                    crew.work(8)
-                crew.work(3)
-            check(crew)
+    with image(tmp_path, megabytes=48, inodes=600) as volume, Crew(tmp_path, attacked_run(volume / "run")) as crew:
+        crew.work_until_taken_in(games=100)
+        for _ in range(2):
+            with full(volume, inodes=inodes):
+                crew.work(8)
+            crew.work(3)
+        check(crew)
 
 
 def test_a_clock_that_stands_still_or_is_wrong_stops_nobody(crew: Crew):
@@ -187,3 +209,72 @@ def test_processes_suspended_for_longer_than_files_are_kept_go_on(crew: Crew):
         crew.signal(signal.SIGCONT, member)
         crew.work_until_taken_in(games=50)
     check(crew)
+
+
+class Train:
+    """`plyzero train`, started again where it has ended. ended: what it said last, by attack."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.control = directory, Control(directory / "control")
+        self.run = directory / "run"
+        self.ended: dict[str, str] = {}
+        self._said = directory / "said"
+        self.start()
+
+    def start(self) -> None:
+        options = [part for option in (*SMALL, *ATTACKED, *RATED) for part in ("-o", option)]
+        command = ["train", "tic-tac-toe", "--run", str(self.run), "--workers", "1", *options]
+        preload = {"LD_PRELOAD": str(library()), "ATTACKED_FROM": str(self.control.path)}
+        with self._said.open("ab") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "plyzero", *command], env=os.environ | preload, stdout=said, stderr=said
+            )
+
+    def goes_on(self, attack: str, *, models: int = 3) -> None:
+        """Wait until it has told of some models more, or has ended; then start it again."""
+        rows, deadline = self.rows(), time.monotonic() + 60
+        while self.process.poll() is None and self.rows() < rows + models and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if self.process.poll() is not None:
+            self.ended[attack] = self._said.read_text().strip().splitlines()[-1]
+            self.start()
+            self.goes_on("restart")
+        elif self.rows() < rows + models:
+            self.ended[attack] = "tells of no model"
+
+    def rows(self) -> int:
+        """Return of how many models it has told."""
+        return len(re.findall(r"^ +\d+:\d\d ", self._said.read_text(), re.MULTILINE))
+
+
+def test_train_goes_on_whatever_happens_to_the_processes_and_the_volume(tmp_path: Path):
+    need()
+    train = Train(tmp_path)
+    try:
+        train.goes_on("nothing")
+        train.process.send_signal(signal.SIGSTOP)
+        time.sleep(12)
+        train.process.send_signal(signal.SIGCONT)
+        train.goes_on("suspended for longer than models are kept")
+        train.control.clock(stands=True)
+        train.goes_on("the time of day stands still")
+        train.control.clock()
+        for error, calls, part in (
+            (errno.ENOENT, "open", ".onnx"),
+            (errno.EIO, "open read", "/models"),
+            (errno.EIO, "list", "/models"),
+            (errno.EIO, "list open read stat", "/metrics"),
+            (errno.ESTALE, "list open read stat", "/workers"),
+            (errno.ENOSPC, "open write", "rating.jsonl"),
+        ):
+            train.control.fail(error, calls, part)
+            time.sleep(4)
+            train.control.clear()
+            train.goes_on(f"{errno.errorcode[error]} of {calls} in {part}")
+        train.process.kill()
+        train.start()
+        train.goes_on("killed and started again at once")
+    finally:
+        train.process.kill()
+    print(json.dumps(train.ended, indent=1))
+    assert train.ended == {}

@@ -33,6 +33,7 @@ from tests.helpers import victims
 from tests.helpers.runs import small_run
 
 ROOT = Path(__file__).parent.parent.parent
+WORKERS_UID, TRAINER_UID = 61001, 61002
 TRAINER = "trainer"
 RESTART_SECONDS = 1.0
 """Time after which a process that has died is started again."""
@@ -274,7 +275,9 @@ class Crew:
         """Let everybody work until so many games more are taken in than now; AssertionError after `seconds`."""
         wanted, deadline = len(self.account.read().taken_in) + games, time.monotonic() + seconds
         while len(self.account.read().taken_in) < wanted:
-            assert time.monotonic() < deadline, f"{len(self.account.taken_in)} games taken in, not {wanted}: {self.died}"
+            assert time.monotonic() < deadline, (
+                f"{len(self.account.taken_in)} games taken in, not {wanted}: {self.died}"
+            )
             self.work(0.2)
 
     def settle(self, *, patience: float = 75.0) -> dict[str, Any]:
@@ -348,6 +351,14 @@ def attacked_run(root: Path, *options: str) -> Run:
     return run
 
 
+def permit(run: Run) -> None:
+    """Let everybody read the games of a run, as somebody does who reads that the trainer may not."""
+    for directory in (run.segments, run.journals):
+        for path in directory.glob("w*"):
+            with suppress(FileNotFoundError):
+                path.chmod(0o644)
+
+
 @cache
 def library() -> Path:
     """Compile attacks.c, once per process."""
@@ -368,7 +379,8 @@ def lacks(*needed: str) -> str | None:
         if each in ("bindfs", "loop"):
             with tempfile.TemporaryDirectory() as directory:
                 try:
-                    mount = two_mounts(Path(directory)) if each == "bindfs" else image(Path(directory), megabytes=8)
+                    path = Path(directory)
+                    mount = two_mounts(path, source=path) if each == "bindfs" else image(path, megabytes=8)
                     with mount:
                         pass
                 except (OSError, subprocess.CalledProcessError) as error:
@@ -377,18 +389,16 @@ def lacks(*needed: str) -> str | None:
 
 
 @contextmanager
-def two_mounts(directory: Path) -> Iterator[tuple[Path, Path, Path]]:
-    """Yield a directory and two mounts of it, across which locks do not reach."""
-    source, *mounts = (directory / name for name in ("source", "one", "other"))
-    source.mkdir(exist_ok=True)
-    source.chmod(0o777)
+def two_mounts(directory: Path, source: Path) -> Iterator[list[Path]]:
+    """Yield two mounts in `directory` of the directory `source`, across which locks do not reach."""
+    mounts = [directory / name for name in ("one", "other")]
     mounted = []
     try:
         for mount in mounts:
             mount.mkdir(exist_ok=True)
             _run("bindfs", str(source), str(mount))
             mounted.append(mount)
-        yield source, mounts[0], mounts[1]
+        yield mounts
     finally:
         for mount in mounted:
             unmount(mount)
@@ -454,7 +464,7 @@ def bad_entries(root: Path, kinds: Iterable[str] = KINDS, names: Iterable[str] =
 
 
 def put_bad_entry(path: Path, kind: str) -> None:
-    """Make a directory, a socket, a symlink to itself, a pipe, or a file that only its owner, another user, may read."""
+    """Make a directory, a socket, a symlink to itself, a pipe, or a file that nobody but root may read."""
     if kind == "directory":
         path.mkdir()
     elif kind == "socket":
