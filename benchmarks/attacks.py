@@ -208,7 +208,7 @@ def suspended(crew: Crew, chance: random.Random) -> Iterator[str]:
 @contextmanager
 def entries(crew: Crew, chance: random.Random) -> Iterator[str]:
     """Entries that cannot be read lie in all directories."""
-    kinds = chance.sample(KINDS, 2)
+    kinds = chance.sample(KINDS if crew.trainer.uid else KINDS[:-1], 2)  # root may read all files
     with bad_entries(crew.run.root, kinds, chance.sample(NAMES, 4)):
         yield f"entries that cannot be read ({', '.join(kinds)})"
 

@@ -60,14 +60,17 @@ CALLS = ("open", "read", "stat", "list", "link", "rename", "write", "sync", "rem
 KINDS = ("directory", "socket", "loop", "fifo", "unreadable")
 """Kinds of entries that cannot be read as a file."""
 
+MARK = "99009"
+"""In the name of every such entry, followed by the number of its kind."""
+
 NAMES = (
-    "journal/bad.0badbad0-00000000.wal",
-    "replay/bad.0badbad0-00000000-g1-p5-f1-m0_0.zarr.zip",
-    "models/999998-000000009-0badbad0.onnx",
-    "workers/bad.0badbad0.json",
-    "trainer/state-999998-000000009.pt",
-    "trainer/fence-000099.json",
-    "metrics/trainer-999998.jsonl",
+    "journal/bad.00MARK-00000000.wal",
+    "replay/bad.00MARK-00000000-g1-p5-f1-m0_0.zarr.zip",
+    "models/999999-000MARK-00000000.onnx",
+    "workers/bad.00MARK.json",
+    "trainer/state-999999-000MARK.pt",
+    "trainer/fence-MARK.json",
+    "metrics/trainer-MARK.jsonl",
 )
 """Names under which they lie where a worker, the trainer or `train` looks."""
 
@@ -449,10 +452,9 @@ def bad_entries(root: Path, kinds: Iterable[str] = KINDS, names: Iterable[str] =
     """Put entries that cannot be read under names that processes look for; yield them."""
     made = []
     try:
-        for number, kind in enumerate(kinds):
+        for kind in kinds:
             for name in names:
-                path = root / name.replace("0badbad0", f"0badbad{number}").replace("9998", f"999{number}", 1)
-                path = path.with_name(path.name.replace("000099", f"00009{number}"))
+                path = root / name.replace("MARK", f"{MARK}{KINDS.index(kind)}")
                 put_bad_entry(path, kind)
                 made.append(path)
         yield made
