@@ -274,7 +274,7 @@ class Crew:
             self.look()
             time.sleep(0.05)
 
-    def work_until_taken_in(self, *, games: int, seconds: float = 120.0) -> None:
+    def work_until_taken_in(self, *, games: int, seconds: float = 60.0) -> None:
         """Let everybody work until so many games more are taken in than now; AssertionError after `seconds`."""
         wanted, deadline = len(self.account.read().taken_in) + games, time.monotonic() + seconds
         while len(self.account.read().taken_in) < wanted:
@@ -283,7 +283,7 @@ class Crew:
             )
             self.work(0.2)
 
-    def settle(self, *, patience: float = 75.0) -> dict[str, Any]:
+    def settle(self, *, patience: float = 90.0) -> dict[str, Any]:
         """Stop the workers, wait until the trainer has taken in everything, stop it, and report what became of it.
 
         patience: seconds without a new game after which the missing ones are lost.
@@ -317,8 +317,8 @@ class Crew:
         }
 
     def _journals(self) -> list[Path]:
-        """The journals of our workers that are not sealed yet."""
-        return [path for path in self.run.journals.glob("w*.wal") if path.is_file()]
+        """The journals of our workers that are not sealed yet, whatever they are called by then."""
+        return [path for path in self.run.journals.glob("w*") if path.is_file()]
 
 
 @cache
