@@ -79,7 +79,7 @@ def main() -> int:
         if not (missing := lacks("bindfs")):
             mounts += stack.enter_context(two_mounts(directory, source=volume))
         print(f"two mounts: {missing or 'yes'}")
-        run = attacked_run(volume / "run")
+        run = attacked_run(volume / "run", "selfplay.seal_seconds=4")
         possible = {name: ATTACKS[name] for name in given.only or ATTACKS}
         if no_volume:
             possible.pop("volume", None)

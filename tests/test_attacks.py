@@ -7,7 +7,6 @@ import errno
 import itertools
 import json
 import os
-import random
 import re
 import signal
 import subprocess
@@ -122,41 +121,41 @@ def test_entries_that_cannot_be_read_stop_nothing(crew: Crew):
     assert before - after, "nothing was removed"
 
 
-def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(tmp_path: Path):
+@pytest.fixture
+def crew_on_two_mounts(tmp_path: Path) -> Iterator[Crew]:
+    """Workers that see the run through one mount and a trainer that sees it through another; locks do not cross."""
     need("bindfs")
-    chance = random.Random(0)
     source = tmp_path / "source"
     source.mkdir()
     with two_mounts(tmp_path, source=source) as (one, other):
-        crew = Crew(tmp_path, attacked_run(source / "run"), workers=3)
+        run = attacked_run(source / "run", "selfplay.seal_seconds=8", "selfplay.seal_positions=100000")
+        crew = Crew(tmp_path, run)
         for member in crew.workers:
             member.root = one / "run"
         crew.trainer.root = other / "run"
         with crew:
             crew.work_until_taken_in(games=100)
-            for _ in range(20):
-                crew.work(chance.uniform(1, 2.5))
-                crew.kill(chance.choice([*crew.workers, crew.trainer]))
-            check(crew)
+            yield crew
 
 
-def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(tmp_path: Path):
-    need("bindfs")
-    source = tmp_path / "source"
-    source.mkdir()
-    with two_mounts(tmp_path, source=source) as (one, other):
-        crew = Crew(tmp_path, attacked_run(source / "run"))
-        for member in crew.workers:
-            member.root = one / "run"
-        crew.trainer.root = other / "run"
-        with crew:
-            crew.work_until_taken_in(games=100)
-            crew.signal(signal.SIGSTOP, crew.workers[0])
-            crew.work(22)  # so long that the trainer takes it for dead
-            crew.signal(signal.SIGCONT, crew.workers[0])
-            crew.work(0.5)
-            crew.kill(crew.workers[0])
-            check(crew)
+def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(crew_on_two_mounts: Crew):
+    crew = crew_on_two_mounts
+    for _ in range(4):
+        crew.work(3)
+        crew.kill(crew.trainer)
+        crew.work(4)  # in which the new one looks for journals without an owner
+        crew.kill(*crew.workers)
+    check(crew)
+
+
+def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(crew_on_two_mounts: Crew):
+    crew = crew_on_two_mounts
+    crew.signal(signal.SIGSTOP, *crew.workers)
+    crew.work(30)  # so long that the trainer takes them for dead
+    crew.signal(signal.SIGCONT, *crew.workers)
+    crew.work(1)
+    crew.kill(*crew.workers)
+    check(crew)
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o022])

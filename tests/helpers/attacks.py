@@ -65,6 +65,7 @@ MARK = "99009"
 
 NAMES = (
     "journal/bad.00MARK-00000000.wal",
+    "journal/bad.00MARK-00000000.taken",
     "replay/bad.00MARK-00000000-g1-p5-f1-m0_0.zarr.zip",
     "models/999999-000MARK-00000000.onnx",
     "workers/bad.00MARK.json",
