@@ -76,7 +76,7 @@ def check(crew: Crew) -> dict[str, Any]:
     found = crew.settle()
     print(found, "quarantined:", len(quarantined(crew)))
     assert found["acknowledged"] > 0
-    assert (found["lost"], found["twice"], found["died"], found["faults"]) == (0, 0, [], [])
+    assert (found["lost"], found["twice"], found["died"], found["faults"]) == (0, 0, {}, [])
     assert quarantined(crew) == []
     return found
 
@@ -230,7 +230,7 @@ class Train:
 
     def goes_on(self, attack: str, *, models: int = 3) -> None:
         """Wait until it has told of some models more, or has ended; then start it again."""
-        rows, deadline = self.rows(), time.monotonic() + 60
+        rows, deadline = self.rows(), time.monotonic() + 120
         while self.process.poll() is None and self.rows() < rows + models and time.monotonic() < deadline:
             time.sleep(0.1)
         if self.process.poll() is not None:

@@ -259,8 +259,9 @@ class Crew:
         for pid, code in ask("ended"):
             member = next(each for each in self.members.values() if each.pid == pid)
             if not member.expected or code not in (0, -signal.SIGKILL, -signal.SIGTERM):
-                lines = member.log.read_text(errors="replace").strip().splitlines()
-                self.died.append(f"{member.name} ended with {code}: {lines[-1] if lines else 'nothing'}")
+                lines = member.log.read_text(errors="replace").strip().splitlines() or ["nothing"]
+                last = lines[-1].replace(f"{member.root}/", "")[:300]
+                self.died.append(f"{member.name} ended with {code}: {last}")
                 member.start_at = min(member.start_at, time.monotonic() + RESTART_SECONDS)
             member.pid = None
         for member in self.members.values():
@@ -280,7 +281,7 @@ class Crew:
         wanted, deadline = len(self.account.read().taken_in) + games, time.monotonic() + seconds
         while len(self.account.read().taken_in) < wanted:
             assert time.monotonic() < deadline, (
-                f"{len(self.account.taken_in)} games taken in, not {wanted}: {self.died}"
+                f"{len(self.account.taken_in)} games taken in, not {wanted}: {Counter(self.died)}"
             )
             self.work(0.2)
 
@@ -311,7 +312,7 @@ class Crew:
             "acknowledged": len(account.acknowledged),
             "lost": len(account.missing),
             "twice": account.twice,
-            "died": self.died,
+            "died": dict(Counter(self.died)),
             "faults": account.faults,
             "kills": dict(self.kills),
             "failed calls": sum(member.control.failed for member in self.members.values()),
