@@ -2,6 +2,7 @@
 # make test         the test suite, ruff, mypy and the schemas
 # make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
 # make soak         half an hour of random kills, crashes and restarts
+# make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
 # make test-docker  the containers, where there is a Docker engine with Compose
 # make bench        write benchmarks/results/speed.md, half an hour
 # make bots         train the bundled bots again, two hours
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
 
-.PHONY: demo test test-slow test-docker soak bench bots lint clean
+.PHONY: demo test test-slow test-docker soak attacks bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -25,6 +26,9 @@ test-slow: $(READY)
 soak: $(READY)
 	$(BIN)/pytest -m soak
 	$(BIN)/python benchmarks/soak.py --run runs/soak-$$(date +%s) --minutes 20
+
+attacks: $(READY)
+	$(BIN)/python benchmarks/attacks.py --run runs/attacks-$$(date +%s) --minutes 30
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
