@@ -562,7 +562,7 @@ def test_what_cannot_be_read_at_the_moment_is_in_the_trainers_heartbeat_and_in_s
         Heartbeat(small.workers / "trainer.json").beat(beat)
     owner = f"{segment} is owned by uid {os.getuid()}, mode 0600; this process runs as uid {os.geteuid()}"
     assert beat["read_error"] == f"cannot read 1 file: Permission denied: {owner}"
-    assert "cannot read 1 file: Permission denied" in shown("status", "--run", str(small.root))
+    assert "trainer: cannot read 1 file: Permission denied" in shown("status", "--run", str(small.root))
 
 
 def test_a_trainer_that_starts_during_a_passing_error_waits(small: Run, monkeypatch: pytest.MonkeyPatch):
