@@ -268,9 +268,7 @@ class ReplayWriter:
         """
         self._must_seal = True
         sealed = self._sealed_ids(self._sequence)
-        if (
-            sealed is not None
-        ):  # an earlier attempt succeeded despite its error, or another process took this one for dead
+        if sealed is not None:  # an earlier attempt succeeded despite its error, or the trainer took us for dead
             self._drop_sealed(sealed)
             self._sequence += 1
         if self._journaled:

@@ -50,6 +50,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
             "seconds": round(seconds, 1),
             "waited_seconds": round(waited, 1),
             "refused_games": writer.refused_games,
+            "write_error": writer.write_error,
         }
 
     with (

@@ -236,10 +236,12 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     console.print(f"models: {models['count']}, newest {models['newest']}" if models["newest"] else "models: none yet")
     for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
         console.print(_learned(trainer))
-        if isinstance(trainer.get("read_error"), str):
-            console.print(printable(trainer["read_error"]), style="bold")
         if isinstance(trainer.get("warning"), str):
             console.print(printable(trainer["warning"]), style="bold")
+    for process in found["processes"]:
+        for error in (process.get("read_error"), process.get("write_error")):
+            if isinstance(error, str):
+                console.print(printable(f"{process['name']}: {error}"), style="bold")
     if replay["quarantined"]:
         games = f", with {replay['quarantined_games']} games in segments" if replay["quarantined_games"] else ""
         console.print(

@@ -309,7 +309,7 @@ def stepping(schedule: Schedule, call: Callable) -> Callable:
     writer_dies=st.none() | st.integers(1, 80),
     adopter_dies=st.none() | st.integers(1, 30),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_whatever_the_order_no_acknowledged_game_is_lost_and_none_comes_twice(
     tmp_path_factory: pytest.TempPathFactory, turns: list[int], writer_dies: int | None, adopter_dies: int | None
 ):

@@ -1,6 +1,7 @@
 """Retention: the volume stays bounded, and nothing goes that a state, the window or a process still needs."""
 
 import errno
+import importlib
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -18,6 +19,7 @@ from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import SegmentName, list_segments, write_segment
+from tests.helpers.cli import shown
 from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
@@ -549,3 +551,48 @@ def test_what_was_skipped_is_known_after_a_restart(small: Run):
     with closing(Trainer(small, device="cpu")) as trainer:
         trainer.ingest()
         assert trainer.games == before + 2
+
+
+def test_what_cannot_be_read_at_the_moment_is_in_the_trainers_heartbeat_and_in_status(
+    small: Run, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(path: Path, *, max_bytes: int) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    seal(small, 0)
+    (segment,) = small.segments.iterdir()
+    segment.chmod(0o600)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        with monkeypatch.context() as patch:
+            patch.setattr("plyzero.run.segments.read_file", refuse)
+            trainer.ingest()
+        beat = trainer.describe("stopped")
+        Heartbeat(small.workers / "trainer.json").beat(beat)
+    owner = f"{segment} is owned by uid {os.getuid()}, mode 0600; this process runs as uid {os.geteuid()}"
+    assert beat["read_error"] == f"cannot read 1 file: Permission denied: {owner}"
+    assert "trainer: cannot read 1 file: Permission denied" in shown("status", "--run", str(small.root))
+
+
+def test_a_trainer_that_starts_during_a_passing_error_waits(small: Run, monkeypatch: pytest.MonkeyPatch):
+    seal(small, 0)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        learn(trainer)
+        trainer.save()
+    slept: list[float] = []
+    failures = {"trainer.state.read_file": 2, "trainer.loop.list_models": 1, "plyzero.run.lease.files.write_file": 1}
+    for place, times in failures.items():
+        module, _, name = place.rpartition(".")
+        call, left = getattr(importlib.import_module(module.removesuffix(".files")), name, None), [times]
+        call = call or getattr(files, name)
+
+        def flaky(*arguments: object, call=call, left=left, **keywords: object) -> object:
+            if left[0]:
+                left[0] -= 1
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+            return call(*arguments, **keywords)
+
+        monkeypatch.setattr(place, flaky)
+    monkeypatch.setattr("plyzero.files.time.sleep", slept.append)
+    with closing(Trainer(small, device="cpu")) as trainer:
+        assert trainer.games == 2
+    assert slept == [1, 1, 1, 2]
