@@ -41,7 +41,7 @@ def fences(models: Path) -> set[int]:
     return {name.fence for name in list_models(models)}
 
 
-def test_train_goes_on_after_ctrl_c_and_leaves_no_process_when_it_is_killed(tmp_path: Path):
+def test_train_goes_on_after_ctrl_c_or_a_kill_and_leaves_no_process_when_it_is_killed(tmp_path: Path):
     root, examples = tmp_path / "r", Path(__file__).parent.parent / "examples"
     options = [part for option in SMALL for part in ("-o", option)]
     game = "dots_and_boxes:DotsAndBoxes(size=2)"  # in plain Python, and found where the command is given
@@ -63,7 +63,11 @@ def test_train_goes_on_after_ctrl_c_and_leaves_no_process_when_it_is_killed(tmp_
     assert all(map(is_running, pids))
     train.kill()
     train.wait()
-    wait_until(lambda: not any(map(is_running, pids)))
+    train = start(*command, cwd=examples)  # at once, while the processes of the killed one still save
+    wait_until(lambda: 3 in fences(root / "models"), alive=train)
+    assert not any(map(is_running, pids))
+    train.send_signal(signal.SIGINT)
+    assert train.wait(300) == 0
 
 
 def test_a_child_that_fails_ends_train_with_its_last_words(tmp_path: Path):

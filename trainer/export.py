@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import onnx
+import onnxruntime
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -15,8 +16,7 @@ from torch import Tensor, nn
 from plyzero import __version__
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import Run
-from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network
+from plyzero.search.onnx_network import CPU, ENCODING, INPUT, LOGITS, WDL, Network
 from plyzero.settings import Settings
 from trainer.network import make_network
 
@@ -41,7 +41,8 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
     with_probabilities = _WithProbabilities(network).to("cpu").eval()
     try:
         content = _to_onnx(with_probabilities, torch.from_numpy(observations[:2]), metadata | _identity(game))
-        exported = Network(content, game, label="the exported model")(EvaluationBatch(observations, list))
+        Network(content, game, label="the exported model")  # raises an error if a worker would refuse it
+        exported_logits, exported_wdl = _run(content, observations)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # torch, onnx and ONNX Runtime raise errors of many types
@@ -49,8 +50,8 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
     with torch.no_grad():
         logits, wdl_logits = network(torch.from_numpy(observations))
     wdl = torch.softmax(wdl_logits, dim=1)
-    _compare("logits", exported.logits, logits, allowed=_tolerance(logits))
-    _compare("probabilities", exported.wdl, wdl, allowed=min(MAX_PROBABILITY_TOLERANCE, _tolerance(wdl_logits)))
+    _compare("logits", exported_logits, logits, allowed=_tolerance(logits))
+    _compare("probabilities", exported_wdl, wdl, allowed=min(MAX_PROBABILITY_TOLERANCE, _tolerance(wdl_logits)))
     return content
 
 
@@ -82,6 +83,13 @@ def describe_model(settings: Settings, *, step: int, positions: int) -> dict[str
         "settings": settings.model_dump_json(),
         "plyzero": __version__,
     }
+
+
+def _run(content: bytes, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the logits and the probabilities of the model in 32 bits; on a GPU `Network` computes in 16."""
+    session = onnxruntime.InferenceSession(content, providers=[CPU])
+    logits, wdl = session.run((LOGITS, WDL), {INPUT: observations})
+    return logits, wdl
 
 
 def _tolerance(logits: Tensor) -> float:

@@ -254,10 +254,12 @@ class Trainer:
         self._is_first, self._published_step, self._unpublished = False, self.step, None
         # Only now: a model that could not be exported must not make the workers' models look outdated.
         self.diagnostics.evaluate(self.averaged.module, self.window, step=self.step, device=self.device)
-        policy_loss, value_loss = (self._loss_sums / max(1, self._summed_steps)).tolist()
+        losses: list[float | None] = [None, None]  # without a step since this start
+        if self._summed_steps:
+            losses = (self._loss_sums / self._summed_steps).round(4).tolist()
         self._loss_sums[:], self._summed_steps = 0, 0
-        log.info("published %s: policy loss %.3f, value loss %.3f", name, policy_loss, value_loss)
-        line = {**self.describe("training"), "policy_loss": policy_loss, "value_loss": value_loss}
+        log.info("published %s: policy loss %s, value loss %s", name, *losses)
+        line = {**self.describe("training"), "policy_loss": losses[0], "value_loss": losses[1]}
         append_line(self.run.metrics / f"trainer-{self.lease.fence:06d}.jsonl", line | {"model": str(name)})
 
     def save(self) -> None:

@@ -91,5 +91,6 @@ def _list_old_states(directory: Path) -> list[Path]:
 
 
 def _list_states(directory: Path) -> list[Path]:
-    """Return the files of all states, newest first."""
-    return sorted((path for path in directory.iterdir() if NAME.fullmatch(path.name)), reverse=True)
+    """Return the files of all states, newest first. A directory, pipe or link of such a name is not a state."""
+    named = sorted((path for path in directory.iterdir() if NAME.fullmatch(path.name)), reverse=True)
+    return [path for path in named if path.is_file()]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
+import signal
 import socket
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
@@ -63,6 +65,7 @@ def train(
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game}")
         from plyzero.ops import supervisor
+        from plyzero.ops.rating import Rater
         from plyzero.run.directory import describe_changed_settings, open_or_create_run
         from plyzero.run.models import list_models
 
@@ -74,18 +77,20 @@ def train(
             screen.line(changes)
         screen.line(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
         try:
-            supervisor.train(
-                opened,
-                workers=workers,
-                minutes=minutes,
-                stop=stop,
-                options=options or (),
-                device=device,
-                on_report=lambda report: screen.line(_report_row(report)),
-                on_rating=lambda rating: screen.line(_rating_row(rating)),
-                on_progress=screen.progress,
-                on_message=screen.message,
-            )
+            with closing(Rater(opened)) as rater:
+                supervisor.train(
+                    opened,
+                    workers=workers,
+                    minutes=minutes,
+                    stop=stop,
+                    options=options or (),
+                    device=device,
+                    on_report=lambda report: screen.line(_report_row(report)),
+                    rater=rater,
+                    on_rating=lambda rating: screen.line(_rating_row(rating)),
+                    on_progress=screen.progress,
+                    on_message=screen.message,
+                )
         except supervisor.ChildFailedError as error:
             raise FailedError(str(error)) from error
         ended = "stopped and saved" if stop.is_set() else "saved"
@@ -99,7 +104,7 @@ class _Screen:
     """What `train` shows: lines, and what is being done, in a status line or as a line every QUIET_SECONDS."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._console = Console(highlight=False, markup=False, emoji=False)
         self._status = self._console.status("")
         self._doing, self._printed = "", time.monotonic()
         self._was_interrupted_again = False
@@ -117,7 +122,7 @@ class _Screen:
 
     def line(self, text: str, style: str | None = None) -> None:
         self._printed = time.monotonic()
-        self._console.print(plain(text), style=style)
+        self._console.print(plain(text), style=style, soft_wrap=True)
 
     def message(self, text: str) -> None:
         self.line(f"       {text}", style="bold" if text.startswith("warning") else None)
@@ -127,7 +132,7 @@ class _Screen:
         self._status.update(Text(self._doing))
         if self._was_interrupted_again:
             self._was_interrupted_again = False
-            self.message("still stopping, nothing is lost; to stop without saving: kill -9 this process")
+            self.message("still stopping, for a minute at most; nothing is lost, even if this process is killed")
 
     def interrupted_again(self) -> None:
         self._was_interrupted_again = True
@@ -136,7 +141,10 @@ class _Screen:
         """Where there is no status line, print what is being done whenever nothing was printed for a while."""
         while not self._console.is_terminal and not self._ended.wait(0.5):
             if time.monotonic() - self._printed >= QUIET_SECONDS:
-                self.message(self._doing)
+                try:
+                    self.message(self._doing)
+                except SystemExit:  # raised by rich because nobody reads the output any more: stop and save
+                    signal.raise_signal(signal.SIGTERM)
 
 
 def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
@@ -204,8 +212,8 @@ def _report_row(report: Report) -> str:
             f"{number(fields, 'games'):.0f}",
             f"{report.positions_per_second:.0f}" if report.positions_per_second else "",
             f"{number(fields, 'step'):.0f}",
-            f"{number(fields, 'policy_loss'):.3f}",
-            f"{number(fields, 'value_loss'):.3f}",
+            f"{number(fields, 'policy_loss'):.3f}" if fields.get("policy_loss") is not None else "",
+            f"{number(fields, 'value_loss'):.3f}" if fields.get("value_loss") is not None else "",
             f"{number(fields, 'replay_ratio'):.2f}",
         ]
     ).rstrip()

@@ -13,10 +13,12 @@ import numpy as np
 
 from plyzero.ops.failures import describe_error
 from plyzero.play.match import MatchResult, play_match, random_openings
+from plyzero.play.model_loader import load_model
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import append_line
+from plyzero.run.models import ModelName
 from plyzero.search.onnx_network import Network
 
 RATING_SHARE: Final = 0.1
@@ -64,14 +66,10 @@ class Rater:
         """Whether a model is being measured."""
         return self._thread is not None and self._thread.is_alive()
 
-    def is_ready(self) -> bool:
-        """Return whether `offer` would start to measure a model: no other is being measured and RATING_SHARE allows."""
-        return not self.is_busy and self._clock() >= self._next_start
-
-    def offer(self, network: Network, *, now: bool = False) -> None:
-        """Start to measure this network if this is possible; `now` ignores RATING_SHARE."""
-        if self.is_ready() or (now and not self.is_busy):
-            self._thread = threading.Thread(target=self._rate, args=(network,), name="rating")
+    def offer(self, name: ModelName, *, now: bool = False) -> None:
+        """Start to measure this model unless another one is being measured or it is too soon; `now`: never too soon."""
+        if not self.is_busy and (now or self._clock() >= self._next_start):
+            self._thread = threading.Thread(target=self._rate, args=(name,), name="rating")
             self._thread.start()
 
     def poll(self) -> Rating | str | None:
@@ -82,34 +80,47 @@ class Rater:
             return None
 
     def close(self) -> None:
+        """Cancel the measurement."""
+        self.cancel()
+
+    def cancel(self) -> None:
         """Cancel the measurement and wait for its thread, which would abort the interpreter if it outlived it."""
         self._stopping.set()
         if self._thread:
             self._thread.join()
+        self._stopping.clear()
 
-    def _rate(self, network: Network) -> None:
+    def _rate(self, name: ModelName) -> None:
         began, pause = self._clock(), 0.0
         scores: dict[str, MatchResult] = {}
+        self.doing = f"loading step {name.step} to measure it"
         try:
+            network = load_model(self._run.models, name, self._run.game)
             for opponent in self._run.settings.rating.opponents:
-                self.doing = f"measuring step {network.step} against {opponent}"
+                self.doing = f"measuring step {name.step} against {opponent}"
                 scores[opponent] = self._play(opponent, network)
-            points = {name: [result.wins, result.draws, result.losses] for name, result in scores.items()}
-            self._results.put(Rating(step=network.step, scores=scores))
-            append_line(self._run.metrics / "rating.jsonl", {"model": network.label, "scores": points})
+            self._results.put(Rating(step=name.step, scores=scores))
+            self._write_down(name, scores)
         except _StoppedError:
             pass
+        except FileNotFoundError:
+            pass  # it has been removed meanwhile; the next one is measured
         except _SlowError as error:
-            self._results.put(f"step {network.step} is not measured: {error}")
-        except OSError as error:
-            self._results.put(f"the scores of step {network.step} are not written to rating.jsonl: {error.strerror}")
+            self._results.put(f"step {name.step} is not measured: {error}")
         except Exception as error:
             pause = RETRY_SECONDS
-            self._results.put(f"step {network.step} is not measured: {describe_error(error, self._run.game)}")
+            self._results.put(f"step {name.step} is not measured: {describe_error(error, self._run.game)}")
         finally:
             took = self._clock() - began
             self._next_start = self._clock() + max(pause, took * (1 - RATING_SHARE) / RATING_SHARE)
             self.doing = None
+
+    def _write_down(self, name: ModelName, scores: dict[str, MatchResult]) -> None:
+        points = {opponent: [result.wins, result.draws, result.losses] for opponent, result in scores.items()}
+        try:
+            append_line(self._run.metrics / "rating.jsonl", {"model": str(name), "scores": points})
+        except OSError as error:
+            self._results.put(f"the scores of step {name.step} are not written to rating.jsonl: {error.strerror}")
 
     def _play(self, opponent: str, network: Network) -> MatchResult:
         settings, start = self._run.settings.rating, self._run.game.start

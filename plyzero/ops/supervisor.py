@@ -7,15 +7,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plyzero.errors import ModelRefusedError
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child
-from plyzero.ops.rating import Rater, Rating
 from plyzero.play.model_loader import load_model
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
@@ -23,6 +22,9 @@ from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, number, read_heartbeat, read_lines
 from plyzero.run.models import ModelName, list_models
 from plyzero.search.onnx_network import Network
+
+if TYPE_CHECKING:
+    from plyzero.ops.rating import Rater, Rating
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ POLL_SECONDS: Final = 0.25
 STOP_SECONDS: Final = 60.0
 """Time that the processes have to save and end, in seconds; then they are killed."""
 
-SAVING: Final = "the workers store their finished games, the trainer saves its state and publishes its last model"
+SAVING: Final = "the workers store their finished games, the trainer saves and publishes"
 """What happens before `train` ends, for messages."""
 
 PREVIOUS_SECONDS: Final = 30.0
@@ -69,6 +71,7 @@ def train(
     options: Sequence[str] = (),
     device: str = "auto",
     on_report: Callable[[Report], None],
+    rater: Rater | None = None,
     on_rating: Callable[[Rating], None] = lambda _: None,
     on_progress: Callable[[str], None] = lambda _: None,
     on_message: Callable[[str], None] = lambda _: None,
@@ -77,6 +80,7 @@ def train(
     """Run `workers` and a trainer until `stop` is set, `minutes` are over, or `stop_when` is true of a new model.
 
     on_report:   called for every model.
+    rater:       measures models while they are trained, and the last one when `minutes` are over.
     on_rating:   called for every model whose strength has been measured.
     on_progress: called every two seconds with a sentence that says what the processes are doing.
     on_message:  called with every sentence that must not be missed: warnings, and why it is ending.
@@ -90,49 +94,51 @@ def train(
     view = RunView(run, began=began)
     is_over = False
 
-    def report_models() -> bool:
-        """Report the models that are new. Return whether there is one."""
+    def report_models() -> ModelName | None:
+        """Report the models that are new, and return the name of the newest one of them."""
         reports = tell.unless_error(view.new_reports) or []
         for report in reports:
             on_report(report)
-        return bool(reports)
+        return ModelName.parse(reports[-1].fields["model"]) if reports else None
 
-    def tell_rating(rater: Rater) -> None:
-        result = rater.poll()
-        if isinstance(result, Rating):
-            on_rating(result)
-        elif result:
+    def report_rating() -> None:
+        result = rater.poll() if rater else None
+        if isinstance(result, str):
             tell(f"warning: {result}")
+        elif result:
+            on_rating(result)
 
-    with until_interrupted(stop), closing(Rater(run)) as rater:
+    with until_interrupted(stop):
         wait_for_previous_trainer(run, stop=stop, tell=tell)
         tell.patiently(view.new_reports, stop)
         with children(run, workers, device=device, options=options, on_progress=on_progress, tell=tell) as running:
             next_refresh = 0.0
             while not stop.wait(POLL_SECONDS) and not is_over:
                 check_children(running, run)
-                if report_models() and (stop_when or rater.is_ready()) and (network := load_last(run, tell)):
-                    if stop_when and stop_when(network):
+                if name := report_models():
+                    if stop_when and (network := load(run, name, tell)) and stop_when(network):
                         return
-                    rater.offer(network)
-                tell_rating(rater)
+                    if rater:
+                        rater.offer(name)
+                report_rating()
                 if time.monotonic() >= next_refresh and tell.unless_error(view.refresh):
                     tell.warning(view.warning)
-                    on_progress(view.describe(running, rating=rater.doing))
+                    on_progress(view.describe(running, rating=rater.doing if rater else None))
                     next_refresh = time.monotonic() + BEAT_SECONDS
                 is_over = minutes is not None and time.monotonic() - began >= 60 * minutes
             check_children(running, run)
             if is_over:
                 tell(f"{minutes:g} minutes are over")
-    with until_interrupted(stop), closing(Rater(run)) as rater:
+    with until_interrupted(stop):
         report_models()
         if tell.unless_error(view.refresh):
             tell.warning(view.warning)
-        if is_over and not stop.is_set() and not stop_when and (network := load_last(run, tell)):
-            rater.offer(network)
+        if rater and is_over and not stop.is_set() and (names := tell.unless_error(lambda: list_models(run.models))):
+            rater.cancel()
+            rater.offer(names[0], now=True)
             while rater.is_busy and not stop.wait(POLL_SECONDS):
                 on_progress(f"{rater.doing}; Ctrl-C skips this")
-            tell_rating(rater)
+            report_rating()
 
 
 class Messages:
@@ -266,15 +272,12 @@ def wait_for_previous_trainer(run: Run, *, stop: threading.Event, tell: Callable
         pass
 
 
-def load_last(run: Run, tell: Messages) -> Network | None:
-    """Return the newest model, None if it cannot be loaded, for example because it has been removed meanwhile."""
-    names = tell.unless_error(lambda: list_models(run.models))
+def load(run: Run, name: ModelName, tell: Messages) -> Network | None:
+    """Return a model, None if it cannot be loaded, for example because it has been removed meanwhile."""
     try:
-        return load_model(run.models, names[0], run.game) if names else None
-    except FileNotFoundError:
-        return None
-    except (OSError, ModelRefusedError) as error:
-        tell(f"warning: a model is not measured: {error}")
+        return tell.unless_error(lambda: load_model(run.models, name, run.game))
+    except ModelRefusedError as error:
+        tell(f"warning: {error}")
         return None
 
 
@@ -311,6 +314,8 @@ def children(
         ended = [child for child in running if child.exit_code() is not None]
         for child in running:
             child.ask_to_stop()
+        for child in ended:
+            tell(f"{child.name} has ended by itself")
         try:
             _wait_for_end(running, on_progress=on_progress, tell=tell)
         except KeyboardInterrupt:  # the first signal comes while they stop already; no other one raises

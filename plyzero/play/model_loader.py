@@ -17,6 +17,7 @@ from plyzero.files import read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
 from plyzero.run.models import MAX_BYTES, ModelName, best_model, list_models, read_model
+from plyzero.run.troubles import Troubles
 from plyzero.search.onnx_network import Network
 
 MAX_ATTEMPTS: Final = 3
@@ -117,7 +118,7 @@ class ModelWatch:
         self._next_poll = 0.0
         self._current: ModelName | None = None
         self._refused: dict[ModelName, int] = {}  # failed attempts
-        self._is_unreadable = False
+        self._troubles = Troubles()
         self._observer = Observer()
 
     def __enter__(self) -> Self:
@@ -147,34 +148,34 @@ class ModelWatch:
             return None
         self._woken.clear()
         self._next_poll = now + self._poll_seconds
-        try:
+        with self._troubles.skipping(self._directory, "cannot be read, the old model stays in use"):
             return self._newest()
-        except OSError as error:
-            if not self._is_unreadable:
-                log.warning("keeping the old model, models cannot be read: %s; this is tried again", error.strerror)
-            self._is_unreadable = True
-            return None
+        return None
 
     def _newest(self) -> Network | None:
-        """Return the newest network that can be loaded and is newer than the current one. May raise OSError."""
-        for name in list_models(self._directory):
+        """Return the newest network that can be loaded and is newer than the current one.
+
+        A model that cannot be read is skipped until a later look. Raises OSError if the models cannot be listed.
+        """
+        names = list_models(self._directory)
+        self._troubles.keep_only({self._directory, *(self._directory / str(name) for name in names)})
+        for name in names:
             if self._current is not None and name <= self._current:
                 break
-            if self._refused.get(name, 0) >= MAX_ATTEMPTS:
+            path = self._directory / str(name)
+            if self._refused.get(name, 0) >= MAX_ATTEMPTS or not self._troubles.is_due(path):
                 continue
-            try:
-                network = load_model(self._directory, name, self._game, threads=self._threads)
-            except FileNotFoundError:
-                continue  # removed by the trainer since the listing
-            except ModelRefusedError as error:
-                if name not in self._refused:
-                    log.warning("keeping the old model: %s", error)
-                again = isinstance(error, ModelDamagedError)
-                self._refused[name] = self._refused.get(name, 0) + 1 if again else MAX_ATTEMPTS
-                continue
-            self._current, self._is_unreadable = name, False
-            return network
-        self._is_unreadable = False
+            with self._troubles.skipping(path, "cannot be read, will try again"):
+                try:
+                    network = load_model(self._directory, name, self._game, threads=self._threads)
+                except ModelRefusedError as error:
+                    if name not in self._refused:
+                        log.warning("keeping the old model: %s", error)
+                    again = isinstance(error, ModelDamagedError)
+                    self._refused[name] = self._refused.get(name, 0) + 1 if again else MAX_ATTEMPTS
+                    continue
+                self._current = name
+                return network
         return None
 
     def refuse_current(self, error: ModelRefusedError) -> None:

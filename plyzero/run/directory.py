@@ -200,9 +200,13 @@ def open_or_create_run(
 
 def describe_changed_settings(run: Run) -> str | None:
     """Return a sentence with the settings of this process that differ from run.toml, None if there are none."""
+
+    def text(value: object) -> str:
+        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
     stored = read_run(run.root, environment={}).settings.model_dump()
     changes = [
-        f"{section}.{key} = {value} instead of {stored[section][key]}"
+        f"{section}.{key} = {text(value)} instead of {text(stored[section][key])}"
         for section, values in run.settings.model_dump().items()
         for key, value in values.items()
         if value != stored[section][key]

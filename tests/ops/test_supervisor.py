@@ -194,7 +194,7 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
     monkeypatch.setattr(FakeChild, "wait", lambda child, seconds: setattr(FakeChild, "exit_code", lambda _: 0))
     train(run, workers=1, minutes=None, stop=stop, on_report=said.append, on_message=said.append)
     assert next(text for text in said if text != "looked at") == (
-        "stopping: the workers store their finished games, the trainer saves its state and publishes its last model"
+        "stopping: the workers store their finished games, the trainer saves and publishes"
     )
 
 

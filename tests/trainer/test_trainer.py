@@ -98,16 +98,17 @@ def test_the_exported_model_says_what_torch_says(run: Run):
     assert np.abs(said.wdl - torch.softmax(wdl, 1).numpy()).max() < 1e-4
 
 
-class Wrong(Network):
-    """What ONNX Runtime answers is off by a little, in the logits or in the probabilities."""
+def answer_wrongly(monkeypatch: pytest.MonkeyPatch, *, logits_off: float = 0.0, wdl_off: float = 0.0) -> None:
+    """Let what ONNX Runtime answers be off by a share of the largest logit, or in the probabilities."""
+    run = export_module._run
 
-    logits_off = wdl_off = 0.0
+    def wrong(content: bytes, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits, wdl = run(content, observations)
+        logits[0, 0] += logits_off * np.abs(logits).max()
+        wdl[0, 0] += wdl_off
+        return logits, wdl
 
-    def __call__(self, leaves):
-        said = super().__call__(leaves)
-        said.logits[0, 0] += self.logits_off * np.abs(said.logits).max()
-        said.wdl[0, 0] += self.wdl_off
-        return said
+    monkeypatch.setattr(export_module, "_run", wrong)
 
 
 def positions_of(run: Run) -> np.ndarray:
@@ -144,7 +145,7 @@ def test_a_wrong_export_is_refused_however_large_the_logits_are(
         for head in (network.policy, network.value):
             head[-1].weight.mul_(scale)
             head[-1].bias.mul_(scale)
-    monkeypatch.setattr(export_module, "Network", type("Wrong", (Wrong,), wrong))
+    answer_wrongly(monkeypatch, **wrong)
     with pytest.raises(ExportError, match=f"the {name} of torch and ONNX Runtime differ"):
         export(network, run.game, observations, metadata={})
 
@@ -156,7 +157,7 @@ def failing_exports(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if error == "volume" else RuntimeError("no operator")
 
     if error == "differs":
-        monkeypatch.setattr(export_module, "Network", type("Wrong", (Wrong,), {"wdl_off": 2e-4}))
+        answer_wrongly(monkeypatch, wdl_off=2e-4)
     else:
         monkeypatch.setattr("trainer.loop.publish_model" if error == "volume" else "trainer.export._to_onnx", fail)
 
@@ -192,6 +193,8 @@ def test_a_lasting_export_failure_loses_nothing_and_the_heartbeat_says_why(
         resumed.ingest()
         resumed.publish()
         assert resumed.describe("training")["warning"] is None
+    *_, line = read_lines(run.metrics / "trainer-000002.jsonl")
+    assert (line["step"], line["policy_loss"]) == (4, None)  # it has made no step itself
     assert [name.step for name in list_models(run.models)] == [4]
 
 

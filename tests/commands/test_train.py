@@ -1,0 +1,82 @@
+"""What `train` prints where its output is not a terminal; the processes are replaced."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plyzero.commands import train as command
+from plyzero.ops import supervisor
+from plyzero.ops.rating import Rating
+from plyzero.ops.supervisor import ChildFailedError, Report
+from plyzero.play.match import MatchResult
+from plyzero.run.directory import describe_changed_settings, open_run
+from tests.helpers.cli import plyzero, shown
+from tests.helpers.runs import small_run
+
+WARNING = f"warning: [Errno 5] Input/output error [the volume] :smile: {'x' * 300}"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return small_run(tmp_path / "r", "tic-tac-toe").root
+
+
+def during(monkeypatch: pytest.MonkeyPatch, happens: Callable[..., None]) -> None:
+    """Let `happens`, which gets what `supervisor.train` gets, take its place."""
+    monkeypatch.setattr(supervisor, "train", lambda run, **options: happens(**options))
+
+
+def test_settings_of_a_start_that_differ_from_run_toml_are_named(root: Path, monkeypatch: pytest.MonkeyPatch):
+    assert describe_changed_settings(open_run(root)) is None
+    monkeypatch.setenv("PLYZERO_RATING__OPPONENTS", "random")
+    during(monkeypatch, lambda **_: None)
+    said = shown("train", "tic-tac-toe", "--run", str(root), "-o", "network.blocks=2", "-o", "network.channels=8")
+    assert (
+        "settings of this start that differ from run.toml: network.blocks = 2 instead of 1, "
+        "rating.opponents = random instead of random,mcts:100\n"
+    ) in said
+
+
+def test_warnings_and_scores_are_printed_whole_whatever_the_width(root: Path, monkeypatch: pytest.MonkeyPatch):
+    def happens(
+        *, on_message: Callable[[str], None], on_rating: Callable[[Rating], None], on_report: Callable, **_: object
+    ) -> None:
+        on_message(WARNING)
+        on_report(Report(seconds=61.0, positions_per_second=7.0, fields={"games": "many", "step": 12}))
+        on_rating(Rating(step=12, scores={"random": MatchResult(2, 0, 0, distinct=2)}))
+
+    monkeypatch.setenv("COLUMNS", "40")
+    during(monkeypatch, happens)
+    lines = shown("train", "tic-tac-toe", "--run", str(root)).splitlines()
+    assert f"       {WARNING}" in lines
+    assert "  1:01        0      7      12               0.00" in lines
+    assert "       step 12 scores 100% (34-100) in 2 games against random" in lines
+
+
+def test_without_a_terminal_what_is_done_is_printed_whenever_nothing_else_was_for_a_while(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command, "QUIET_SECONDS", 0.0)
+    printed: list[str] = []
+    monkeypatch.setattr(command._Screen, "message", lambda screen, text: printed.append(text))
+
+    def happens(*, on_progress: Callable[[str], None], **_: object) -> None:
+        on_progress("games for the first model: 7 of 200 positions")
+        while "games for the first model: 7 of 200 positions" not in printed:
+            time.sleep(0.01)
+
+    during(monkeypatch, happens)
+    shown("train", "tic-tac-toe", "--run", str(root))
+
+
+def test_a_process_that_failed_is_one_sentence_without_a_hint_that_it_does_not_have(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def happens(**_: object) -> None:
+        raise ChildFailedError("trainer stopped by itself: the volume is full")
+
+    during(monkeypatch, happens)
+    done = plyzero("train", "tic-tac-toe", "--run", str(root))
+    assert (done.returncode, done.stderr) == (1, "plyzero: trainer stopped by itself: the volume is full\n")
