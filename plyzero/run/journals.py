@@ -101,17 +101,25 @@ def read_journal(path: Path, game: GameSpec) -> list[Games]:
     and OSError if the volume fails to read it.
     """
     try:
-        frames = bodies(files.read_file(path, max_bytes=MAX_BYTES))
+        bodies = _bodies(files.read_file(path, max_bytes=MAX_BYTES))
     except files.UnreadableError as error:
         raise ValueError(f"{path.name}: {error.strerror}") from error
-    header = json.loads(next(frames, b"null"))
+    header = json.loads(next(bodies, b"null"))
     expected = {"schema": SCHEMA, **_identity(game)}
     if header != expected:
         raise ValueError(f"{path.name} has the header {header!r}, expected {expected!r}")
-    batches = [_decode(body, game) for body in frames]
+    batches = [_decode(body, game) for body in bodies]
     for batch in batches:
         check_games(batch, game.start.num_actions)
     return batches
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Return the header of a journal, which describes its game. Raises ValueError or OSError if it cannot be read."""
+    header = json.loads(next(_bodies(files.read_file(path, max_bytes=MAX_BYTES)), b"null"))
+    if not isinstance(header, dict):
+        raise ValueError(f"{path.name} has no header")
+    return header
 
 
 def adopt_journals(run: Run, *, gone: Collection[str] = ()) -> int:
@@ -199,7 +207,7 @@ def _frame(body: bytes) -> bytes:
     return FRAME.pack(MAGIC, len(body), zlib.crc32(body)) + body
 
 
-def bodies(content: bytes) -> Iterator[bytes]:
+def _bodies(content: bytes) -> Iterator[bytes]:
     """Yield the body of every frame up to the first invalid one."""
     offset = 0
     while len(content) - offset >= FRAME.size:

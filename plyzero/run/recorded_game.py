@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from typing import Any, Final, cast
 from plyzero.files import read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game
-from plyzero.run import journals
 from plyzero.run.directory import RunDirectory
+from plyzero.run.journals import read_header
 from plyzero.run.segments import list_segments
 from plyzero.run.zarr_zip import MAX_BYTES, Archive
 
@@ -38,14 +37,14 @@ def find_recorded_game(run: RunDirectory) -> GameSpec | None:
 
     Only the sizes are known: its `start` is a Shapes, which cannot be played.
     """
-    name, _, version = run.identity.rpartition(" v")
+    version = int(run.identity.rpartition(" v")[2])
     for fields in _descriptions(run):
         shape, actions, dtype = (fields.get(key) for key in ("observation_shape", "num_actions", "observation_dtype"))
         sizes = [actions, *shape] if isinstance(shape, list) and len(shape) == 3 else [0]
         known = all(type(size) is int and 0 < size <= MAX_SIZE for size in sizes) and dtype in DTYPES
         if known and math.prod(sizes[1:]) <= MAX_SIZE:
-            shapes = Shapes(int(version), sizes[0], tuple(sizes[1:]), str(dtype))
-            return GameSpec(name, cast(Game, shapes))
+            shapes = Shapes(version, sizes[0], tuple(sizes[1:]), str(dtype))
+            return GameSpec(run.game_name, cast(Game, shapes))
     return None
 
 
@@ -59,8 +58,6 @@ def _descriptions(run: RunDirectory) -> Iterator[dict[str, Any]]:
             continue
     for path in sorted(run.journals.glob("*.wal")):
         try:
-            header = json.loads(next(journals.bodies(read_file(path, max_bytes=journals.MAX_BYTES)), b"null"))
+            yield read_header(path)
         except Exception:
             continue
-        if isinstance(header, dict):
-            yield header
