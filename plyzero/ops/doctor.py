@@ -141,7 +141,7 @@ def _directory(run: Path, place: Path) -> ProbeResult:
     """Report what the directory contains."""
     if (run / "run.toml").exists():
         try:
-            return "ok", f"{run} is a run of {read_run(run).identity}"
+            return "ok", f"{run} is a run of {read_run(run).game_name}"
         except UserError as error:
             return "failure", str(error)
     if os.path.islink(run) and place != run:

@@ -46,6 +46,11 @@ class RunDirectory:
     settings: Settings
 
     @property
+    def game_name(self) -> str:
+        """The name of the game, without the version of its rules."""
+        return self.identity.rpartition(" v")[0]
+
+    @property
     def segments(self) -> Path:
         """The directory of sealed segments, which workers write and the trainer reads."""
         return self.root / "replay"
@@ -122,15 +127,11 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
 def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:
     """Return the run in `root`. Raises UserError if there is none, if it cannot be read, or if it is not of `game`."""
     found = read_run(root, options=options)
-    name, _, version = found.identity.rpartition(" v")
-    if game is not None and game.name != name:
-        raise UserError(f"{root} is a run of {name}, not of {game.name}; give another --run directory")
-    loaded = load_game(name)
+    if game is not None and game.name != found.game_name:
+        raise UserError(f"{root} is a run of {found.game_name}, not of {game.name}; give another --run directory")
+    loaded = load_game(found.game_name)
     if loaded.identity != found.identity:
-        raise UserError(
-            f"{root} was made with version {version} of {loaded.name}, "
-            f"the rules are now version {loaded.start.version}; start a new run"
-        )
+        raise UserError(f"{root} was made with {found.identity}, the rules are now {loaded.identity}; start a new run")
     return Run(
         root=root,
         identity=found.identity,

@@ -211,13 +211,16 @@ def read_journal(path: Path, game: GameSpec, *, on_fault: Callable[[str], None] 
     return batches
 
 
-def read_header(path: Path) -> object:
-    """Return what the first frame of a journal says about its game and its writer.
+def read_header(path: Path) -> dict[str, Any]:
+    """Return the header of a journal, which names its game and its writer.
 
-    Raises ValueError if it cannot be decoded, and OSError if the volume did not give the file.
+    Raises ValueError if there is none, and OSError if the volume did not give the file.
     """
-    _, header = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
-    return json.loads(header or b"null")
+    _, body = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
+    header = json.loads(body or b"null")
+    if not isinstance(header, dict):
+        raise ValueError(f"{path.name} has no header")
+    return header
 
 
 def owners(directory: Path, troubles: Troubles) -> set[str] | None:

@@ -37,14 +37,14 @@ def find_recorded_game(run: RunDirectory) -> GameSpec | None:
 
     Only the sizes are known: its `start` is a Shapes, which cannot be played.
     """
-    name, _, version = run.identity.rpartition(" v")
+    version = int(run.identity.rpartition(" v")[2])
     for fields in _descriptions(run):
         shape, actions, dtype = (fields.get(key) for key in ("observation_shape", "num_actions", "observation_dtype"))
         sizes = [actions, *shape] if isinstance(shape, list) and len(shape) == 3 else [0]
         known = all(type(size) is int and 0 < size <= MAX_SIZE for size in sizes) and dtype in DTYPES
         if known and math.prod(sizes[1:]) <= MAX_SIZE:
-            shapes = Shapes(int(version), sizes[0], tuple(sizes[1:]), str(dtype))
-            return GameSpec(name, cast(Game, shapes))
+            shapes = Shapes(version, sizes[0], tuple(sizes[1:]), str(dtype))
+            return GameSpec(run.game_name, cast(Game, shapes))
     return None
 
 
@@ -58,8 +58,6 @@ def _descriptions(run: RunDirectory) -> Iterator[dict[str, Any]]:
             continue
     for journal in journals.list_journals(run.journals):
         try:
-            header = journals.read_header(run.journals / str(journal))
+            yield journals.read_header(run.journals / str(journal))
         except Exception:
             continue
-        if isinstance(header, dict):
-            yield header

@@ -161,14 +161,16 @@ class Network:
 def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
     """Return what is impossible in the evaluation of `n` positions, None if nothing is.
 
-    Every batch is checked, so the usual case is a few passes over both arrays. A comparison with NaN is false.
+    Every batch is checked, so sums of squares decide in the usual case. A comparison with NaN is false.
     """
     logits, wdl = evaluation
     if logits.shape != (n, num_actions) or wdl.shape != (n, 3) or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
         return f"its outputs have the shapes {logits.shape} and {wdl.shape}, expected {(n, num_actions)} and {(n, 3)}"
-    if not (logits.max() <= MAX_LOGIT and logits.min() >= -MAX_LOGIT):
+    flat, deviation = logits.ravel(), wdl @ _ONES - 1
+    if not np.dot(flat, flat) <= MAX_LOGIT**2 and not np.abs(flat).max() <= MAX_LOGIT:
         return f"its {LOGITS} are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
-    if not (wdl.min() >= -MAX_DEVIATION and np.abs(wdl @ _ONES - 1).max() <= MAX_DEVIATION):
+    is_distribution = np.dot(deviation, deviation) <= MAX_DEVIATION**2 or np.abs(deviation).max() <= MAX_DEVIATION
+    if not (is_distribution and wdl.min() >= -MAX_DEVIATION):
         return f"its {WDL} are not finite numbers that are probabilities for every position"
     return None
 
