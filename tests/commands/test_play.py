@@ -9,7 +9,7 @@ import pytest
 from plyzero.commands.terminal import HELP, Terminal
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
-from plyzero.rules.catalog import load_game
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
 from plyzero.search.slots import SearchResult
 from tests.helpers import toys
@@ -26,6 +26,11 @@ class Screen:
         bot = Bot.pure_mcts(spec, np.random.default_rng(0), simulations=60)
         self.terminal = Terminal(Session(spec, person), bot)
         self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def begin(self, game: GameSpec, person: int) -> None:
+        """Play another game than the one that was named."""
+        self.terminal.session = Session(game, person)
+        self.terminal.bot = Bot.pure_mcts(game, np.random.default_rng(0), simulations=60)
 
     def types(self, *lines: str, bot: str = "") -> str:
         """Return what the screen shows when `lines` are typed, then the end of input."""
@@ -78,7 +83,7 @@ def test_the_person_may_move_second(monkeypatch: pytest.MonkeyPatch, capsys):
 
 def test_a_player_who_moves_twice_is_asked_twice(monkeypatch: pytest.MonkeyPatch, capsys):
     screen = Screen(monkeypatch, capsys, person=1)
-    screen.terminal.session = Session(type(TIC_TAC_TOE)("twice", TWICE), 1)
+    screen.begin(GameSpec("twice", TWICE), 1)
     screen.types("1", "0", bot="0 1")
     assert screen.terminal.session.moves == [0, 1, 0, 1]
     assert screen.terminal.session.undo()
@@ -104,7 +109,7 @@ def test_a_command_takes_nothing_after_it_unless_it_wants_a_file(screen: Screen)
 
 def test_who_moves_again_is_told(monkeypatch: pytest.MonkeyPatch, capsys):
     screen = Screen(monkeypatch, capsys, person=1)
-    screen.terminal.session = Session(type(TIC_TAC_TOE)("twice", toys.Written("01100", "01" * 16)), 1)
+    screen.begin(GameSpec("twice", toys.Written("01100", "01" * 16)), 1)
     shown = screen.types("1", "0", bot="0 1 0")
     assert shown.count("You move again.\n") == 1
     assert shown.count("The bot moves again.\n") == 1
