@@ -23,7 +23,7 @@ import torch
 from plyzero.play.model_loader import load_model
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run, open_run
-from plyzero.run.metrics import append_line, read_lines
+from plyzero.run.metrics import TRAINER, append_line, read_heartbeat, read_lines
 from plyzero.run.models import ModelName
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
@@ -146,8 +146,9 @@ def train(case: Case, root: Path, given: argparse.Namespace) -> None:
         if any(child.poll() is not None for child in running):
             break
         used = [cpu_seconds(child.pid) for child in running]
-        append_line(root / "cpu.jsonl", {"cpu": used})
-        if given.until_warning and any(line["warning"] for line in metrics_of(run)):
+        beat = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+        append_line(root / "watch.jsonl", {"cpu": used} | {key: beat.get(key) for key in ("step", "games", "warning")})
+        if given.until_warning and beat.get("warning"):
             break
     for child in running:
         child.terminate()
@@ -171,17 +172,20 @@ def start(module: str, arguments: list[str], log: Path) -> "subprocess.Popen[byt
 
 
 def lines_of(name: str, root: Path, *, replayed: bool) -> Iterator[dict[str, Any]]:
-    """Yield a line for each published model, and one for the error that ended the trainer."""
+    """Yield a line for the first warning, one for each model, and one for the error that ended the trainer."""
     run = open_run(root)
     began = json.loads((root / "began.json").read_text())["began"]
-    clock = read_lines(root / "cpu.jsonl")
+    watched = read_lines(root / "watch.jsonl")
 
     def common(time: float) -> dict[str, Any]:
-        used = next((line["cpu"] for line in reversed(clock) if line["time"] <= time), [None, None])
+        used = next((line["cpu"] for line in reversed(watched) if line["time"] <= time), [None, None])
         cpu = {"trainer_cpu": used[0], "worker_cpu": used[1]}
         return {"case": name, "right": name in RIGHT, "seconds": round(time - began, 1)} | cpu
 
     lines = metrics_of(run)
+    early = next((line for line in watched if line["warning"]), None)
+    if early and not replayed:
+        yield common(early["time"]) | {key: early[key] for key in ("step", "games", "warning")}
     for line, report in zip(lines, replay(run, lines) if replayed else lines, strict=True):
         kept = {key: line[key] for key in ("step", "games", "positions", "policy_loss", "value_loss")}
         yield common(line["time"]) | kept | {key: report[key] for key in REPORTED if key in report}

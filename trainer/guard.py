@@ -143,9 +143,9 @@ def contradiction(game: str, newest: Measurements) -> str | None:
         )
     if shows_the_first_player(newest.view):
         return (
-            "observe() shows the board from the side of player 0, but the network predicts the result for the player to "
-            "move and cannot see who that is; show the pieces of the player to move first, or add a plane that tells "
-            f"who is to move: {check}"
+            "observe() shows the board from the side of player 0, but the network predicts the result for the player "
+            "to move and cannot see who that is; show the pieces of the player to move first, or add a plane that "
+            f"tells who is to move: {check}"
         )
     if differs(found.images):
         return (
