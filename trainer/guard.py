@@ -175,7 +175,7 @@ def unusual_games(game: str, newest: Measurements) -> str | None:
             f"there is nothing to learn: all of the newest {statistics.games} games were drawn; to see whether a "
             f"player can win at all: {check}"
         )
-    if min(statistics.won) == 0:
+    if min(statistics.won) == 0 and not newest.mature:  # later one side may win every game of a right run
         return (
             f"player {statistics.won.index(0)} won none of the newest {statistics.games} games; most often outcome() "
             f"names the wrong player: {check}"

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.run.records import Games
 
-NEWEST_POSITIONS: Final = 8192
+NEWEST_POSITIONS: Final = 32_768
 """Number of the newest positions to which the regression is fitted, or on which it is tested."""
 
-SEGMENT_POSITIONS: Final = 2048
+SEGMENT_POSITIONS: Final = 4096
 """Number of positions that are taken from one segment at most."""
 
 FEATURES: Final = 256

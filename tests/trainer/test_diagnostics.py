@@ -77,6 +77,7 @@ def verdicts(run: Run) -> list[dict]:
 
 def test_a_run_that_learns_is_left_alone():
     assert diagnose("nim", [HEALTHY] * CONFIRMATIONS) is None
+    assert diagnose("nim", [measured(statistics={"won": (0.9, 0.0)})] * CONFIRMATIONS) is None
 
 
 WARNINGS = [
@@ -90,7 +91,7 @@ WARNINGS = [
     ({"statistics": {"truncated": 0.51}}, "cut off at max_plies"),
     ({"statistics": {"moved": (1.0, 0.0)}}, "player 1 never moves"),
     ({"statistics": {"drawn": 1.0, "won": (0.0, 0.0)}}, "nothing to learn"),
-    ({"statistics": {"won": (0.9, 0.0)}}, "player 1 won none"),
+    ({"statistics": {"won": (0.9, 0.0)}, "mature": False}, "player 1 won none"),
     ({"statistics": {"openings": MIN_OPENINGS - 1}}, "games all look alike"),
     ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
 ]
