@@ -9,7 +9,10 @@ from trainer.consistency import Agreement, Consistency
 from trainer.point_of_view import PointOfView
 
 NEWEST_GAMES: Final = 500
-"""Number of the newest games of which statistics are kept; no warning is based on fewer."""
+"""Number of the newest games of which statistics are kept; no warning about what they are like is based on fewer."""
+
+MIN_CONSTANT_GAMES: Final = 20
+"""Number of games that must have one observation in common before there is a warning."""
 
 MIN_OPENINGS: Final = 10
 """Number of different openings in the newest games below which there is a warning."""
@@ -119,7 +122,7 @@ def diagnose(game: str, measured: Sequence[Measurements]) -> str | None:
 def contradiction(game: str, newest: Measurements) -> str | None:
     """Return a warning if recorded positions contradict each other."""
     check, found = f"plyzero check {game}", newest.consistency
-    if found.positions == 1 and newest.statistics.games == NEWEST_GAMES:
+    if found.positions == 1 and newest.statistics.games >= MIN_CONSTANT_GAMES:
         return f"observe() shows the same for every position, so that the network cannot learn anything: {check}"
     if differs(found.repeats):
         return (
