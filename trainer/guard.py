@@ -26,6 +26,9 @@ MIN_POLICY: Final = 0.25
 MIN_VALUE: Final = 0.02
 """Skill of the value below which a network may not have learned."""
 
+MIN_KNOWN_VALUE: Final = 0.1
+"""Skill of the value above which the observation shows enough to predict the result for the player to move."""
+
 DIVERGED: Final = -0.5
 """Skill of the policy on the games it is trained on below which a network has diverged."""
 
@@ -144,7 +147,7 @@ def contradiction(game: str, newest: Measurements) -> str | None:
             f"positions with the same observation have different proven values ({of(found.values)}): observe() leaves "
             f"out what decides the game, such as whose side it shows, a counter or a limit: {check}"
         )
-    if shows_the_first_player(newest.view):
+    if shows_the_first_player(newest.view) and is_below(newest.held_out.value, MIN_KNOWN_VALUE):
         return (
             "observe() shows the board from the side of player 0, but the network predicts the result for the player "
             "to move and cannot see who that is; show the pieces of the player to move first, or add a plane that "
@@ -254,7 +257,7 @@ def differs(agreement: Agreement) -> bool:
 
 def shows_the_first_player(view: PointOfView | None) -> bool:
     """Return whether the observation tells who will win, but not whether that is the player to move."""
-    return view is not None and view.turn < 0.5 and view.first > max(0.0, view.mover) + 0.03 and view.surplus > 4
+    return view is not None and view.turn < 0.5 and view.first > max(0.0, view.mover) + 0.06 and view.surplus > 5
 
 
 def of(agreement: Agreement) -> str:
