@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ import torch
 from plyzero.play.model_loader import load_model
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run, open_run
-from plyzero.run.metrics import append_line, read_lines
+from plyzero.run.metrics import TRAINER, append_line, read_heartbeat, read_lines
 from plyzero.run.models import ModelName
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
@@ -122,7 +122,8 @@ def main() -> None:
             train(CASES[name], root, given)
         if not (root / "began.json").exists():
             continue
-        lines = list(lines_of(name, root, replayed=given.command == "replay"))
+        found = lines_of(name, root, replayed=given.command == "replay")
+        lines = sorted(found, key=lambda line: line["seconds"])
         text = "".join(json.dumps(line) + "\n" for line in lines)
         print(summary(lines), flush=True)
         if given.write:
@@ -146,8 +147,9 @@ def train(case: Case, root: Path, given: argparse.Namespace) -> None:
         if any(child.poll() is not None for child in running):
             break
         used = [cpu_seconds(child.pid) for child in running]
-        append_line(root / "cpu.jsonl", {"cpu": used})
-        if given.until_warning and any(line["warning"] for line in metrics_of(run)):
+        beat = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+        append_line(root / "watch.jsonl", {"cpu": used} | {key: beat.get(key) for key in ("step", "games", "warning")})
+        if given.until_warning and beat.get("warning"):
             break
     for child in running:
         child.terminate()
@@ -171,16 +173,19 @@ def start(module: str, arguments: list[str], log: Path) -> "subprocess.Popen[byt
 
 
 def lines_of(name: str, root: Path, *, replayed: bool) -> Iterator[dict[str, Any]]:
-    """Yield a line for each published model, and one for the error that ended the trainer."""
+    """Yield a line for the first warning, one for each model, and one for the error that ended the trainer."""
     run = open_run(root)
     began = json.loads((root / "began.json").read_text())["began"]
-    clock = read_lines(root / "cpu.jsonl")
+    watched = read_lines(root / "watch.jsonl")
 
     def common(time: float) -> dict[str, Any]:
-        used = next((line["cpu"] for line in reversed(clock) if line["time"] <= time), [None, None])
+        used = next((line["cpu"] for line in reversed(watched) if line["time"] <= time), [None, None])
         cpu = {"trainer_cpu": used[0], "worker_cpu": used[1]}
         return {"case": name, "right": name in RIGHT, "seconds": round(time - began, 1)} | cpu
 
+    early = next((line for line in watched if line["warning"]), None)
+    if early and not replayed:
+        yield common(early["time"]) | {key: early[key] for key in ("step", "games", "warning")}
     lines = metrics_of(run)
     for line, report in zip(lines, replay(run, lines) if replayed else lines, strict=True):
         kept = {key: line[key] for key in ("step", "games", "positions", "policy_loss", "value_loss")}
@@ -255,7 +260,55 @@ def summary(lines: list[dict[str, Any]]) -> str:
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    return ""
+    """Return both tables in Markdown; of a case that was run again, its last run counts."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        earlier = runs.setdefault(line["case"], [])
+        if earlier and line["seconds"] < earlier[-1]["seconds"]:
+            earlier.clear()
+        earlier.append(line)
+    right = [right_row(runs[name]) for name in RIGHT if name in runs]
+    wrong = [wrong_row(runs[name]) for name in WRONG if name in runs]
+    heads = (
+        "| game | minutes | models | steps | games | policy, value learned | compared | contradictions | warnings |",
+        "| mistake | game | seconds | CPU seconds | games | steps | warning |",
+    )
+    tables = [
+        [head, "|" + "---|" * (head.count("|") - 1), *rows] for head, rows in zip(heads, (right, wrong), strict=True)
+    ]
+    return "\n\n".join("\n".join(rows) for rows in tables)
+
+
+def right_row(run: list[dict[str, Any]]) -> str:
+    """Return the row of a right game."""
+    last, models = run[-1], [line for line in run if "compared" in line]
+    compared = [found for line in models for found in line["compared"].values()]
+    cells = [
+        last["case"],
+        f"{last['seconds'] / 60:.0f}",
+        len(models),
+        last["step"],
+        f"{last['games']:,}",
+        f"{last['policy_learned']:.2f}, {last['value_learned']:.2f}",
+        f"{sum(count for count, _ in models[-1]['compared'].values()):,}",
+        max(different for _, different in compared),
+        sum(line["warning"] is not None for line in run) or "none",
+    ]
+    return row(cells)
+
+
+def wrong_row(run: list[dict[str, Any]]) -> str:
+    """Return the row of a wrong game: when its first warning came."""
+    first = next((line for line in run if line["warning"]), None)
+    at = first or run[-1]
+    used = [at["trainer_cpu"], at["worker_cpu"]]
+    cpu = " + ".join(f"{seconds:.0f}" for seconds in used) if None not in used else ""
+    said = first["warning"].partition(": plyzero check")[0] if first else "none"
+    return row([at["case"], CASES[at["case"]].game, f"{at['seconds']:.0f}", cpu, at["games"], at["step"], said])
+
+
+def row(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import soak, speed, store
+from benchmarks import guard, soak, speed, store
 from benchmarks.strength import exams, ladder, score
 from benchmarks.strength.solver import Solver
 from plyzero.play.match import play_match
@@ -148,3 +148,21 @@ def test_a_ladder_starts_from_drawn_positions_and_swaps_colours():
     result = play_match(Columns(0), Columns(-1), game.start, games=20, rng=rng, openings=openings)
     other = play_match(Columns(-1), Columns(0), game.start, games=20, rng=rng, openings=openings)
     assert (result.wins, result.draws, result.losses) == (other.losses, other.draws, other.wins)
+
+
+def test_the_tables_of_the_guard_show_the_last_run_of_a_case_and_its_first_warning():
+    common = {"games": 1234, "step": 5, "policy_learned": 0.5, "value_learned": 0.25, "trainer_cpu": 9, "worker_cpu": 8}
+    right = common | {"case": "nim", "compared": {"legal": [30, 1], "images": [70, 0]}}
+    wrong = common | {"case": "nobody wins"}
+    tables = guard.table(
+        [
+            right | {"seconds": 120.0, "warning": "of an earlier run"},
+            right | {"seconds": 60.0, "warning": None},
+            right | {"seconds": 600.0, "warning": None},
+            wrong | {"seconds": 10.0, "warning": None},
+            wrong | {"seconds": 20.0, "warning": "all games were drawn: plyzero check x"},
+            wrong | {"seconds": 30.0, "warning": "another one"},
+        ]
+    )
+    assert "| nim | 10 | 2 | 5 | 1,234 | 0.50, 0.25 | 100 | 1 | none |" in tables
+    assert "| 20 | 9 + 8 | 1234 | 5 | all games were drawn |" in tables

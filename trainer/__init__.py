@@ -11,5 +11,8 @@ ledger         the replay ratio, as an account of positions
 state          the checkpoint from which a trainer resumes
 export         from torch to ONNX
 retention      what is removed from the volume
-diagnostics    warnings about a run that is not learning, and their likely causes
+diagnostics    what is measured of every model and of the newest games
+guard          warnings about a run that is not learning, and their likely causes
+consistency    do recorded positions that look the same follow the same rules?
+point_of_view  does the observation show the side of the player to move?
 """

@@ -156,7 +156,7 @@ class _Agreements(NamedTuple):
 
 
 def _agreement(keys: NDArray[Any], values: NDArray[Any]) -> _Agreements:
-    """Compare the values of equal keys, `[N, 1 + S]`, and the values of images with those of the positions they equal."""
+    """Compare the values of equal keys, `[N, 1 + S]`, and of their images with those of equal positions."""
     key, first, group, count = np.unique(keys[:, 0], return_index=True, return_inverse=True, return_counts=True)
     is_different = np.bincount(group, values[:, 0] != values[first[group], 0]) > 0
     of_images = Agreement()

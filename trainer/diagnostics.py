@@ -28,6 +28,9 @@ HELD_OUT: Final = 32
 SAMPLE_SIZE: Final = 512
 """Number of positions on which a network is evaluated, of the held-out ones and of the window each."""
 
+CHECK_SECONDS: Final = 10.0
+"""Seconds between two checks of the games while no model has been published yet."""
+
 OPENING_PLIES: Final = 8
 """Length of an opening in plies; for a game shorter than 16 plies, half of the game."""
 
@@ -53,7 +56,8 @@ class Diagnostics:
     """Holds games out, keeps statistics of the newest games, and evaluates every network that is published.
 
     held_out: the held-out positions, of whole games that are never trained on.
-    report:   the fields of the last evaluation, for heartbeat and metrics.
+    report:   the fields of the last evaluation, for heartbeat and metrics; before there is a model, a warning about
+              the games alone.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Diagnostics:
         self._consistency, self._view = ConsistencyCheck(game.start), PointOfViewTest(game.start)
         self._published: deque[tuple[int, float]] = deque(maxlen=NEWEST_GAMES)  # step, time of publication
         self._stale: dict[str, float] = {}  # worker -> age of the model that replaced the one it plays with
+        self._next_check = 0.0
         self._measured: deque[Measurements] = deque(maxlen=CONFIRMATIONS)
 
     def split(self, games: Games) -> tuple[Games, Games]:
@@ -83,16 +88,16 @@ class Diagnostics:
         newer = [when for step, when in self._published if step > name.last_step]
         seconds = self._clock() - newer[0] if newer else 0.0
         self._stale[name.worker] = min(seconds, self._stale.get(name.worker, seconds))
+        if not self._published and self._clock() >= self._next_check:
+            self.report = {"warning": diagnose(self._game, [self._measure_games()])}
+            self._next_check = self._clock() + CHECK_SECONDS
 
     def evaluate(self, network: nn.Module, window: Window, *, step: int, device: torch.device) -> None:
         """Evaluate a network that is about to be published, and update the `report`."""
         self._published.append((step, self._clock()))
         worker = max(self._stale, key=lambda name: self._stale[name], default="")
-        measured = Measurements(
+        measured = self._measure_games()._replace(
             mature=step >= self._mature_steps,
-            statistics=game_statistics(self._newest),
-            consistency=self._consistency.compare(),
-            view=self._view.measure(),
             held_out=learned(network, self.held_out, device, seed=step),
             trained=learned(network, window, device, seed=step),
             stale=Staleness(worker=worker, seconds=self._stale.get(worker, 0.0)),
@@ -117,6 +122,18 @@ class Diagnostics:
             "stale_seconds": round(measured.stale.seconds, 1),
             "warning": diagnose(self._game, list(self._measured)),
         }
+
+    def _measure_games(self) -> Measurements:
+        """Return measurements of the newest games alone."""
+        return Measurements(
+            mature=False,
+            statistics=game_statistics(self._newest),
+            consistency=self._consistency.compare(),
+            view=self._view.measure(),
+            held_out=Learned(policy=None, value=None),
+            trained=Learned(policy=None, value=None),
+            stale=Staleness(worker="", seconds=0.0),
+        )
 
 
 def learned(network: nn.Module, window: Window, device: torch.device, *, seed: int) -> Learned:

@@ -9,7 +9,10 @@ from trainer.consistency import Agreement, Consistency
 from trainer.point_of_view import PointOfView
 
 NEWEST_GAMES: Final = 500
-"""Number of the newest games of which statistics are kept; no warning is based on fewer."""
+"""Number of the newest games of which statistics are kept; no warning about what they are like is based on fewer."""
+
+MIN_CONSTANT_GAMES: Final = 20
+"""Number of games that must have one observation in common before there is a warning."""
 
 MIN_OPENINGS: Final = 10
 """Number of different openings in the newest games below which there is a warning."""
@@ -22,6 +25,9 @@ MIN_POLICY: Final = 0.25
 
 MIN_VALUE: Final = 0.02
 """Skill of the value below which a network may not have learned."""
+
+MIN_KNOWN_VALUE: Final = 0.1
+"""Skill of the value above which the observation shows enough to predict the result for the player to move."""
 
 DIVERGED: Final = -0.5
 """Skill of the policy on the games it is trained on below which a network has diverged."""
@@ -119,7 +125,7 @@ def diagnose(game: str, measured: Sequence[Measurements]) -> str | None:
 def contradiction(game: str, newest: Measurements) -> str | None:
     """Return a warning if recorded positions contradict each other."""
     check, found = f"plyzero check {game}", newest.consistency
-    if found.positions == 1 and newest.statistics.games == NEWEST_GAMES:
+    if found.positions == 1 and newest.statistics.games >= MIN_CONSTANT_GAMES:
         return f"observe() shows the same for every position, so that the network cannot learn anything: {check}"
     if differs(found.repeats):
         return (
@@ -141,11 +147,11 @@ def contradiction(game: str, newest: Measurements) -> str | None:
             f"positions with the same observation have different proven values ({of(found.values)}): observe() leaves "
             f"out what decides the game, such as whose side it shows, a counter or a limit: {check}"
         )
-    if shows_the_first_player(newest.view):
+    if shows_the_first_player(newest.view) and is_below(newest.held_out.value, MIN_KNOWN_VALUE):
         return (
-            "observe() shows the board from the side of player 0, but the network predicts the result for the player to "
-            "move and cannot see who that is; show the pieces of the player to move first, or add a plane that tells "
-            f"who is to move: {check}"
+            "observe() shows the board from the side of player 0, but the network predicts the result for the player "
+            "to move and cannot see who that is; show the pieces of the player to move first, or add a plane that "
+            f"tells who is to move: {check}"
         )
     if differs(found.images):
         return (
@@ -175,7 +181,7 @@ def unusual_games(game: str, newest: Measurements) -> str | None:
             f"there is nothing to learn: all of the newest {statistics.games} games were drawn; to see whether a "
             f"player can win at all: {check}"
         )
-    if min(statistics.won) == 0:
+    if min(statistics.won) == 0 and not newest.mature:  # later one side may win every game of a right run
         return (
             f"player {statistics.won.index(0)} won none of the newest {statistics.games} games; most often outcome() "
             f"names the wrong player: {check}"
@@ -251,7 +257,7 @@ def differs(agreement: Agreement) -> bool:
 
 def shows_the_first_player(view: PointOfView | None) -> bool:
     """Return whether the observation tells who will win, but not whether that is the player to move."""
-    return view is not None and view.turn < 0.5 and view.first > max(0.0, view.mover) + 0.03 and view.surplus > 4
+    return view is not None and view.turn < 0.5 and view.first > max(0.0, view.mover) + 0.06 and view.surplus > 5
 
 
 def of(agreement: Agreement) -> str:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.run.records import Games
 
-NEWEST_POSITIONS: Final = 8192
+NEWEST_POSITIONS: Final = 16_384
 """Number of the newest positions to which the regression is fitted, or on which it is tested."""
 
-SEGMENT_POSITIONS: Final = 2048
+SEGMENT_POSITIONS: Final = 4096
 """Number of positions that are taken from one segment at most."""
 
 FEATURES: Final = 256
@@ -85,13 +85,14 @@ class PointOfViewTest:
         if not self._newest or len(np.unique(np.concatenate([rows.game for rows in self._newest]))) < MIN_GAMES:
             return None
         rows = _Rows(*(np.concatenate(parts) for parts in zip(*self._newest, strict=True)))
-        deviation = rows.features.std(axis=0)
-        varying = deviation > 1e-6
-        features = (rows.features - rows.features.mean(axis=0))[:, varying] / deviation[varying]
-        features = np.concatenate([features, np.ones((len(features), 1), np.float32)], axis=1)
+        features = rows.features.astype(np.float64)  # whose squares are finite
+        features -= features.mean(axis=0)
+        deviation = features.std(axis=0)
+        features = features[:, deviation > 0] / deviation[deviation > 0]
+        features = np.concatenate([features, np.ones((len(features), 1))], axis=1)
         fitted, tested = rows.game % 2 == 0, rows.game % 2 == 1
         # A little ridge, because the numbers of an observation depend on each other.
-        gram = features[fitted].T @ features[fitted] + 1e-3 * fitted.sum() * np.eye(features.shape[1], dtype=np.float32)
+        gram = features[fitted].T @ features[fitted] + 1e-3 * fitted.sum() * np.eye(features.shape[1])
         weights = np.linalg.solve(gram, features[fitted].T @ rows.targets[fitted])
         errors = (rows.targets[tested] - features[tested] @ weights) ** 2
         errors_of_mean = (rows.targets[tested] - rows.targets[fitted].mean(axis=0)) ** 2

@@ -10,17 +10,21 @@ import torch
 
 from games.connect_four import ConnectFour
 from plyzero.errors import UserError
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
 from plyzero.run.records import Games
-from plyzero.run.segments import list_segments, read_segment
+from plyzero.run.segments import SegmentName, list_segments, read_segment
 from plyzero.settings import SearchSettings, TrainerSettings
 from tests.helpers.learning import learn
+from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import small_run
+from tests.helpers.toys import Chain
+from tests.helpers.zoo import Clobber, Kalah
 from trainer.consistency import Agreement, Consistency
-from trainer.diagnostics import Diagnostics, learned
+from trainer.diagnostics import CHECK_SECONDS, Diagnostics, game_results, game_statistics, learned
 from trainer.guard import (
     CONFIRMATIONS,
     MAX_STALE_SECONDS,
@@ -67,12 +71,16 @@ def measured(**changed: Any) -> Measurements:
     )
 
 
+FIRST_PLAYERS = PointOfView(mover=0.0, first=0.1, turn=0.1, surplus=9.0)
+
+
 def verdicts(run: Run) -> list[dict]:
     return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
 
 
 def test_a_run_that_learns_is_left_alone():
     assert diagnose("nim", [HEALTHY] * CONFIRMATIONS) is None
+    assert diagnose("nim", [measured(statistics={"won": (0.9, 0.0)})] * CONFIRMATIONS) is None
 
 
 WARNINGS = [
@@ -81,12 +89,12 @@ WARNINGS = [
     ({"consistency": {"legal": DIFFERS}}, "have different legal actions (10 of 200 compared)"),
     ({"consistency": {"effects": DIFFERS}}, "leads to different positions or results"),
     ({"consistency": {"values": DIFFERS}}, "have different proven values"),
-    ({"view": PointOfView(mover=0.0, first=0.1, turn=0.1, surplus=9.0)}, "from the side of player 0"),
+    ({"view": FIRST_PLAYERS, "held_out": Learned(policy=0.5, value=0.09)}, "from the side of player 0"),
     ({"consistency": {"images": DIFFERS}}, "symmetries() is wrong"),
     ({"statistics": {"truncated": 0.51}}, "cut off at max_plies"),
     ({"statistics": {"moved": (1.0, 0.0)}}, "player 1 never moves"),
     ({"statistics": {"drawn": 1.0, "won": (0.0, 0.0)}}, "nothing to learn"),
-    ({"statistics": {"won": (0.9, 0.0)}}, "player 1 won none"),
+    ({"statistics": {"won": (0.9, 0.0)}, "mature": False}, "player 1 won none"),
     ({"statistics": {"openings": MIN_OPENINGS - 1}}, "games all look alike"),
     ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
 ]
@@ -129,15 +137,62 @@ def test_nothing_is_said_of_the_games_before_there_are_enough():
 
 @pytest.mark.parametrize("changed", [{"mover": 0.08}, {"first": 0.02}, {"turn": 0.9}, {"surplus": 3.0}])
 def test_an_observation_that_shows_who_is_to_move_may_show_any_side(changed: dict[str, float]):
-    suspicious = PointOfView(mover=0.0, first=0.1, turn=0.1, surplus=9.0)
-    assert diagnose("nim", [measured(view=suspicious)])
-    assert diagnose("nim", [measured(view=suspicious._replace(**changed))]) is None
+    unknown = Learned(policy=None, value=None)
+    assert diagnose("nim", [measured(view=FIRST_PLAYERS, held_out=unknown)])
+    assert diagnose("nim", [measured(view=FIRST_PLAYERS._replace(**changed), held_out=unknown)]) is None
+    assert diagnose("nim", [measured(view=FIRST_PLAYERS)]) is None  # the network has learned the values
 
 
 def test_a_game_in_which_one_observation_hides_a_rare_rule_is_left_alone():
     rare = Agreement(compared=1000, different=49)
     consistency = {"legal": rare, "effects": rare, "values": rare, "images": rare}
     assert diagnose("nim", [measured(consistency=consistency)]) is None
+
+
+class Faceless(Clobber):
+    """Every position looks alike."""
+
+    def observe(self):
+        return super().observe() & False
+
+
+SEGMENT = SegmentName.parse("w0.0123abcd-00000000-g500-p5000-f5000-m0_0.zarr.zip")
+
+
+def test_the_games_are_checked_before_there_is_a_model():
+    now = 0.0
+    diagnostics = Diagnostics(GameSpec("faceless", Faceless()), TrainerSettings(), clock=lambda: now)
+    games = recorded(random_games(Faceless(), NEWEST_GAMES))
+    diagnostics.record(SEGMENT, games)
+    assert "observe() shows the same for every position" in diagnostics.report["warning"]
+    diagnostics.report = {}
+    diagnostics.record(SEGMENT, games)
+    assert diagnostics.report == {}  # not at every segment: it takes time
+    now += CHECK_SECONDS
+    diagnostics.record(SEGMENT, games)
+    assert diagnostics.report["warning"]
+
+
+def test_values_that_predict_the_results_have_foresight_and_values_that_predict_the_opposite_have_less_than_none():
+    games = recorded(random_games(Kalah(), 100))
+    position, winner = games.positions, np.repeat(games.games["winner"], games.games["positions"])
+    result = np.where(winner == DRAW, 0, np.where(winner == position["to_play"], 1, -1))
+    decided = np.mean(games.games["winner"] != DRAW)
+    position["network_value"], position["model_fence"] = result, 1
+    assert game_statistics(game_results(games)).foresight[0] == pytest.approx(decided)
+    position["network_value"] = -result
+    assert game_statistics(game_results(games)).foresight[0] == pytest.approx(-decided)
+    position["model_fence"] = 0
+    assert game_statistics(game_results(games)).foresight == (0, 0)
+
+
+def test_statistics_count_who_has_won_and_who_has_moved():
+    statistics = game_statistics(game_results(recorded(random_games(Kalah(), 100))))
+    assert statistics.won[0] + statistics.won[1] + statistics.drawn == pytest.approx(1)
+    assert sum(statistics.moved) == pytest.approx(1)
+    assert min(*statistics.won, *statistics.moved) > 0.2
+    alone = game_statistics(game_results(recorded(random_games(Chain("000"), 3))))
+    assert (alone.won, alone.moved) == ((0, 1), (1, 0))
 
 
 def window_of(values: list[list[float]], policies: list[list[float]]) -> Window:

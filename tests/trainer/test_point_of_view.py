@@ -1,5 +1,6 @@
 """The point of view: an observation from the side of player 0 is told from one of the player to move."""
 
+import numpy as np
 import pytest
 
 from examples.breakthrough import Breakthrough
@@ -40,6 +41,17 @@ def test_an_observation_from_the_side_of_player_0_is_wrong_unless_it_shows_who_i
     assert view is not None
     assert shows_the_first_player(view)
     assert not shows_the_first_player(view._replace(turn=1.0))
+
+
+class Huge(CupsOfPlayer0):
+    """The numbers of the observation have squares that float32 cannot hold."""
+
+    def observe(self):
+        return super().observe() * np.float32(1e30)
+
+
+def test_the_unit_of_the_observation_does_not_matter():
+    assert view_of(Huge()) == pytest.approx(view_of(CupsOfPlayer0()), rel=1e-3)
 
 
 def test_nothing_is_said_of_the_point_of_view_before_there_are_enough_games():
