@@ -74,7 +74,7 @@ def quarantined(crew: Crew) -> list[str]:
 def check(crew: Crew) -> dict[str, Any]:
     """Settle, and check that no game is lost or counted twice, and that nobody has died."""
     found = crew.settle()
-    print(found, "quarantined:", len(quarantined(crew)))
+    print(found, "quarantined:", len(quarantined(crew)), crew.warnings(), sep="\n")
     assert found["acknowledged"] > 0
     assert (found["lost"], found["twice"], found["died"], found["faults"]) == (0, 0, {}, [])
     assert quarantined(crew) == []
