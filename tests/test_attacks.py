@@ -39,8 +39,6 @@ from tests.helpers.attacks import (
 )
 from tests.helpers.runs import SMALL
 
-pytestmark = pytest.mark.slow
-
 RATED = ("rating.games=2", "rating.opponents=random")
 PASSING = (errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES, errno.ENOMEM)
 
@@ -74,13 +72,14 @@ def quarantined(crew: Crew) -> list[str]:
 def check(crew: Crew) -> dict[str, Any]:
     """Settle, and check that no game is lost or counted twice, and that nobody has died."""
     found = crew.settle()
-    print(found, "quarantined:", len(quarantined(crew)))
+    print(found, "quarantined:", len(quarantined(crew)), crew.warnings(), sep="\n")
     assert found["acknowledged"] > 0
     assert (found["lost"], found["twice"], found["died"], found["faults"]) == (0, 0, {}, [])
     assert quarantined(crew) == []
     return found
 
 
+@pytest.mark.slow
 def test_passing_errors_on_reading_segments_lose_no_game(crew: Crew):
     for error in PASSING:
         crew.trainer.control.fail(error, "open read", "replay/w")
@@ -91,6 +90,7 @@ def test_passing_errors_on_reading_segments_lose_no_game(crew: Crew):
     check(crew)
 
 
+@pytest.mark.slow
 def test_nobody_dies_of_passing_errors_whatever_they_read_list_or_write(crew: Crew):
     errors = itertools.cycle(PASSING)
     for directory in ("models", "replay", "workers", "journal", "trainer"):
@@ -104,6 +104,7 @@ def test_nobody_dies_of_passing_errors_whatever_they_read_list_or_write(crew: Cr
     check(crew)
 
 
+@pytest.mark.slow
 def test_entries_that_cannot_be_read_stop_nothing(crew: Crew):
     """They lie in all directories while everybody is killed, starts again and removes what is not needed."""
     run = crew.run
@@ -138,6 +139,7 @@ def crew_on_two_mounts(tmp_path: Path) -> Iterator[Crew]:
             yield crew
 
 
+@pytest.mark.slow
 def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(crew_on_two_mounts: Crew):
     crew = crew_on_two_mounts
     for _ in range(4):
@@ -148,6 +150,7 @@ def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(
     check(crew)
 
 
+@pytest.mark.slow
 def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(crew_on_two_mounts: Crew):
     crew = crew_on_two_mounts
     crew.signal(signal.SIGSTOP, *crew.workers)
@@ -158,6 +161,7 @@ def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(
     check(crew)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("umask", [0o077, 0o022])
 def test_a_trainer_of_another_user_loses_no_game(open_path: Path, umask: int):
     """With 077 it can read nothing until somebody permits it."""
@@ -178,6 +182,7 @@ def test_a_trainer_of_another_user_loses_no_game(open_path: Path, umask: int):
         check(crew)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inodes", [True, False], ids=["inodes", "space"])
 def test_a_volume_without_room_costs_no_game_and_nobody_ends(tmp_path: Path, inodes: bool):
     need("root", "loop")
@@ -190,6 +195,7 @@ def test_a_volume_without_room_costs_no_game_and_nobody_ends(tmp_path: Path, ino
         check(crew)
 
 
+@pytest.mark.slow
 def test_a_clock_that_stands_still_or_is_wrong_stops_nobody(crew: Crew):
     for wrong in ({"stands": True}, {"offset": -1e9}, {"offset": 1e9}, {"monotonic_stands": True, "stands": True}, {}):
         for member in crew.members.values():
@@ -200,6 +206,7 @@ def test_a_clock_that_stands_still_or_is_wrong_stops_nobody(crew: Crew):
     check(crew)
 
 
+@pytest.mark.slow
 def test_processes_suspended_for_longer_than_files_are_kept_go_on(crew: Crew):
     for members in (crew.workers, [crew.trainer]):
         crew.signal(signal.SIGSTOP, *members)
@@ -245,6 +252,7 @@ class Train:
         return len(re.findall(r"^ +\d+:\d\d ", self._said.read_text(), re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_train_goes_on_whatever_happens_to_the_processes_and_the_volume(tmp_path: Path):
     need()
     train = Train(tmp_path)

@@ -305,6 +305,15 @@ class Crew:
         self.stop(self.trainer)
         return self.report()
 
+    def warnings(self, *, each: int = 12) -> str:
+        """Return the last warnings and errors in the logs, for a person who looks for what went wrong."""
+        found = []
+        for member in self.members.values():
+            lines = member.log.read_text(errors="replace").splitlines() if member.log.exists() else []
+            told = [line.replace(f"{member.root}/", "")[:300] for line in lines if " INFO " not in line]
+            found += [f"{member.name}: {line}" for line in told[-each:]]
+        return "\n".join(found)
+
     def report(self) -> dict[str, Any]:
         """Return the figures as of now; before `settle` the games that are on their way count as lost."""
         account = self.account.read()
@@ -456,6 +465,8 @@ def bad_entries(root: Path, kinds: Iterable[str] = KINDS, names: Iterable[str] =
     try:
         for kind in kinds:
             for name in names:
+                if kind == "unreadable" and "state" in name:
+                    continue  # a state that may not be read is no state to pass over
                 path = root / name.replace("MARK", f"{MARK}{KINDS.index(kind)}")
                 put_bad_entry(path, kind)
                 made.append(path)
@@ -562,24 +573,36 @@ def fork(name: str, *arguments: Any) -> int:
 
 
 def warm_up() -> None:
-    """Import and compile what a worker and a trainer need, since another user may not even read where it lies."""
+    """Import and compile what a worker and a trainer need, since another user may not even read where it lies.
+
+    No gradient is computed: after that torch does not let a process fork.
+    """
+    from contextlib import closing
+
     import torch
     import torch._dynamo  # which the optimiser's first step would import
 
-    import selfplay.worker
-    import trainer.loop
     from plyzero.search.evaluators import Uniform
     from selfplay.games_in_play import GamesInPlay
+    from selfplay.replay_writer import ReplayWriter
+    from selfplay.worker import game_seeds
     from trainer.export import untrained
+    from trainer.loop import Trainer
 
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as directory:
         run = small_run(Path(directory) / "r", "tic-tac-toe")
-        games = GamesInPlay(run.game.start, run.settings, seeds=selfplay.worker.game_seeds(0, "w", "00000000"))
-        for _ in range(300):
-            games.run(Uniform(run.game.start.num_actions))
+        games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(0, "w", "00000000"))
+        with ReplayWriter(run, worker="w", incarnation="00000000") as writer:
+            for _ in range(300):
+                for finished in games.run(Uniform(run.game.start.num_actions)):
+                    writer.add(finished)
+        for _ in range(2):  # the second resumes
+            with closing(Trainer(run, device="cpu")) as trainer:
+                trainer.ingest()
+                trainer.maintain()
+                trainer.save()
         untrained(run)
-    assert trainer.loop
 
 
 def main() -> None:
