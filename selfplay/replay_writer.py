@@ -29,6 +29,7 @@ MAX_GAME_BYTES: Final = 1 << 27
 TRANSIENT_ERRORS: Final = {
     *files.PASSING,
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EEXIST),
+    errno.ENOENT,  # over FUSE also of an open journal that another mount has renamed
 }
 """Error numbers after which the thread tries again, without dropping a game."""
 
