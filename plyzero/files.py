@@ -221,12 +221,12 @@ def is_named(descriptor: int, path: Path) -> bool:
     """
     try:
         found = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
+        try:
+            return os.path.samestat(os.fstat(found), os.fstat(descriptor))
+        finally:
+            os.close(found)
+    except FileNotFoundError:  # over FUSE also of the status of an open file, which another mount has removed
         return False
-    try:
-        return os.path.samestat(os.fstat(found), os.fstat(descriptor))
-    finally:
-        os.close(found)
 
 
 def explain(error: OSError) -> str:

@@ -26,7 +26,11 @@ SEAL_BYTES: Final = 1 << 26
 MAX_GAME_BYTES: Final = 1 << 27
 """Largest size of one game in memory, in bytes; the trainer reads no segment with an array of twice that size."""
 
-TRANSIENT_ERRORS: Final = {*files.PASSING_WRITES, errno.EEXIST}
+TRANSIENT_ERRORS: Final = {
+    *files.PASSING_WRITES,
+    errno.EEXIST,
+    errno.ENOENT,  # over FUSE also of an open journal that another mount has renamed
+}
 """Error numbers after which the thread tries again, without dropping a game."""
 
 LISTING_SECONDS: Final = 60.0

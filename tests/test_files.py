@@ -449,3 +449,17 @@ def test_a_passing_error_is_retried_for_a_while_and_another_is_not(monkeypatch: 
         with pytest.raises(OSError, match="Errno"):
             read(number)
         assert slept == []
+
+
+def test_a_file_is_named_until_another_process_renames_or_removes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "a"
+    path.touch()
+    with path.open() as file:
+        assert files.is_named(file.fileno(), path)
+        with monkeypatch.context() as patch:  # as over FUSE, where the open succeeds
+            patch.setattr("plyzero.files.os.fstat", lambda _: (_ for _ in ()).throw(error(errno.ENOENT)))
+            assert not files.is_named(file.fileno(), path)
+        path.rename(tmp_path / "b")
+        assert not files.is_named(file.fileno(), path)
+        path.touch()
+        assert not files.is_named(file.fileno(), path)
