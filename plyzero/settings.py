@@ -264,7 +264,8 @@ class RatingSettings(SettingsSection):
     """Opponents of the newest model: random, or mcts:N, pure MCTS with N rollouts per move."""
 
     games: int = Field(20, ge=2, le=100_000)
-    """Games against each opponent, with both colours, from random openings."""
+    """Games against each opponent, with both colours, from random openings; fewer where the rules are slow, at least
+    2."""
 
     simulations: int = Field(32, ge=0, le=MAX_SIMULATIONS)
     """Simulations of the model per move; 0 = its policy without search."""

@@ -94,7 +94,7 @@ def train(
         except supervisor.ChildFailedError as error:
             raise FailedError(str(error)) from error
         ended = "stopped and saved" if stop.is_set() else "saved"
-        if list_models(opened.models):
+        if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
             screen.line(f"{ended}. To continue: the same command. To play: plyzero play {quoted(game)} --run {run}")
         else:
             screen.line(f"{ended}, but there is no model yet. To continue: the same command.")

@@ -1,5 +1,7 @@
 """What `train` prints where its output is not a terminal; the processes are replaced."""
 
+import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +71,20 @@ def test_without_a_terminal_what_is_done_is_printed_whenever_nothing_else_was_fo
 
     during(monkeypatch, happens)
     shown("train", "tic-tac-toe", "--run", str(root))
+
+
+def test_a_second_ctrl_c_is_answered_and_interrupts_nothing(root: Path, monkeypatch: pytest.MonkeyPatch):
+    def happens(*, on_progress: Callable[[str], None], stop: threading.Event, **_: object) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        signal.raise_signal(signal.SIGINT)
+        on_progress("stopping: waiting for trainer")
+
+    during(monkeypatch, happens)
+    said = shown("train", "tic-tac-toe", "--run", str(root))
+    assert "still stopping, for a minute at most; nothing is lost, even if this process is killed\n" in said
+    assert "stopped and saved, but there is no model yet" in said
 
 
 def test_a_process_that_failed_is_one_sentence_without_a_hint_that_it_does_not_have(

@@ -13,7 +13,7 @@ import pytest
 from plyzero import files
 from plyzero.ops import supervisor
 from plyzero.ops.processes import Child
-from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, train
+from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, RunView, train
 from plyzero.run.directory import Run
 from plyzero.run.lease import LOCK
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
@@ -158,6 +158,26 @@ def test_train_waits_for_the_trainer_of_a_train_that_was_killed(run: Run):
     assert len(told.messages) == 1
     assert told.messages[0].startswith("this run still has a trainer; waiting up to 30 s for it to save")
     assert told.progress  # and went on
+
+
+def test_before_the_first_model_train_says_how_far_it_is(run: Run):
+    def beat(name: str, **fields: object) -> None:
+        Heartbeat(run.workers / f"{name}.json").beat(fields)
+
+    beat("w0.00000001", role="selfplay", state="playing", full_positions=50)
+    beat("w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
+    beat("trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
+    view = RunView(run, began=0.0)
+    view.refresh()
+    assert view.describe([], rating=None) == (
+        "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
+        "trainer waiting for 130 positions"
+    )
+    beat("trainer", role="trainer", state="training", bootstrap_positions=210, credit=330)
+    view.refresh()
+    said = view.describe([], rating="measuring step 3 against random")
+    assert said.startswith("learning from 210 positions for the first model: 10 more steps, 1 worker playing")
+    assert said.endswith("trainer training, measuring step 3 against random")
 
 
 class FakeChild:

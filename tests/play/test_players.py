@@ -42,6 +42,14 @@ def test_the_best_model_is_the_one_with_the_most_points_and_still_there(tmp_path
     assert load_network(run.root, model="2").step == 2
 
 
+def test_two_games_won_do_not_count_for_more_than_nineteen_of_twenty(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    names = [publish_model(run.models, bytes([step]), fence=1, step=step) for step in (1, 2)]
+    for name, points in zip(names, ([19, 0, 1], [2, 0, 0]), strict=True):
+        append_line(run.metrics / "rating.jsonl", {"model": str(name), "scores": {"random": points}})
+    assert best_model(run.models, run.metrics) == names[0]
+
+
 def test_a_bot_finds_its_game_and_its_search_in_the_file(tmp_path: Path):
     run = small_run(tmp_path / "r", "connect-four", "search.algorithm=puct")
     name = publish_model(run.models, untrained(run), fence=1, step=3)
