@@ -11,11 +11,13 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from plyzero.rules.game import Game, Outcome
+
+T = TypeVar("T")
 
 MAX_TRIED_ACTIONS: Final = 32
 """Largest number of legal actions that a law tries at one position."""
@@ -342,6 +344,6 @@ def name_of(position: Game, action: int) -> str:
         return str(action)
 
 
-def evenly_spaced(actions: Sequence[int], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[int]:
-    """Return all of `actions`, or at most `max_count` of them, evenly spaced."""
-    return actions[:: -(-len(actions) // max_count)] if len(actions) else actions
+def evenly_spaced(these: Sequence[T], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[T]:
+    """Return all of `these`, or at most `max_count` of them, evenly spaced."""
+    return these[:: -(-len(these) // max_count)] if len(these) else these

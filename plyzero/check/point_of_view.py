@@ -44,7 +44,7 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
 
     In such an observation one plane grows when player 0 moves and another one when player 1 moves, and each is much
     nearer to itself than to the other one, also turned around, when the turn passes. Planes of own and opponent's
-    pieces change places then. An observation that says who is to move is never suspected, nor are pieces that both share.
+    pieces change places then. An observation that says who is to move is not suspected, nor are pieces that both share.
     """
     passes = turn_passes(played)
     movers = np.array([each.game.positions[each.ply].to_play for each in passes])

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from plyzero.check.laws import Law, LawBrokenError, evenly_spaced, name_of, observation_bytes, register
-from plyzero.check.sampling import Sample, SamplePosition
+from plyzero.check.sampling import RulesFailedError, Sample, SamplePosition
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names
 
@@ -77,7 +77,7 @@ def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *,
     for one, other in evenly_spaced(pairs, max_count=MAX_TWINS):
         if time.monotonic() > sample.until:
             return
-        moves, found = play_twins(one.position, other.position, feature, rng, relative=relative)
+        moves, found = play_twins(one, other, feature, rng, relative=relative)
         if found:
             raise LawBrokenError(_difference(sample, one, other, message, found, moves), (*other.moves, *moves))
 
@@ -152,18 +152,29 @@ def contrast(one: Future, other: Future, position: Game) -> str:
 
 
 def play_twins(
-    one: Game, other: Game, feature: Callable[[Game], Hashable], rng: np.random.Generator, *, relative: bool
+    one: SamplePosition,
+    other: SamplePosition,
+    feature: Callable[[Game], Hashable],
+    rng: np.random.Generator,
+    *,
+    relative: bool,
 ) -> tuple[list[int], str]:
-    """Play the same random moves from two positions to the end; return the moves to the first difference, and it."""
-    players = [each.to_play if relative else None for each in (one, other)]
+    """Play the same random moves from two positions to the end; return the moves to the first difference, and it.
+
+    Raises RulesFailedError if a rule raises.
+    """
+    twins = [one.position, other.position]
+    players = [each.to_play if relative else None for each in twins]
     moves: list[int] = []
-    while one.outcome() is None and len(moves) < one.max_plies:
-        action = int(rng.choice(one.legal_actions()))
-        one, other = one.play_unchecked(action), other.play_unchecked(action)
-        moves.append(action)
-        found = contrast(*(_present(*each, feature) for each in zip((one, other), players, strict=True)), other)
-        if found:
-            return moves, found
+    try:
+        while twins[0].outcome() is None and len(moves) < twins[0].max_plies:
+            moves.append(int(rng.choice(twins[0].legal_actions())))
+            twins = [each.play_unchecked(moves[-1]) for each in twins]
+            futures = [_present(each, player, feature) for each, player in zip(twins, players, strict=True)]
+            if found := contrast(futures[0], futures[1], twins[1]):
+                return moves, found
+    except Exception as error:
+        raise RulesFailedError(error, (*other.moves, *moves)) from error
     return [], ""
 
 

@@ -109,7 +109,7 @@ def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
         if after.outcome() is None:
             numbers = np.asarray(after.observe(), np.float32)
             changed = [np.count_nonzero(each != numbers) for player, each in recent if player == after.to_play]
-            if (distance := min(changed, default=numbers.size)) < nearest:
+            if (distance := float(min(changed, default=numbers.size))) < nearest:
                 chosen, nearest = action, distance
         if nearest == 0:
             break

@@ -125,8 +125,11 @@ def find_position_violation(
     shortest: Violation | None = None
     played = 0
 
+    def is_over() -> bool:  # no fewer moves than max_plies show that a game is longer
+        return time.monotonic() > until or (shortest is not None and shortest.law.name == "games_end")
+
     def choose(data: st.DataObject, legal: list[int]) -> int | None:
-        return None if played > 1 and time.monotonic() > until else data.draw(st.sampled_from(legal))
+        return None if played > 1 and is_over() else data.draw(st.sampled_from(legal))
 
     @settings(
         max_examples=games,
@@ -139,7 +142,7 @@ def find_position_violation(
     @given(st.data())
     def play_a_game(data: st.DataObject) -> None:
         nonlocal shortest, played
-        if played and time.monotonic() > until:
+        if played and is_over():
             return
         played += 1
         on_progress(SHRINKING if shortest else PLAYING_AS_PYTHON if plain else PLAYING, played)
@@ -152,7 +155,7 @@ def find_position_violation(
     with np.errstate(over="ignore" if plain else "raise"):
         with suppress(_BrokenError, Flaky):  # Flaky: the game itself is not deterministic, or the time is over
             play_a_game()
-        return shortest and shorten(make, laws, shortest, until=until)
+        return shortest if shortest is None or is_over() else shorten(make, laws, shortest, until=until)
 
 
 def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: float = math.inf) -> Violation:

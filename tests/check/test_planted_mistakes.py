@@ -262,8 +262,21 @@ MISTAKES = [
 ]
 
 
+SLOW = (LoserIsNamed, StonesOfBothPlayers, WinnerAsShare, KeyForgetsWhere, CounterIsHidden, StonesOfPlayerZeroFirst)
+SLOW += (
+    ScoreOverflows,
+    FewerStonesWin,
+    EndsLate,
+    JumpsStay,
+    KeyIsTheBoard,
+)  # all laws hold or are shrunk, which takes seconds
+
+
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-@pytest.mark.parametrize(("mistake", "words"), MISTAKES, ids=[mistake.__name__ for mistake, _ in MISTAKES])
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [pytest.param(*each, id=each[0].__name__, marks=[pytest.mark.slow] * (each[0] in SLOW)) for each in MISTAKES],
+)
 def test_a_mistake_in_a_new_game_is_named_in_one_sentence(mistake, words):
     assert re.search(words, said(mistake))
 
@@ -298,6 +311,7 @@ class PassKeepsTheTurn(Ataxx):
             s["to_play"] = 1 - s["to_play"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [Rotago, Ataxx, TurnsTheOtherWay, OpponentFirst, PassKeepsTheTurn], ids=lambda make: make.__name__
 )

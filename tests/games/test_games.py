@@ -4,6 +4,7 @@ Perft counts the sequences of moves of a given length. Othello's and Connect Fou
 """
 
 import itertools
+import re
 import sys
 from collections import Counter
 
@@ -327,7 +328,7 @@ def test_a_helper_that_is_no_kernel_is_refused_with_what_to_do():
     def observe(s, planes):
         planes[0, 0, 0] = helper(s)
 
-    with pytest.raises(UserError, match=r"Helped.observe is outside .* a helper needs @kernel"):
+    with pytest.raises(UserError, match=r"Helped.observe cannot .* decorate helper with @kernel"):
         whole_game("Helped", [("to_play", "i1")], observe=observe)().legal_actions()
 
 
@@ -351,8 +352,17 @@ def test_a_rule_that_numba_cannot_compile_is_refused_with_its_name_and_the_way_o
     def play(s, action):
         open("moves.txt")  # noqa: SIM115
 
-    with pytest.raises(UserError, match=r"(?s)Writer.play is outside .* NUMBA_DISABLE_JIT=1.*Numba says"):
-        whole_game("Writer", [("to_play", "i1")], play=play)().legal_actions()
+    def legal(s, mask):
+        mask[0] = s["stones"] > 0
+
+    with pytest.raises(UserError) as refused:
+        whole_game("Writer", [("to_play", "i1")], play=play, legal=legal)().legal_actions()
+    writer_play, writer_legal = str(refused.value).splitlines()
+    assert re.match(r"Writer.play cannot be compiled: test_games.py, line \d+, `open\(\"moves.txt\"\)", writer_play)
+    assert writer_play.endswith("; write this with numbers, arrays and loops, or subclass Game instead of CompiledGame")
+    assert re.match(r"Writer.legal cannot be compiled: test_games.py, line \d+, `mask\[0\] = s\[\"stones", writer_legal)
+    assert "Field 'stones' was not found" in writer_legal
+    assert writer_legal.endswith("; use a field that State has, or add stones to State")
 
 
 def whole_game(name: str, state: list, **rules) -> type[CompiledGame]:
