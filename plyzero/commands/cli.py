@@ -127,7 +127,7 @@ def _usage(error: Any) -> str:
 
 
 def _discard_output() -> None:
-    """If the output cannot be written, drop what is left of it, so that the end of the interpreter does not fail too."""
+    """Drop what is left of an output that cannot be written, so that the end of the interpreter does not fail too."""
     try:
         if sys.stdout:
             sys.stdout.flush()

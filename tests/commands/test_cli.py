@@ -654,7 +654,10 @@ def test_without_a_terminal_no_line_is_broken_or_cut(capsys: pytest.CaptureFixtu
 def test_ctrl_c_is_acknowledged_and_ends_a_command_with_130(root: Path, arguments: list[str], says: str):
     given = [_placed(argument, root, root) for argument in arguments]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-m", "plyzero", *given], text=True, **streams) as process:
+    code = "from plyzero.commands.cli import main; print('ready', flush=True); main()"
+    with subprocess.Popen([sys.executable, "-c", code, *given], text=True, **streams) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
         time.sleep(3)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
