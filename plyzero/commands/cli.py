@@ -129,7 +129,7 @@ def _usage(error: Any) -> str:
 
 
 def _discard_output() -> None:
-    """Drop what cannot be written to the output, so that the end of the interpreter does not fail too."""
+    """Drop what is left of an output that cannot be written, so that the end of the interpreter does not fail too."""
     try:
         if sys.stdout:
             sys.stdout.flush()

@@ -228,7 +228,7 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         f"replay: {replay['games']} games, {replay['positions']} positions "
         f"({replay['full_positions']} with a full search) in {replay['segments']} segments"
     )
-    if replay["unread_games"] is not None:
+    if replay["unread_games"] is not None and (replay["games"] or replay["read_games"]):
         gone = f", {replay['removed_games']} read and removed since" if replay["removed_games"] else ""
         console.print(f"the trainer: {replay['read_games']} games read, {replay['unread_games']} not read yet{gone}")
     if found["problem"]:

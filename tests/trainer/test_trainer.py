@@ -17,7 +17,7 @@ from plyzero.errors import UserError
 from plyzero.files import read_file, write_file
 from plyzero.play.model_loader import load_newest
 from plyzero.run.directory import Run, open_run
-from plyzero.run.metrics import read_lines
+from plyzero.run.metrics import read_heartbeat, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
@@ -397,6 +397,10 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned_and_metrics_
     (line,) = read_lines(run.metrics / "trainer-000001.jsonl")
     assert (line["version"], line["step"], line["trained_positions"], line["replay_ratio"]) == (1, 25, 800, 0.0)
     assert line["policy_loss"] > 0
+    beat = read_heartbeat(run.workers / "trainer.json") or {}
+    names = list(list_segments(run.segments))
+    assert (beat["cursor"], beat["games"]) == ({"00000001": len(names)}, sum(name.games for name in names))
+    assert "cursor" not in line
     assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
 
 
