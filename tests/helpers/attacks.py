@@ -465,8 +465,8 @@ def bad_entries(root: Path, kinds: Iterable[str] = KINDS, names: Iterable[str] =
     try:
         for kind in kinds:
             for name in names:
-                if kind == "unreadable" and "state" in name:
-                    continue  # a state that may not be read is no state to pass over
+                if kind == "unreadable" and name.startswith("trainer/"):
+                    continue  # it may be of a trainer of another user, and must not be passed over
                 path = root / name.replace("MARK", f"{MARK}{KINDS.index(kind)}")
                 put_bad_entry(path, kind)
                 made.append(path)
