@@ -8,7 +8,6 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any, Final
@@ -33,10 +32,11 @@ from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
 from trainer.ledger import Ledger
 from trainer.loss import to_device
+from trainer.network import choose_device
 from trainer.parts import make_parts
 from trainer.replay_reader import ReplayReader
-from trainer.retention import RequiredSegments, Retention
-from trainer.state import NUM_STATES, load_state, save_state
+from trainer.retention import Retention
+from trainer.state import load_state, save_state
 from trainer.targets import make_samples
 from trainer.window import Window, window_size
 
@@ -108,7 +108,7 @@ class Trainer:
         Raises UserError if one of these is impossible.
         """
         self.run, self.settings = run, run.settings.trainer
-        self.device = _device(device)
+        self.device = choose_device(device)
         torch.set_num_threads(self.settings.threads)
         torch.manual_seed(run.seed)
         self.parts = make_parts(run)
@@ -132,7 +132,6 @@ class Trainer:
         self.adoption = Adoption(run)
         self.retention = Retention(run)
         self._troubles = Troubles()
-        self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games = self.positions = 0
         self.step = 0
@@ -162,7 +161,7 @@ class Trainer:
             self.retention.monitor.refresh()
             with self._troubles.skipping(self.run.journals, "cannot be read"):
                 self.adoption.adopt()
-            self.retention.prune_for(list(self._states.values()))
+            self.retention.prune_for_states()
 
     def ingest(self) -> None:
         """Add every new segment to window and ledger, each once and in its writer's order."""
@@ -287,7 +286,7 @@ class Trainer:
             "window": self.window.names,
         }
         save_state(self.run.trainer, state, fence=self.lease.fence, step=self.step)
-        self._remember_state(self.lease.fence, self.replay_reader.cursor, self.window.names)
+        self.retention.remember_state(self.lease.fence, state)
 
     def describe(self, state: str) -> dict[str, Any]:
         """Return the fields of the heartbeat and of the metrics; docs/formats.md lists them."""
@@ -347,7 +346,7 @@ class Trainer:
         reader = self.replay_reader
         reader.cursor, reader.missing_segments = state["cursor"], state["holes"]
         reader.skipped, reader.invalid_games = state.get("skipped", {}), state.get("invalid_games", 0)  # new in 0.3
-        self._remember_state(0, state["cursor"], state["window"])
+        self.retention.remember_state(0, state)
         for text in state["window"]:
             name = SegmentName.parse(text)
             assert name is not None
@@ -355,14 +354,6 @@ class Trainer:
                 self._add_to_window(name, reader.read_again(name))
             except (OSError, SegmentError) as error:
                 log.warning("no longer in the window: %s", error)
-
-    def _remember_state(self, fence: int, cursor: Mapping[str, int], window: Collection[str]) -> None:
-        """Remember the segments that a saved state needs; it has replaced one of the same fence and step."""
-        self._states.pop((fence, self.step), None)
-        skipped = {incarnation: list(ranges) for incarnation, ranges in self.replay_reader.skipped.items()}
-        self._states[fence, self.step] = RequiredSegments(dict(cursor), skipped, frozenset(window))
-        for key in list(self._states)[:-NUM_STATES]:
-            del self._states[key]
 
     def _check_finite(self, what: str, is_finite: bool) -> None:
         if not is_finite:
@@ -403,13 +394,3 @@ class Trainer:
             growth=self.settings.window_growth,
             exponent=self.settings.window_exponent,
         )
-
-
-def _device(name: str) -> torch.device:
-    if name not in ("auto", "cpu", "cuda"):
-        raise UserError(f"expected --device auto, cpu or cuda, got {name!r}")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: torch finds no CUDA device here; use --device auto or cpu")
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)

@@ -71,3 +71,14 @@ class ResidualBlock(nn.Module):
 def _convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
     # On export the batch normalisation is folded into the convolution, so it costs nothing at inference.
     return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device called cpu or cuda, or for auto the best one. Raises UserError if there is no such device."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"expected --device auto, cpu or cuda, got {name!r}")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: torch finds no CUDA device here; use --device auto or cpu")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)

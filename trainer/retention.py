@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, free_bytes, remove
@@ -49,9 +49,20 @@ class Retention:
         self._first_seen: dict[Path, float] = {}
         self._best: ModelName | None = None  # as of the last time that the ratings could be read
         self._troubles = Troubles(clock=clock)
+        self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
 
-    def prune_for(self, states: Sequence[RequiredSegments]) -> None:
-        """Remove what is not needed any more, given what each saved state needs, oldest first."""
+    def remember_state(self, fence: int, state: Mapping[str, Any]) -> None:
+        """Remember which segments a saved state needs; it has replaced one of the same fence and step."""
+        key = fence, state["step"]
+        self._states.pop(key, None)
+        skipped = {incarnation: list(ranges) for incarnation, ranges in state.get("skipped", {}).items()}
+        self._states[key] = RequiredSegments(dict(state["cursor"]), skipped, frozenset(state["window"]))
+        for old in list(self._states)[:-NUM_STATES]:
+            del self._states[old]
+
+    def prune_for_states(self) -> None:
+        """Remove what is not needed any more, given what each saved state needs."""
+        states = list(self._states.values())
         covered = states[0].cursor if len(states) == NUM_STATES else {}
         with self._troubles.skipping(self._run.segments, "cannot be read"):
             names = list(list_segments(self._run.segments))

@@ -24,8 +24,8 @@ from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 from trainer.loop import Trainer
-from trainer.retention import RequiredSegments, Retention
-from trainer.state import load_state
+from trainer.retention import Retention
+from trainer.state import NUM_STATES, load_state
 
 A, B = "0000000a", "0000000b"
 MB = 1 << 20
@@ -448,8 +448,10 @@ def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tm
     run = run_with(tmp_path, "store.keep_positions=1")
     for sequence in range(4):
         put(run, sequence)
-    states = [RequiredSegments({A: 4}, {A: [(1, 2, False)]}, frozenset()) for _ in range(2)]
-    Retention(run, clock=clock).prune_for(states)
+    retention = Retention(run, clock=clock)
+    for step in range(NUM_STATES):
+        retention.remember_state(1, {"step": step, "cursor": {A: 4}, "skipped": {A: [(1, 2, False)]}, "window": []})
+    retention.prune_for_states()
     assert left(run) == of(A, 1)
 
 
