@@ -42,6 +42,9 @@ from tests.helpers.attacks import (
 LINE_SECONDS = 15.0
 WORKER_KILL_SECONDS = 3.0, 9.0
 TRAINER_KILL_SECONDS = 20.0, 40.0
+START_SECONDS = 60.0
+"""Time that a trainer has to start on a busy machine before it is killed all the same."""
+
 ATTACK_SECONDS = 3.0, 12.0
 PAUSE_SECONDS = 1.0, 5.0
 ROUND_SECONDS = 150.0
@@ -119,16 +122,16 @@ def attack(
     kill_worker_at = began + chance.uniform(*WORKER_KILL_SECONDS)
     kill_trainer_at = began + chance.uniform(*TRAINER_KILL_SECONDS)
     change_at, told = began + 5, 0
-    what = "starting"
+    what, account, resumed = "starting", crew.account, 0
     while now < began + seconds:
         crew.work(0.1)
         now = time.monotonic()
         if now >= kill_worker_at:
             crew.kill(chance.choice(crew.workers))
             kill_worker_at = now + chance.uniform(*WORKER_KILL_SECONDS)
-        if now >= kill_trainer_at:
+        if now >= kill_trainer_at and (account.read().resumed > resumed or now >= kill_trainer_at + START_SECONDS):
             crew.kill(crew.trainer)
-            kill_trainer_at = now + chance.uniform(*TRAINER_KILL_SECONDS)
+            resumed, kill_trainer_at = account.resumed, now + chance.uniform(*TRAINER_KILL_SECONDS)
         if now >= change_at:
             under.close()
             if what == "no attack" and now < next_round:

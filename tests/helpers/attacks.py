@@ -142,12 +142,14 @@ class Account:
     """What became of the games, counted by the test alone: `read` brings it up to date.
 
     acknowledged: by a worker, since its journal has them. taken_in: by the trainer, in its order; what a crash has
-    undone is not in it. faults: what cannot be, such as a state that counts other games than were taken in.
+    undone is not in it. resumed: how often a trainer has started. faults: what cannot be, such as a state that counts
+    other games than were taken in.
     """
 
     directory: Path
     acknowledged: set[int] = field(default_factory=set)
     taken_in: list[int] = field(default_factory=list)
+    resumed: int = 0
     faults: list[str] = field(default_factory=list)
     _read: dict[Path, int] = field(default_factory=dict)
 
@@ -159,10 +161,10 @@ class Account:
             if kind == "taken":
                 self.taken_in += map(int, numbers)
             elif kind == "resumed":
-                resumed = int(numbers[0])
-                if resumed > len(self.taken_in):
-                    self.faults.append(f"a state counts {resumed} games, but {len(self.taken_in)} were taken in")
-                del self.taken_in[resumed:]
+                games, self.resumed = int(numbers[0]), self.resumed + 1
+                if games > len(self.taken_in):
+                    self.faults.append(f"a state counts {games} games, but {len(self.taken_in)} were taken in")
+                del self.taken_in[games:]
         return self
 
     @property
