@@ -131,7 +131,10 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
         raise UserError(f"{root} is a run of {found.game_name}, not of {game.name}; give another --run directory")
     loaded = load_game(found.game_name)
     if loaded.identity != found.identity:
-        raise UserError(f"{root} was made with {found.identity}, the rules are now {loaded.identity}; start a new run")
+        raise UserError(
+            f"{root} was made with version {found.identity.rpartition(' v')[2]} of {loaded.name}, "
+            f"the rules are now version {loaded.start.version}; start a new run"
+        )
     return Run(
         root=root,
         identity=found.identity,
