@@ -18,7 +18,7 @@ from games.othello import Othello
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.check.compiled_laws import COMPILED_LAWS
 from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, agreement_with, games_end
-from plyzero.check.sampling import play_game, positions_near, sample, shuffling_move
+from plyzero.check.sampling import play_game, positions_near, random_move, sample, shuffling_move
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import ALL_LAWS, GameLaws, Violation, find_violation, laws_of, shorten
 from plyzero.rules.compiled_game import CompiledGame, kernel
@@ -617,9 +617,10 @@ def test_only_a_compiled_game_is_compared_with_its_plain_form():
     assert not set(COMPILED_LAWS) & set(laws_of(TicTacToe()))
 
 
-def test_a_game_that_moves_to_and_fro_repeats_itself():
-    games = [play_game(zoo.Shuffle(), functools.partial(shuffling_move, np.random.default_rng(n))) for n in range(8)]
-    assert sum(game.positions[-1].is_third() for game in games) >= 6  # of random games, 1 in 20
+@pytest.mark.parametrize(("choose", "repeated"), [(shuffling_move, 17), (random_move, 10)])
+def test_games_that_move_to_and_fro_repeat_themselves_more_often_than_random_games(choose, repeated):
+    games = [play_game(zoo.Shuffle(), functools.partial(choose, np.random.default_rng(n))) for n in range(40)]
+    assert sum(game.positions[-1].is_third() for game in games) == repeated
 
 
 def test_a_search_ends_when_its_time_is_over_with_each_law_checked_on_one_game():

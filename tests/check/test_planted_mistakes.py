@@ -193,12 +193,12 @@ class SharesAsBool(Ataxx):
     observation_dtype = bool
 
 
-class HalfAPoint(Ataxx):
+class ShareOfTheStones(Ataxx):
     def outcome(s):
         first, second = (s["board"] == 1).sum(), (s["board"] == 2).sum()
-        if first and second and first + second < CELLS and s["passes"] < 2:
-            return 0.5 if s["quiet"] == QUIET else ONGOING
-        return DRAW if first == second else 0 if first > second else 1
+        if first and second and first + second < CELLS and s["passes"] < 2 and s["quiet"] < QUIET:
+            return ONGOING
+        return first / (2 * CELLS)
 
 
 class KeyIsTheBoard(Ataxx):
@@ -254,11 +254,11 @@ MISTAKES = [
     (JumpsStay, r"symmetries\(\)\[\d\] \(.*which maps .*\) maps the moves below to: "),
     (NoPass, r"legal_actions\(\) is empty, but outcome\(\) is None"),
     (SharesAsBool, "observation_dtype bool cannot represent what observe"),
-    (HalfAPoint, "the rule outcome returns 0.5, expected the integer ONGOING, DRAW, 0 or 1"),
+    (ShareOfTheStones, r"the rule outcome returns .*0\.\d+\)?, expected the integer ONGOING, DRAW, 0 or 1"),
     (KeyIsTheBoard, r"have the same key\(\), but different futures"),
     (TableIsAList, r"line \d+, `s\[\"board\"\].*; make the table an array or a tuple"),
     (HelperIsPlain, r"line \d+, `return DRAW if .*; decorate not_a_kernel with @kernel"),
-    (FieldIsMisspelt, r"line \d+, `mark\(s\[\"bord\"\].*Field 'bord' was not found .*; use a field that State has"),
+    (FieldIsMisspelt, r"ValueError in legal\(\) \(.*, line \d+, `mark\(s\[\"bord\"\].*: no field of name bord"),
 ]
 
 
