@@ -67,6 +67,9 @@ RIGHT = {
         "clobber": "tests.helpers.zoo:Clobber",
         "misere": f"{OWN}:Misere",
         "chase": f"{OWN}:Chase",
+        "connect-four 5x5": "connect-four(rows=5, columns=5)",
+        "breakthrough 4x4": "examples.breakthrough:Breakthrough(size=4)",
+        "dots and boxes 2x2": "examples.dots_and_boxes:DotsAndBoxes(size=2)",
     }.items()
 }
 WRONG = {

@@ -17,7 +17,17 @@ from plyzero.run.records import TRUNCATED, Games
 from plyzero.run.segments import SegmentName
 from plyzero.settings import TrainerSettings
 from trainer.consistency import ConsistencyCheck
-from trainer.guard import CONFIRMATIONS, NEWEST_GAMES, GameStatistics, Learned, Measurements, Staleness, diagnose
+from trainer.guard import (
+    CONFIRMATIONS,
+    MIN_KNOWN_VALUE,
+    NEWEST_GAMES,
+    GameStatistics,
+    Learned,
+    Measurements,
+    Staleness,
+    diagnose,
+    is_below,
+)
 from trainer.loss import loss, to_device
 from trainer.point_of_view import PointOfViewTest
 from trainer.window import Window
@@ -89,16 +99,16 @@ class Diagnostics:
         seconds = self._clock() - newer[0] if newer else 0.0
         self._stale[name.worker] = min(seconds, self._stale.get(name.worker, seconds))
         if not self._published and self._clock() >= self._next_check:
-            self.report = {"warning": diagnose(self._game, [self._measure_games()])}
+            self.report = {"warning": diagnose(self._game, [self._measure_games(Learned(policy=None, value=None))])}
             self._next_check = self._clock() + CHECK_SECONDS
 
     def evaluate(self, network: nn.Module, window: Window, *, step: int, device: torch.device) -> None:
         """Evaluate a network that is about to be published, and update the `report`."""
         self._published.append((step, self._clock()))
         worker = max(self._stale, key=lambda name: self._stale[name], default="")
-        measured = self._measure_games()._replace(
+        held_out = learned(network, self.held_out, device, seed=step)
+        measured = self._measure_games(held_out)._replace(
             mature=step >= self._mature_steps,
-            held_out=learned(network, self.held_out, device, seed=step),
             trained=learned(network, window, device, seed=step),
             stale=Staleness(worker=worker, seconds=self._stale.get(worker, 0.0)),
         )
@@ -123,14 +133,14 @@ class Diagnostics:
             "warning": diagnose(self._game, list(self._measured)),
         }
 
-    def _measure_games(self) -> Measurements:
-        """Return measurements of the newest games alone."""
+    def _measure_games(self, held_out: Learned) -> Measurements:
+        """Return measurements of the newest games alone; the point of view only as long as it can be in doubt."""
         return Measurements(
             mature=False,
             statistics=game_statistics(self._newest),
             consistency=self._consistency.compare(),
-            view=self._view.measure(),
-            held_out=Learned(policy=None, value=None),
+            view=self._view.measure() if is_below(held_out.value, MIN_KNOWN_VALUE) else None,
+            held_out=held_out,
             trained=Learned(policy=None, value=None),
             stale=Staleness(worker="", seconds=0.0),
         )

@@ -93,7 +93,7 @@ class Measurements(NamedTuple):
     mature:      whether the network has been trained for long enough to have learned something.
     statistics:  of the newest games.
     consistency: of the newest positions.
-    view:        of the observation; None before there are enough games.
+    view:        of the observation; None before there are enough games, and once the network has learned the values.
     held_out:    what the network has learned about positions that it was never trained on.
     trained:     what it has learned about positions in the window.
     stale:       the worker with the most outdated model.
