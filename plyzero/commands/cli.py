@@ -93,7 +93,8 @@ def main() -> None:
 def acknowledged_interrupts() -> Iterator[None]:
     """Answer Ctrl-C at once, in a thread, while Python may still be busy in compiled code; a second one ends at once.
 
-    Python raises KeyboardInterrupt only between two of its own instructions, and may lose it in a callback.
+    Python raises KeyboardInterrupt only between two of its own instructions, and may lose it in a callback, for example
+    while Numba compiles; the second Ctrl-C is for that.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -678,9 +678,7 @@ def test_a_match_that_is_interrupted_says_how_far_it_was(monkeypatch: pytest.Mon
     "arguments",
     [
         ["match", "random", "random", "--game", "tic-tac-toe", "--games", "100000"],
-        ["bench", "tic-tac-toe"],
         ["status", "--run", "R", "--watch"],
-        ["analyze", "tic-tac-toe"],
     ],
     ids=lambda arguments: arguments[0],
 )
