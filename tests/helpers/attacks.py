@@ -10,6 +10,7 @@ import json
 import logging
 import mmap
 import os
+import re
 import shutil
 import signal
 import socket
@@ -262,7 +263,7 @@ class Crew:
             member = next(each for each in self.members.values() if each.pid == pid)
             if not member.expected or code not in (0, -signal.SIGKILL, -signal.SIGTERM):
                 lines = member.log.read_text(errors="replace").strip().splitlines() or ["nothing"]
-                last = lines[-1].replace(f"{member.root}/", "")[:300]
+                last = re.sub(r"[0-9a-f]{8,}|\d{4,}", "#", lines[-1].replace(f"{member.root}/", ""))[:300]
                 self.died.append(f"{member.name} ended with {code}: {last}")
                 member.start_at = min(member.start_at, time.monotonic() + RESTART_SECONDS)
             member.pid = None
@@ -454,7 +455,7 @@ def full(volume: Path, *, inodes: bool) -> Iterator[None]:
             else:
                 with (ballast / "space").open("wb", buffering=0) as file:
                     while True:
-                        file.write(bytes(1 << 12))
+                        file.write(bytes(1 << 16))
         yield
     finally:
         shutil.rmtree(ballast)
