@@ -22,22 +22,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for tests.helpers
 
-from tests.helpers.attacks import (
-    CALLS,
-    KINDS,
-    NAMES,
-    TRAINER_UID,
-    WORKERS_UID,
-    Crew,
-    Member,
-    attacked_run,
-    bad_entries,
-    full,
-    image,
-    lacks,
-    permit,
-    two_mounts,
-)
+from tests.helpers.attacks import CALLS, TRAINER_UID, WORKERS_UID, Crew, Member, attacked_run, permit
+from tests.helpers.volumes import KINDS, NAMES, bad_entries, full, image, lacks, two_mounts
 
 LINE_SECONDS = 15.0
 WORKER_KILL_SECONDS = 3.0, 9.0

@@ -22,22 +22,16 @@ import pytest
 from tests.helpers.attacks import (
     ATTACKED,
     CALLS,
-    KINDS,
-    MARK,
     TRAINER_UID,
     WORKERS_UID,
     Control,
     Crew,
     attacked_run,
-    bad_entries,
-    full,
-    image,
-    lacks,
     library,
     permit,
-    two_mounts,
 )
 from tests.helpers.runs import SMALL
+from tests.helpers.volumes import KINDS, MARK, bad_entries, full, image, lacks, two_mounts
 
 RATED = ("rating.games=2", "rating.opponents=random")
 PASSING = (errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES, errno.ENOMEM)

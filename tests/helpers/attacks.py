@@ -1,40 +1,33 @@
 """Attacks on the processes of a run from outside, and an account of every game that they acknowledge and take in.
 
-A `Crew` is some workers and a trainer. They are forked from one process (`python -m tests.helpers.attacks`) that has
-imported and compiled everything and that has preloaded attacks.c, so `Control` can make their system calls fail and
-their clocks stand still. What they acknowledge and take in they also write into a directory that is never attacked.
+A `Crew` is some workers and a trainer (tests/helpers/attacked.py). They have preloaded attacks.c, so `Control` can make
+their system calls fail and their clocks stand still. What they acknowledge and take in they also write into a directory
+that is never attacked.
 """
 
-import ctypes
 import json
-import logging
 import mmap
 import os
-import shutil
+import re
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 from plyzero.run.directory import Run
-from plyzero.run.records import Games
-from tests.helpers import victims
+from plyzero.run.metrics import TRAINER
 from tests.helpers.runs import small_run
 
 ROOT = Path(__file__).parent.parent.parent
 WORKERS_UID, TRAINER_UID = 61001, 61002
-TRAINER = "trainer"
 RESTART_SECONDS = 1.0
 """Time after which a process that has died is started again."""
 
@@ -56,24 +49,6 @@ ATTACKED = (
 
 CALLS = ("open", "read", "stat", "list", "link", "rename", "write", "sync", "remove", "lock")
 """Groups of calls that can fail, in the order of their bits in attacks.c."""
-
-KINDS = ("directory", "socket", "loop", "fifo", "unreadable")
-"""Kinds of entries that cannot be read as a file."""
-
-MARK = "99009"
-"""In the name of every such entry, followed by the number of its kind."""
-
-NAMES = (
-    "journal/bad.00MARK-00000000.wal",
-    "journal/bad.00MARK-00000000.taken",
-    "replay/bad.00MARK-00000000-g1-p5-f1-m0_0.zarr.zip",
-    "models/999999-000MARK-00000000.onnx",
-    "workers/bad.00MARK.json",
-    "trainer/state-999999-000MARK.pt",
-    "trainer/fence-MARK.json",
-    "metrics/trainer-MARK.jsonl",
-)
-"""Names under which they lie where a worker, the trainer or `train` looks."""
 
 
 class Control:
@@ -262,7 +237,7 @@ class Crew:
             member = next(each for each in self.members.values() if each.pid == pid)
             if not member.expected or code not in (0, -signal.SIGKILL, -signal.SIGTERM):
                 lines = member.log.read_text(errors="replace").strip().splitlines() or ["nothing"]
-                last = lines[-1].replace(f"{member.root}/", "")[:300]
+                last = re.sub(r"[0-9a-f]{8,}|\d{4,}", "#", lines[-1].replace(f"{member.root}/", ""))[:300]
                 self.died.append(f"{member.name} ended with {code}: {last}")
                 member.start_at = min(member.start_at, time.monotonic() + RESTART_SECONDS)
             member.pid = None
@@ -338,7 +313,7 @@ class Crew:
 def forker() -> "subprocess.Popen[str]":
     """Start the process that starts all members; it ends, and kills them, when its standard input does."""
     return subprocess.Popen(
-        [sys.executable, "-m", __name__],
+        [sys.executable, "-m", "tests.helpers.attacked"],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), **os.environ, "LD_PRELOAD": str(library())},
         stdin=subprocess.PIPE,
@@ -383,248 +358,3 @@ def library() -> Path:
     subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(made), str(source), "-ldl"], check=True)
     made.parent.chmod(0o755)
     return made
-
-
-def lacks(*needed: str) -> str | None:
-    """Return a sentence that says which of these is missing here: gcc, root, bindfs, loop. None = nothing is."""
-    for each in needed:
-        if each == "root" and os.geteuid() != 0:
-            return "this attack needs root"
-        if each == "gcc" and not shutil.which("gcc"):
-            return "this attack needs gcc, which compiles the library that makes system calls fail"
-        if each in ("bindfs", "loop"):
-            with tempfile.TemporaryDirectory() as directory:
-                try:
-                    path = Path(directory)
-                    mount = two_mounts(path, source=path) if each == "bindfs" else image(path, megabytes=8)
-                    with mount:
-                        pass
-                except (OSError, subprocess.CalledProcessError) as error:
-                    return f"{'bindfs' if each == 'bindfs' else 'an ext4 image'} cannot be mounted here: {error}"
-    return None
-
-
-@contextmanager
-def two_mounts(directory: Path, source: Path) -> Iterator[list[Path]]:
-    """Yield two mounts in `directory` of the directory `source`, across which locks do not reach."""
-    mounts = [directory / name for name in ("one", "other")]
-    mounted = []
-    try:
-        for mount in mounts:
-            mount.mkdir(exist_ok=True)
-            _run("bindfs", str(source), str(mount))
-            mounted.append(mount)
-        yield mounts
-    finally:
-        for mount in mounted:
-            unmount(mount)
-
-
-@contextmanager
-def image(directory: Path, *, megabytes: int, inodes: int = 4096) -> Iterator[Path]:
-    """Yield the directory of an ext4 volume of this size."""
-    file, mount = directory / "image", directory / "volume"
-    mount.mkdir(exist_ok=True)
-    with file.open("wb") as made:
-        made.truncate(megabytes << 20)
-    _run("mkfs.ext4", "-q", "-m", "0", "-N", str(inodes), str(file))
-    _run("mount", "-o", "loop", str(file), str(mount))
-    try:
-        mount.chmod(0o777)
-        yield mount
-    finally:
-        unmount(mount)
-
-
-def unmount(mount: Path) -> None:
-    """Unmount, also if something still uses it."""
-    subprocess.run(["umount", "-l", str(mount)] if os.geteuid() == 0 else ["fusermount3", "-uz", str(mount)])
-
-
-@contextmanager
-def full(volume: Path, *, inodes: bool) -> Iterator[None]:
-    """Take all free inodes, or all free space, of a volume."""
-    ballast = volume / "ballast"
-    ballast.mkdir(exist_ok=True)
-    try:
-        with suppress(OSError):
-            if inodes:
-                for number in range(os.statvfs(volume).f_ffree + 100):
-                    (ballast / str(number)).touch()
-            else:
-                with (ballast / "space").open("wb", buffering=0) as file:
-                    while True:
-                        file.write(bytes(1 << 12))
-        yield
-    finally:
-        shutil.rmtree(ballast)
-
-
-@contextmanager
-def bad_entries(root: Path, kinds: Iterable[str] = KINDS, names: Iterable[str] = NAMES) -> Iterator[list[Path]]:
-    """Put entries that cannot be read under names that processes look for; yield them."""
-    made = []
-    try:
-        for kind in kinds:
-            for name in names:
-                if kind == "unreadable" and name.startswith("trainer/"):
-                    continue  # it may be of a trainer of another user, and must not be passed over
-                path = root / name.replace("MARK", f"{MARK}{KINDS.index(kind)}")
-                put_bad_entry(path, kind)
-                made.append(path)
-        yield made
-    finally:
-        for path in made:
-            for left in (path, root / "quarantine" / path.name):
-                with suppress(FileNotFoundError):
-                    left.rmdir() if left.is_dir() and not left.is_symlink() else left.unlink()
-
-
-def put_bad_entry(path: Path, kind: str) -> None:
-    """Make a directory, a socket, a symlink to itself, a pipe, or a file that nobody but root may read."""
-    if kind == "directory":
-        path.mkdir()
-    elif kind == "socket":
-        there = os.getcwd()
-        os.chdir(path.parent)  # the path of a socket is short
-        try:
-            with socket.socket(socket.AF_UNIX) as made:
-                made.bind(path.name)
-        finally:
-            os.chdir(there)
-    elif kind == "loop":
-        path.symlink_to(path.name)
-    elif kind == "fifo":
-        os.mkfifo(path)
-    else:
-        path.write_bytes(b"secret")
-        path.chmod(0)
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True)
-
-
-# What follows runs in the process that starts the others, and in them.
-
-
-def log_taken_in(log: Path) -> None:
-    """Write into `log` every game that the trainer takes in, and with how many games it resumes."""
-    from trainer.loop import Trainer
-    from trainer.replay_reader import ReplayReader
-
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    begin, read_new = Trainer.__init__, ReplayReader.read_new
-
-    def begun(trainer: Any, *arguments: Any, **named: Any) -> None:
-        begin(trainer, *arguments, **named)
-        os.write(descriptor, f"\nresumed {trainer.games}\n".encode())
-
-    def read(reader: Any) -> Iterator[Any]:
-        for item in read_new(reader):
-            yield item  # and when the next is asked for, this one is in the window
-            ids = next(each for each in item if isinstance(each, Games)).games["id"]
-            os.write(descriptor, f"\ntaken {' '.join(map(str, ids))}\n".encode())
-
-    Trainer.__init__ = begun  # type: ignore[method-assign]
-    ReplayReader.read_new = read  # type: ignore[method-assign]
-
-
-def be(name: str, root: str, counted: str, control: str, log: str, uid: int | None, umask: int) -> None:
-    """Be a member of a crew."""
-    preloaded = ctypes.CDLL(None)
-    if failed := preloaded.attack_from(control.encode()):
-        raise OSError(failed, os.strerror(failed), control)
-    (log_taken_in if name == TRAINER else victims.log_acknowledged)(Path(counted))
-    os.umask(umask)
-    if uid is not None:
-        os.setgroups([])
-        os.setgid(uid)
-        os.setuid(uid)
-        preloaded.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: otherwise /proc/self/fd would not be its own
-    preloaded.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if name == TRAINER:
-        victims.train(Path(root))
-    else:
-        from plyzero.ops.processes import stop_on_signals
-        from plyzero.run.directory import open_run
-        from selfplay.worker import run_worker
-
-        run_worker(open_run(Path(root)), name=name, stop=stop_on_signals())
-
-
-def fork(name: str, *arguments: Any) -> int:
-    """Start a member in a process of its own, which writes what it says into its log."""
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        log = os.open(arguments[3], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        for stream in (1, 2):
-            os.dup2(log, stream)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        be(name, *arguments)
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def warm_up() -> None:
-    """Import and compile what a worker and a trainer need, since another user may not even read where it lies.
-
-    No gradient is computed: after that torch does not let a process fork.
-    """
-    from contextlib import closing
-
-    import torch
-    import torch._dynamo  # which the optimiser's first step would import
-
-    from plyzero.search.evaluators import Uniform
-    from selfplay.games_in_play import GamesInPlay
-    from selfplay.replay_writer import ReplayWriter
-    from selfplay.worker import game_seeds
-    from trainer.export import untrained
-    from trainer.loop import Trainer
-
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as directory:
-        run = small_run(Path(directory) / "r", "tic-tac-toe")
-        games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(0, "w", "00000000"))
-        with ReplayWriter(run, worker="w", incarnation="00000000") as writer:
-            for _ in range(300):
-                for finished in games.run(Uniform(run.game.start.num_actions)):
-                    writer.add(finished)
-        for _ in range(2):  # the second resumes
-            with closing(Trainer(run, device="cpu")) as trainer:
-                trainer.ingest()
-                trainer.maintain()
-                trainer.save()
-        untrained(run)
-
-
-def main() -> None:
-    """Answer questions on standard input, one JSON line each, until it ends; then kill all that were started."""
-    warm_up()
-    running: set[int] = set()
-    for line in sys.stdin:
-        question, *arguments = json.loads(line)
-        if question == "start":
-            answer: Any = fork(*arguments)
-            running.add(answer)
-        else:
-            answer = []
-            while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                running.discard(ended[0])
-                answer.append((ended[0], os.waitstatus_to_exitcode(ended[1])))
-        print(json.dumps(answer), flush=True)
-    for pid in running:
-        os.kill(pid, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    main()
