@@ -345,7 +345,7 @@ class Trainer:
         self.ledger = Ledger(**state["ledger"])
         reader = self.replay_reader
         reader.cursor, reader.missing_segments = state["cursor"], state["holes"]
-        reader.skipped, reader.invalid_games = state.get("skipped", {}), state.get("invalid_games", 0)  # new in 0.3
+        reader.skipped, reader.invalid_games = state.get("skipped", {}), state.get("invalid_games", 0)  # since 0.2
         self.retention.remember_state(0, state)
         for text in state["window"]:
             name = SegmentName.parse(text)
