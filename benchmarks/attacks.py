@@ -134,7 +134,7 @@ def attack(
         told = len(crew.died)
         if now >= next_line:
             tell(crew, now - began, what)
-            next_line += LINE_SECONDS
+            next_line = now + LINE_SECONDS
 
 
 def tell(crew: Crew, seconds: float, what: str) -> None:
@@ -157,7 +157,8 @@ def new_round(crew: Crew, mounts: list[Path], chance: random.Random) -> None:
 
 def choose_places(crew: Crew, mounts: list[Path], chance: random.Random) -> None:
     """Choose the mounts and users of all processes; the trainer is always of one user, as its files are."""
-    workers, trainer = (mounts[1], mounts[-1]) if len(mounts) > 1 and chance.random() < 0.6 else (mounts[0], mounts[0])
+    crosses = len(mounts) > 1 and crew.trainer.root.parent == mounts[0]  # every second round, from the first on
+    workers, trainer = (mounts[1], mounts[-1]) if crosses else (mounts[0], mounts[0])
     users = os.geteuid() == 0
     crew.trainer.root, crew.trainer.uid = trainer / "run", TRAINER_UID if users else None
     uid = chance.choice((TRAINER_UID, WORKERS_UID)) if users else None
