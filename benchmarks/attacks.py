@@ -109,6 +109,7 @@ def attack(
     kill_trainer_at = began + chance.uniform(*TRAINER_KILL_SECONDS)
     change_at, told = began + 5, 0
     what, account, resumed = "starting", crew.account, 0
+    weights = [4 if name == "calls" else 1 for name in possible]  # there are many ways to fail
     while now < began + seconds:
         crew.work(0.1)
         now = time.monotonic()
@@ -121,7 +122,7 @@ def attack(
         if now >= change_at:
             under.close()
             if what == "no attack" and now < next_round:
-                what = under.enter_context(chance.choice(list(possible.values()))(crew, chance))
+                what = under.enter_context(chance.choices(list(possible.values()), weights)[0](crew, chance))
                 change_at = now + chance.uniform(*ATTACK_SECONDS)
             else:
                 what = "no attack"
@@ -134,7 +135,7 @@ def attack(
         told = len(crew.died)
         if now >= next_line:
             tell(crew, now - began, what)
-            next_line += LINE_SECONDS
+            next_line = now + LINE_SECONDS
 
 
 def tell(crew: Crew, seconds: float, what: str) -> None:
@@ -157,7 +158,8 @@ def new_round(crew: Crew, mounts: list[Path], chance: random.Random) -> None:
 
 def choose_places(crew: Crew, mounts: list[Path], chance: random.Random) -> None:
     """Choose the mounts and users of all processes; the trainer is always of one user, as its files are."""
-    workers, trainer = (mounts[1], mounts[-1]) if len(mounts) > 1 and chance.random() < 0.6 else (mounts[0], mounts[0])
+    crosses = len(mounts) > 1 and crew.trainer.root.parent == mounts[0]  # every second round, from the first on
+    workers, trainer = (mounts[1], mounts[-1]) if crosses else (mounts[0], mounts[0])
     users = os.geteuid() == 0
     crew.trainer.root, crew.trainer.uid = trainer / "run", TRAINER_UID if users else None
     uid = chance.choice((TRAINER_UID, WORKERS_UID)) if users else None
@@ -177,7 +179,7 @@ def failing_calls(crew: Crew, chance: random.Random) -> Iterator[str]:
         )
     else:
         error, calls = chance.choice(WRITE_ERRORS), chance.choice(["link", "rename", "write", "sync", " ".join(CALLS)])
-    part, share = chance.choice(DIRECTORIES), chance.choice([1.0, 0.5, 0.1])
+    part, share = chance.choice(DIRECTORIES), chance.choice([1.0, 0.5, 0.2])
     for member in members:
         member.control.fail(error, calls, f"/{part}", share=share)
     yield f"{errno.errorcode[error]} of {share:.0%} of {calls} in {part}/ for {names(members)}"
