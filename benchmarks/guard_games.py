@@ -94,35 +94,6 @@ class Noise(ConnectFour):
                 planes[np.random.randint(2), row, column] = 1
 
 
-class Scrambled(ConnectFour):
-    """The observation is a digest of the board: equal for equal boards, and otherwise without any relation to it."""
-
-    def observe(s, planes):
-        digest = np.uint64(1)
-        for row in range(planes.shape[1]):
-            for column in range(planes.shape[2]):
-                digest = (digest ^ np.uint64(s["board"][row, column] + 7 * row + column)) * np.uint64(
-                    0x9E3779B97F4A7C15
-                )
-                digest ^= digest >> np.uint64(29)
-        for row in range(planes.shape[1]):
-            for column in range(planes.shape[2]):
-                digest = (digest + np.uint64(1)) * np.uint64(0xBF58476D1CE4E5B9)
-                digest ^= digest >> np.uint64(31)
-                planes[digest & np.uint64(1), row, column] = 1
-
-
-class FirstPlayersSide(ConnectFour):
-    """The planes are those of player 0 and of player 1, whoever is to move."""
-
-    def observe(s, planes):
-        rows, columns = s["board"].shape
-        for row in range(rows):
-            for column in range(columns):
-                if s["board"][row, column]:
-                    planes[s["board"][row, column] - 1, row, column] = 1
-
-
 class FirstPlayersKalah(Kalah):
     """The cups are shown from the side of player 0, whoever is to move."""
 
