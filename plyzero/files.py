@@ -47,9 +47,13 @@ PASSING: Final = {
 }
 """Error numbers of a volume or a system that is likely to recover by itself."""
 
+FULL: Final = {errno.ENOSPC, errno.EDQUOT}
+"""Error numbers of a volume that has no room, which the trainer makes by removing old files."""
+
 PASSING_WRITES: Final = {
     *PASSING,
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM),
+    *FULL,
+    *(errno.EFBIG, errno.EACCES, errno.EPERM),
 }
 """Error numbers of writing that pass by themselves, or when a person makes room or gives a permission."""
 
@@ -212,6 +216,14 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
         raise
     os.close(descriptor)
     return None
+
+
+def is_file(path: Path) -> bool:
+    """Return whether `path` is a regular file, not a link. Raises OSError if the volume does not say."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def is_named(descriptor: int, path: Path) -> bool:

@@ -74,7 +74,8 @@ class ReplayWriter:
         self._thread = threading.Thread(target=self._work, name="replay-writer", daemon=True)
 
     def __enter__(self) -> Self:
-        files.retry(self._open_journal, "journal/")  # fails at once if the volume cannot be written
+        # fails at once if the volume cannot be written
+        files.retry(self._open_journal, "journal/", errors={*files.PASSING, *files.FULL})
         self._thread.start()
         return self
 

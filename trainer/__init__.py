@@ -14,5 +14,5 @@ retention      what is removed from the volume
 diagnostics    what is measured of every model and of the newest games
 guard          warnings about a run that is not learning, and their likely causes
 consistency    do recorded positions that look the same follow the same rules?
-point_of_view  does the observation show the side of the player to move?
+perspective    does the observation show the side of the player to move?
 """

@@ -29,7 +29,7 @@ from trainer.guard import (
     is_below,
 )
 from trainer.loss import loss, to_device
-from trainer.point_of_view import PointOfViewTest
+from trainer.perspective import PointOfViewTest
 from trainer.window import Window
 
 HELD_OUT: Final = 32

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from trainer.consistency import Agreement, Consistency
-from trainer.point_of_view import PointOfView
+from trainer.perspective import PointOfView
 
 NEWEST_GAMES: Final = 500
 """Number of the newest games of which statistics are kept; no warning about what they are like is based on fewer."""

@@ -19,7 +19,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
 from plyzero.errors import UserError
-from plyzero.files import PASSING_WRITES, retry
+from plyzero.files import FULL, PASSING, PASSING_WRITES, retry
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
@@ -113,7 +113,7 @@ class Trainer:
         torch.manual_seed(run.seed)
         self.parts = make_parts(run)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
-        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
+        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/", errors={*PASSING, *FULL})
         self.rng = np.random.default_rng(run.seed)
         self.network = self.parts.network.to(self.device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices

@@ -126,9 +126,9 @@ def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
 
 
 def _fences(directory: Path) -> list[int]:
-    """Return the numbers of all fences; files with any other name are ignored."""
+    """Return the numbers of all fences; files with any other name, and what is not a file, are ignored."""
     matches = (NAME.fullmatch(file) for file in os.listdir(directory))
-    return [int(match[1]) for match in matches if match]
+    return [int(match[1]) for match in matches if match and files.is_file(directory / match[0])]
 
 
 def _holder(directory: Path) -> str:

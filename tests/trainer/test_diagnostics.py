@@ -38,7 +38,7 @@ from trainer.guard import (
 )
 from trainer.loop import Trainer
 from trainer.network import ResidualNetwork
-from trainer.point_of_view import PointOfView
+from trainer.perspective import PointOfView
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 

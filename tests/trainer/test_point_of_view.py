@@ -9,7 +9,7 @@ from plyzero.rules.game import Game
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.zoo import Kalah, Shuffle
 from trainer.guard import shows_the_first_player
-from trainer.point_of_view import MIN_GAMES, PointOfView, PointOfViewTest
+from trainer.perspective import MIN_GAMES, PointOfView, PointOfViewTest
 
 
 class CupsOfPlayer0(Kalah):
