@@ -249,6 +249,7 @@ class Trainer:
             content = export(self.averaged.module, self.run.game, observations, metadata=metadata)
         finally:
             self.averaged.to(self.device)
+        self.lease.check()  # exporting takes a while
         name = publish_model(self.run.models, content, fence=self.lease.fence, step=self.step)
         self._is_first, self._published_step, self._unpublished = False, self.step, None
         # Only now: a model that could not be exported must not make the workers' models look outdated.

@@ -52,7 +52,7 @@ def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
         return f"it was killed by {signal.Signals(-exit_code).name}{hint}"
     lines = log.strip().splitlines()
     last = next((line for line in reversed(lines) if line.startswith("plyzero: ")), lines[-1] if lines else "")
-    return plain(last.removeprefix("plyzero: ")) or f"exit code {exit_code}, and nothing in its log"
+    return plain(last.removeprefix("plyzero: "), 400) or f"exit code {exit_code}, and nothing in its log"
 
 
 def _describe(message: str, frames: Sequence[Frame], game: GameSpec) -> str:

@@ -163,7 +163,7 @@ class ModelWatch:
             if self._current is not None and name <= self._current:
                 break
             path = self._directory / str(name)
-            if self._refused.get(name, 0) >= MAX_ATTEMPTS or not self._troubles.is_due(path):
+            if self._refused.get(name, 0) >= MAX_ATTEMPTS:
                 continue
             with self._troubles.skipping(path, "cannot be read, will try again"):
                 try:

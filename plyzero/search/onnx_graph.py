@@ -69,6 +69,8 @@ class GraphError(ValueError):
 
 def parse(content: bytes) -> onnx.ModelProto:
     """Return the model in an ONNX file. Raises GraphError if it is damaged, or has more than a graph of tensors."""
+    if not content:
+        raise GraphError("it is not a model that ONNX Runtime can read: it is empty")
     try:
         model = onnx.ModelProto.FromString(content)
     except Exception as error:  # protobuf has an error of its own

@@ -449,7 +449,7 @@ SMALL: dict[str, tuple[str, Build]] = {
     ),
     "an output with escapes": ("its shapes are", lambda _: linear(outputs=[*linear().graph.output, port(ESCAPES, 1)])),
     "cut short": ("can read", lambda _: linear().SerializeToString()[:-20]),
-    "nothing": ("its encoding is", lambda _: b""),
+    "nothing": ("it is empty", lambda _: b""),
     "a zip": ("can read", lambda _: b"PK\3\4" + bytes(100)),
     "graphs 2000 deep": ("can read", lambda _: nested(2000)),
     "graphs 60 deep": ("can read", lambda _: nested(60)),

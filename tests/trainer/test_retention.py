@@ -490,13 +490,13 @@ def test_a_step_of_retention_that_fails_stops_no_other(tmp_path: Path, clock: Cl
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    for step in (1, 2):
+    for step in (1, 2, 3):
         model(run, step)
     monkeypatch.setattr("trainer.retention.free_bytes", fail)
     monkeypatch.setattr("trainer.retention.list_journals", fail)
     monkeypatch.setattr("plyzero.run.models.read_lines", fail)
     prune(Retention(run, clock=clock))
-    assert steps(run) == [2]
+    assert steps(run) == [1, 3]  # the first and the last
 
 
 def test_a_passing_error_while_a_trainer_resumes_drops_nothing_from_its_window(

@@ -173,8 +173,8 @@ def failing_exports(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
 def test_a_lasting_export_failure_loses_nothing_and_the_heartbeat_says_why(
     run: Run, monkeypatch: pytest.MonkeyPatch, error: str, said: str
 ):
-    failing_exports(monkeypatch, error)
     with closing(Trainer(run, device="cpu")) as trainer:
+        failing_exports(monkeypatch, error)
         trainer.ingest()
         for _ in range(3):
             trainer.train_step()
@@ -199,9 +199,9 @@ def test_a_lasting_export_failure_loses_nothing_and_the_heartbeat_says_why(
 
 
 def test_models_that_could_not_be_exported_make_no_worker_look_outdated(run: Run, monkeypatch: pytest.MonkeyPatch):
-    failing_exports(monkeypatch, "torch")
     with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.diagnostics = Diagnostics(run.game, clock=iter(range(0, 10**6, 1000)).__next__)
+        failing_exports(monkeypatch, "torch")
+        trainer.diagnostics = Diagnostics(run.game, run.settings.trainer, clock=iter(range(0, 10**6, 1000)).__next__)
         trainer.ingest()
         trainer.train_step()
         trainer.publish()
@@ -262,9 +262,14 @@ def test_an_error_that_passes_while_the_state_is_saved_or_read_loses_nothing(run
         assert resumed.step == 1
 
 
-def test_a_state_that_cannot_be_removed_stops_no_save(run: Run, caplog: pytest.LogCaptureFixture):
+def test_a_state_that_cannot_be_removed_stops_no_save(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
     with closing(Trainer(run, device="cpu")) as trainer:
-        (run.trainer / "state-000000-000000000.pt").mkdir()
+        monkeypatch.setattr("trainer.state.remove", fail)
         for step in (1, 2, 3):
             trainer.step = step
             trainer.save()
