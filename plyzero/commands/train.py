@@ -48,10 +48,11 @@ def train(
     game: GameArgument,
     run: RunOption,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of self-play processes; default: one per core.")
+        int | None, typer.Option(min=1, max=1024, help="Number of self-play processes; default: one per core.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop after this many minutes; default: run until Ctrl-C.")
+        float | None,
+        typer.Option(min=0, max=10_000_000, help="Stop after this many minutes; default: run until Ctrl-C."),
     ] = None,
     preset: Preset = None,
     seed: Seed = None,

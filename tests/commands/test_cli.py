@@ -180,7 +180,9 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["init", "tic-tac-toe", "--run", "D/n", "--seed", "-1"], "expected a seed from 0 to 2^63 - 1, got -1"),
         (["train", "tic-tac-toe", "--run", "D/n", "--device", "tpu"], "expected --device auto, cpu or cuda, got 'tpu'"),
         (["train", "tic-tac-toe", "--run", "D/n", "--workers", "0"], "Invalid value for '--workers'"),
+        (["train", "tic-tac-toe", "--run", "D/n", "--workers", "1000000"], "Invalid value for '--workers'"),
         (["train", "tic-tac-toe", "--run", "D/n", "--minutes", "nan"], "Invalid value for '--minutes'"),
+        (["train", "tic-tac-toe", "--run", "D/n", "--minutes", "inf"], "Invalid value for '--minutes'"),
         (["selfplay", "--run", "R", "--log-format", "xml"], "expected --log-format text or json, got 'xml'"),
         # places
         (["init", "tic-tac-toe", "--run", ""], "expected --run DIR, got an empty name"),
