@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from plyzero.commands.common import FailedError, GameArgument, find_game, quoted
+from plyzero.commands.common import FailedError, GameArgument, find_game, quoted, show_progress
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
     from plyzero.check.survey import Survey
-
-
-PROGRESS_SECONDS: Final = 10.0
-"""Seconds between two lines of progress where the output is not a terminal."""
 
 
 def _list_laws(wanted: bool) -> None:
@@ -69,10 +62,9 @@ def check(
             raise UserError(f"{name} cannot be skipped: rules that raise an error cannot be checked")
         if name not in names:
             raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
-    console = Console(highlight=False, soft_wrap=True)
     played: dict[str, int] = {}
     began = time.monotonic()
-    with _progress(console) as show:
+    with show_progress("compiling the rules") as show:
 
         def on_progress(doing: str, number: int) -> None:
             played[doing] = number
@@ -87,41 +79,19 @@ def check(
             on_progress=on_progress,
         )
         if broken:
-            console.print(str(broken), markup=False)
+            print(broken)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
         is_cut = seconds is not None and time.monotonic() - began > seconds
         count = played.get(PLAYING, games) if is_cut else games
         cut = f", fewer than {games} because of --seconds {seconds:g}" if is_cut and count < games else ""
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
-        console.print(f"{spec.identity}: {len(names) - len(skipped)} laws hold on {count} random games{cut}{without}\n")
+        print(f"{spec.identity}: {len(names) - len(skipped)} laws hold on {count} random games{cut}{without}\n")
         show("measuring")
         found = survey(spec.start, games=count)
     required = unmet_requirements("quick", spec.start)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    console.print("\n".join(sentences(found, settings)), markup=False)
-    console.print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2", markup=False)
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[str], None]]:
-    """Yield a function that is told what is being done; it shows it at once on a terminal, else every few seconds."""
-    if console.is_terminal:
-        with console.status("") as status:
-            yield status.update
-        return
-    doing, began, ended = [""], time.monotonic(), threading.Event()
-
-    def report() -> None:
-        while not ended.wait(PROGRESS_SECONDS):
-            console.print(f"{time.monotonic() - began:.0f} s: {doing[0]}", markup=False)
-
-    thread = threading.Thread(target=report, daemon=True)
-    thread.start()
-    try:
-        yield lambda text: doing.__setitem__(0, text)
-    finally:
-        ended.set()
-        thread.join()
+    print("\n".join(sentences(found, settings)))
+    print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2")
 
 
 def sentences(found: Survey, settings: str) -> Iterator[str]:

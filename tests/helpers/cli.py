@@ -13,11 +13,14 @@ import pytest
 from plyzero.commands.cli import main
 
 
-def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def plyzero(
+    *arguments: str, text: str = "", cwd: Path | None = None, line_seconds: float = 1e6
+) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, which saves the seconds of starting one.
 
     text: what is typed.
     cwd:  where the command is given; what it imports from there is forgotten.
+    line_seconds: time between two lines of progress; with the default a slow machine prints none.
     """
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
     command, code = ["plyzero", *arguments], 0
@@ -25,7 +28,7 @@ def plyzero(*arguments: str, text: str = "", cwd: Path | None = None) -> subproc
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         patch.setenv("COLUMNS", "120")
-        patch.setattr("plyzero.commands.common.LINE_SECONDS", 1e6)  # a slow machine prints no progress
+        patch.setattr("plyzero.commands.common.LINE_SECONDS", line_seconds)
         patch.setattr("sys.argv", command)
         patch.setattr("sys.stdin", io.StringIO(text))
         patch.setattr("sys.path", [*sys.path])  # a game is looked for where the command is given

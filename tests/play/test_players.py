@@ -82,7 +82,7 @@ def test_a_bot_refuses_a_number_of_simulations_that_cannot_be(simulations: int, 
 def test_a_bot_refuses_a_position_of_another_game(tmp_path: Path):
     run = small_run(tmp_path / "r")
     publish_model(run.models, untrained(run), fence=1, step=1)
-    with pytest.raises(UserError, match="expected a position of tic-tac-toe, .* got one of ConnectFour"):
+    with pytest.raises(UserError, match=r"expected a position of tic-tac-toe, .* got one of ConnectFour"):
         Bot.load(run.root).choose(load_game("connect-four").start)
 
 

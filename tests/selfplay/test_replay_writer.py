@@ -378,9 +378,17 @@ def test_an_error_of_the_worker_itself_is_not_hidden_by_one_of_the_store(run: Ru
 
 
 def test_a_volume_that_cannot_be_written_is_found_at_the_start(run: Run, monkeypatch: pytest.MonkeyPatch):
-    Disk(monkeypatch, "pwrite").error = errno.ENOSPC
-    with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER):
+    Disk(monkeypatch, "pwrite").error = errno.EROFS
+    with pytest.raises(OSError, match="Read-only"), ReplayWriter(run, **WRITER):
         pass
+
+
+def test_a_volume_that_has_no_room_at_the_start_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch):
+    disk = Disk(monkeypatch, "pwrite")
+    disk.error = errno.ENOSPC
+    monkeypatch.setattr("plyzero.files.time.sleep", lambda _: setattr(disk, "error", None))
+    with ReplayWriter(run, **WRITER) as writer:
+        assert writer.write_error is None
 
 
 def test_games_that_cannot_be_written_when_the_worker_ends_are_not_passed_over_in_silence(
