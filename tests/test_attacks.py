@@ -177,7 +177,7 @@ def test_a_trainer_of_another_user_loses_no_game_though_workers_make_private_fil
 def test_a_volume_without_room_costs_no_game_and_nobody_ends(tmp_path: Path):
     """First it has no free inodes, then no free space; processes that start meanwhile wait for room too."""
     need("root", "loop")
-    with image(tmp_path, megabytes=48, inodes=600) as volume, Crew(tmp_path, attacked_run(volume / "run")) as crew:
+    with image(tmp_path, megabytes=96, inodes=4000) as volume, Crew(tmp_path, attacked_run(volume / "run")) as crew:
         crew.work_until_taken_in(games=100)
         for inodes in (True, False):
             with full(volume, inodes=inodes):
