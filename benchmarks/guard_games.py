@@ -9,10 +9,21 @@ from examples.breakthrough import OTHER, OWN, Breakthrough, turned
 from games.connect_four import ConnectFour, four_through
 from games.othello import Othello
 from games.tic_tac_toe import WINNING_LINES, TicTacToe
-from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.compiled_game import CompiledGame, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
 from tests.helpers.zoo import Kalah
+
+
+@kernel
+def three_in_a_row(board):
+    """Return the stone of a line that is full, 1 or 2; 0 if there is none."""
+    for i in range(8):
+        stone = board[WINNING_LINES[i, 0]]
+        if stone and stone == board[WINNING_LINES[i, 1]] and stone == board[WINNING_LINES[i, 2]]:
+            return stone
+    return 0
+
 
 # --- right games ---
 
@@ -21,11 +32,9 @@ class Misere(TicTacToe):
     """Three in a row lose. With best play it is a draw."""
 
     def outcome(s):
-        board = s["board"]
-        for i in range(8):
-            first = board[WINNING_LINES[i, 0]]
-            if first and first == board[WINNING_LINES[i, 1]] and first == board[WINNING_LINES[i, 2]]:
-                return 2 - first
+        stone = three_in_a_row(s["board"])
+        if stone:
+            return 2 - stone
         return DRAW if s["plies"] == 9 else ONGOING
 
 
@@ -172,12 +181,10 @@ class HiddenCounter(TicTacToe):
         s["to_play"] = 1 - s["to_play"]
 
     def outcome(s):
-        board = s["board"]
-        for i in range(8):
-            first = board[WINNING_LINES[i, 0]]
-            if first and first == board[WINNING_LINES[i, 1]] and first == board[WINNING_LINES[i, 2]]:
-                return 2 - first if s["plies"] % 3 == 0 else first - 1
-        return DRAW if s["plies"] == 30 or board.all() else ONGOING
+        stone = three_in_a_row(s["board"])
+        if stone:
+            return 2 - stone if s["plies"] % 3 == 0 else stone - 1
+        return DRAW if s["plies"] == 30 or s["board"].all() else ONGOING
 
     def symmetries(self):
         return turns_and_mirrors(self.observation_shape, non_board_actions=1)
@@ -233,12 +240,10 @@ class LegalOfBefore(TicTacToe):
         s["to_play"] = 1 - s["to_play"]
 
     def outcome(s):
-        board = s["board"]
-        for i in range(8):
-            first = board[WINNING_LINES[i, 0]]
-            if first and first == board[WINNING_LINES[i, 1]] and first == board[WINNING_LINES[i, 2]]:
-                return first - 1
-        return DRAW if board.all() else ONGOING
+        stone = three_in_a_row(s["board"])
+        if stone:
+            return stone - 1
+        return DRAW if s["board"].all() else ONGOING
 
 
 class RandomWinner(TicTacToe):
@@ -253,12 +258,9 @@ class RandomWinner(TicTacToe):
         s["board"][action] = s["to_play"] + 1
         s["plies"] += 1
         s["to_play"] = 1 - s["to_play"]
-        board = s["board"]
-        for i in range(8):
-            first = board[WINNING_LINES[i, 0]]
-            if first and first == board[WINNING_LINES[i, 1]] and first == board[WINNING_LINES[i, 2]]:
-                s["result"] = np.random.randint(2)
-        if s["result"] == ONGOING and s["plies"] == 9:
+        if three_in_a_row(s["board"]):
+            s["result"] = np.random.randint(2)
+        elif s["plies"] == 9:
             s["result"] = DRAW
 
     def outcome(s):

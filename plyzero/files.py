@@ -44,18 +44,12 @@ NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 PASSING: Final = {
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN, errno.EREMOTEIO),
+    *(errno.ENOSPC, errno.EDQUOT),  # the trainer makes room by removing old files
 }
 """Error numbers of a volume or a system that is likely to recover by itself."""
 
-FULL: Final = {errno.ENOSPC, errno.EDQUOT}
-"""Error numbers of a volume that has no room, which the trainer makes by removing old files."""
-
-PASSING_WRITES: Final = {
-    *PASSING,
-    *FULL,
-    *(errno.EFBIG, errno.EACCES, errno.EPERM),
-}
-"""Error numbers of writing that pass by themselves, or when a person makes room or gives a permission."""
+PASSING_WRITES: Final = PASSING | {errno.EFBIG, errno.EACCES, errno.EPERM}
+"""Error numbers of writing that pass by themselves, or when a person gives a permission."""
 
 NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
 """Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""

@@ -75,7 +75,7 @@ class ReplayWriter:
 
     def __enter__(self) -> Self:
         # fails at once if the volume cannot be written
-        files.retry(self._open_journal, "journal/", errors={*files.PASSING, *files.FULL})
+        files.retry(self._open_journal, "journal/")
         self._thread.start()
         return self
 

@@ -105,10 +105,8 @@ class ConsistencyCheck:
         rows = _Rows(*(np.concatenate(parts) for parts in zip(*self._newest, strict=True)))
         seen, proven = rows.observation[:, 0], rows.proven != UNPROVEN
         looks = _mix(rows.observation) + rows.legal
-        legal, effects = (
-            _agreement(rows.observation, rows.legal),
-            _agreement(rows.move[rows.has_effect], rows.effect[rows.has_effect]),
-        )
+        legal = _agreement(rows.observation, rows.legal)
+        effects = _agreement(rows.move[rows.has_effect], rows.effect[rows.has_effect])
         return Consistency(
             positions=len(np.unique(seen)),
             repeats=_agreement(rows.path[:, np.newaxis], looks[:, :1]).of_positions,

@@ -19,7 +19,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
 from plyzero.errors import UserError
-from plyzero.files import FULL, PASSING, PASSING_WRITES, retry
+from plyzero.files import PASSING_WRITES, retry
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
@@ -113,7 +113,7 @@ class Trainer:
         torch.manual_seed(run.seed)
         self.parts = make_parts(run)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
-        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/", errors={*PASSING, *FULL})
+        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)
         self.network = self.parts.network.to(self.device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
@@ -221,11 +221,12 @@ class Trainer:
             return False
         return time.monotonic() - self._published_at >= self.settings.publish_seconds
 
-    def publish(self) -> None:
+    def publish(self, *, is_saved: bool = False) -> None:
         """Save the state, then publish the averaged weights. What fails is reported, and tried again later."""
         self._published_at = time.monotonic()
         try:
-            self.save()
+            if not is_saved:
+                self.save()
             self._publish()
         except (OSError, ExportError) as error:
             self._unpublished = f"step {self.step} is not published, training goes on: {error}"
@@ -238,7 +239,7 @@ class Trainer:
         """
         retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=PASSING_WRITES)
         if not self._is_first and self._has_unpublished_steps():
-            self.publish()
+            self.publish(is_saved=True)
 
     def _publish(self) -> None:
         """Export, verify and publish the averaged weights, whose state has been saved, then evaluate them."""
@@ -346,7 +347,7 @@ class Trainer:
         self.ledger = Ledger(**state["ledger"])
         reader = self.replay_reader
         reader.cursor, reader.missing_segments = state["cursor"], state["holes"]
-        reader.skipped, reader.invalid_games = state.get("skipped", {}), state.get("invalid_games", 0)  # since 0.2
+        reader.skipped, reader.invalid_games = state.get("skipped", {}), state.get("invalid_games", 0)  # not in 0.2
         self.retention.remember_state(0, state)
         for text in state["window"]:
             name = SegmentName.parse(text)

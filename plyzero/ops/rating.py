@@ -30,7 +30,6 @@ MATCH_SECONDS: Final = 20.0
 MAX_MATCH_SECONDS: Final = 90.0
 """Time in seconds after which a match is given up, because not even two games are finished."""
 
-
 RETRY_SECONDS: Final = 300.0
 """Time in seconds after a measurement that failed before the next one begins."""
 
@@ -80,10 +79,6 @@ class Rater:
             return None
 
     def close(self) -> None:
-        """Cancel the measurement."""
-        self.cancel()
-
-    def cancel(self) -> None:
         """Cancel the measurement and wait for its thread, which would abort the interpreter if it outlived it."""
         self._stopping.set()
         if self._thread:

@@ -134,7 +134,7 @@ def train(
         if tell.unless_error(view.refresh):
             tell.warning(view.warning)
         if rater and is_over and not stop.is_set() and (names := tell.unless_error(lambda: list_models(run.models))):
-            rater.cancel()
+            rater.close()
             rater.offer(names[0], now=True)
             while rater.is_busy and not stop.wait(POLL_SECONDS):
                 on_progress(f"{rater.doing}; Ctrl-C skips this")

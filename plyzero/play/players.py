@@ -17,7 +17,7 @@ from plyzero.play.model_loader import load_network
 from plyzero.rules.catalog import GameSpec, load_game, load_object
 from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
-from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts
+from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
 from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
@@ -247,14 +247,10 @@ class Bot:
 
     def _evaluate(self, batch: EvaluationBatch) -> Evaluation:
         """Return the evaluation of `batch`. Raises UserError if it has impossible values, such as NaN."""
-        logits, wdl = (np.asarray(each, np.float32) for each in self._own_evaluate(batch))
-        sums = wdl.sum(axis=-1)
-        if not np.isfinite(logits).all() or not (wdl >= 0).all() or not (abs(sums - 1) < 0.01).all():
-            raise UserError(
-                f"{self.name} evaluated a position with logits that are not finite, or with numbers for win, draw and "
-                "loss that are not probabilities"
-            )
-        return Evaluation(logits, wdl)
+        evaluation = Evaluation(*(np.asarray(each, np.float32) for each in self._own_evaluate(batch)))
+        if fault := find_fault(evaluation, len(batch.observations), self.game.start.num_actions):
+            raise UserError(f"{self.name}: {fault}")
+        return evaluation
 
 
 def _check_position(position: Game, game: GameSpec) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,15 @@ from plyzero.search import rule_calls
 from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.rule_calls import addresses
 
-DRAWN_WDL = np.array([0, 1, 0], np.float32)
+DRAWN_WDL: Final = np.array([0, 1, 0], np.float32)
+
+MAX_LOGIT: Final = 1e4
+"""Largest absolute value of a logit that is believed."""
+
+MAX_DEVIATION: Final = 0.01
+"""How far the probabilities of win, draw and loss may be from a distribution; half precision needs some of it."""
+
+_ONES: Final = np.ones(3, np.float32)
 
 
 class EvaluationBatch:
@@ -41,6 +49,23 @@ class Evaluation(NamedTuple):
 
     logits: NDArray[np.float32]
     wdl: NDArray[np.float32]
+
+
+def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
+    """Return what is impossible in the evaluation of `n` positions, None if nothing is.
+
+    Every batch is checked, so sums of squares decide in the usual case. A comparison with NaN is false.
+    """
+    logits, wdl = evaluation
+    if logits.shape != (n, num_actions) or wdl.shape != (n, 3) or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
+        return f"its outputs have the shapes {logits.shape} and {wdl.shape}, expected {(n, num_actions)} and {(n, 3)}"
+    flat, deviation = logits.ravel(), wdl @ _ONES - 1
+    if not np.dot(flat, flat) <= MAX_LOGIT**2 and not np.abs(flat).max() <= MAX_LOGIT:
+        return f"its logits are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
+    is_distribution = np.dot(deviation, deviation) <= MAX_DEVIATION**2 or np.abs(deviation).max() <= MAX_DEVIATION
+    if not (is_distribution and wdl.min() >= -MAX_DEVIATION):
+        return "its wdl are not finite numbers that are probabilities for every position"
+    return None
 
 
 class Evaluate(Protocol):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from plyzero.errors import ModelRefusedError, plain, shown
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.random_game import random_game
-from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.search.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
 from plyzero.settings import SearchSettings, parse_stored_settings
 
@@ -30,12 +30,6 @@ ENCODING: Final = "plyzero.model/1"
 CPU: Final = "CPUExecutionProvider"
 GPU: Final = "CUDAExecutionProvider"
 """Execution providers of ONNX Runtime. Only onnxruntime-gpu has the second, and it works only where there is a GPU."""
-
-MAX_LOGIT: Final = 1e4
-"""Largest absolute value of a logit that is believed."""
-
-MAX_DEVIATION: Final = 0.01
-"""How far the probabilities of win, draw and loss may be from a distribution; half precision needs some of it."""
 
 BATCH_BYTES: Final = 1 << 28
 """Memory for the tensors of one call of ONNX Runtime, in bytes; a larger batch is evaluated in parts."""
@@ -157,25 +151,6 @@ class Network:
         self._session.run_with_iobinding(self._bound, self._options)
         return Evaluation(*self._bound.copy_outputs_to_cpu())
 
-
-def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
-    """Return what is impossible in the evaluation of `n` positions, None if nothing is.
-
-    Every batch is checked, so sums of squares decide in the usual case. A comparison with NaN is false.
-    """
-    logits, wdl = evaluation
-    if logits.shape != (n, num_actions) or wdl.shape != (n, 3) or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
-        return f"its outputs have the shapes {logits.shape} and {wdl.shape}, expected {(n, num_actions)} and {(n, 3)}"
-    flat, deviation = logits.ravel(), wdl @ _ONES - 1
-    if not np.dot(flat, flat) <= MAX_LOGIT**2 and not np.abs(flat).max() <= MAX_LOGIT:
-        return f"its {LOGITS} are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
-    is_distribution = np.dot(deviation, deviation) <= MAX_DEVIATION**2 or np.abs(deviation).max() <= MAX_DEVIATION
-    if not (is_distribution and wdl.min() >= -MAX_DEVIATION):
-        return f"its {WDL} are not finite numbers that are probabilities for every position"
-    return None
-
-
-_ONES: Final = np.ones(3, np.float32)
 
 _OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
 

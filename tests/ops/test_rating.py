@@ -92,7 +92,7 @@ def test_a_measurement_is_given_up_when_training_ends_even_in_the_middle_of_a_mo
     rater.offer(list_models(run.models)[0])
     while rater.doing != "measuring step 12 against mcts:200000":
         time.sleep(0.01)
-    rater.cancel()
+    rater.close()
     assert rater.poll() is None
     assert not (run.metrics / "rating.jsonl").exists()
     assert not any(thread.name == "rating" for thread in threading.enumerate())

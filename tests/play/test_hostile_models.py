@@ -26,9 +26,9 @@ from plyzero.run.models import MAX_BYTES, ModelName, list_models, publish_model
 from plyzero.run.presets import PRESETS
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search import onnx_network
-from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.search.onnx_graph import MAX_POSITION_WORK
-from plyzero.search.onnx_network import ENCODING, Network, find_fault
+from plyzero.search.onnx_network import ENCODING, Network
 from selfplay.worker import run_worker
 from tests.helpers.hostile import at_most
 from tests.helpers.hostile_models import (

@@ -140,15 +140,16 @@ def test_a_bot_plays_with_an_evaluator_of_ones_own_and_the_default_settings():
 @pytest.mark.parametrize(
     ("logits", "wdl", "sentence"),
     [
-        (np.full((1, 9), np.nan), [[0, 1, 0]], "logits that are not finite"),
-        (np.zeros((1, 9)), [[-0.5, 1, 0.5]], "not probabilities"),
-        (np.zeros((1, 9)), [[0.5, 0, 0]], "not probabilities"),
-        (np.zeros((1, 9)), [[np.nan, 0, 1]], "not probabilities"),
+        (np.full((1, 9), np.nan), [[0, 1, 0]], "its logits are not finite"),
+        (np.zeros((1, 9)), [[-0.5, 1, 0.5]], "its wdl are not finite numbers that are probabilities"),
+        (np.zeros((1, 9)), [[0.5, 0, 0]], "its wdl are not finite numbers that are probabilities"),
+        (np.zeros((1, 8)), [[0, 1, 0]], "its outputs have the shapes"),
+        (np.zeros((1, 9)), [[np.nan, 0, 1]], "its wdl are not finite numbers that are probabilities"),
     ],
 )
 def test_an_evaluation_with_impossible_values_is_one_sentence(logits: np.ndarray, wdl: list, sentence: str):
     bot = Bot("own", load_game("tic-tac-toe"), lambda batch: (logits, wdl), simulations=2)
-    with pytest.raises(UserError, match=f"^own evaluated a position with .*{sentence}"):
+    with pytest.raises(UserError, match=f"^own: {sentence}"):
         bot.choose(bot.game.start)
 
 
