@@ -11,12 +11,13 @@ import fcntl
 import logging
 import os
 import stat
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, NamedTuple, TypeVar
 
 fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
 """Hook that is called at every fault point with its name, one of FAULT_POINTS, and the file; tests replace it."""
@@ -277,10 +278,18 @@ def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0, error
         seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
 
 
-def free_bytes(directory: Path) -> int:
-    """Return the free space of the volume for this user, in bytes."""
+class Room(NamedTuple):
+    """What a volume has left for this user: bytes, and how many files can be created."""
+
+    bytes: int
+    files: int
+
+
+def free_room(directory: Path) -> Room:
+    """Return what the volume of `directory` has left."""
     found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize
+    # Some file systems, such as Btrfs, make inodes by need and report that they have none.
+    return Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else sys.maxsize)
 
 
 def _let_read(descriptor: int, directory: Path) -> None:

@@ -243,6 +243,9 @@ class StoreSettings(SettingsSection):
     min_free_mb: int = Field(200, ge=0)
     """Workers pause while the volume has less free space than this many MB, and resume when it has more."""
 
+    min_free_files: int = Field(500, ge=0)
+    """Workers pause while the volume has room for fewer new files than this, and resume when it has room for more."""
+
     keep_positions: int = Field(10_000_000, ge=1)
     """The oldest segments outside of the window are removed while the store has more positions than this."""
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from plyzero.files import free_bytes
+from plyzero.files import Room, free_room
 from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, number, read_heartbeat
 from plyzero.run.segments import list_segments
@@ -26,7 +26,7 @@ class Backpressure:
     def __init__(self, run: Run, writer: ReplayWriter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._writer = run, writer
         self._trainer = TrainerProgress(clock)
-        self._free_bytes: int | None = None  # unknown
+        self._free: Room | None = None  # unknown
         self._bootstrap_positions: int | None = None
         self._has_model = False
         self._troubles = Troubles(clock=clock)
@@ -39,7 +39,7 @@ class Backpressure:
         """
         self._trainer.update(read_heartbeat(self._run.workers / f"{TRAINER}.json"))
         with self._troubles.skipping(self._run.root, "cannot be read"):
-            self._free_bytes = free_bytes(self._run.root)
+            self._free = free_room(self._run.root)
         with self._troubles.skipping(self._run.segments, "cannot be read"):
             if not self._has_model:
                 bootstrap = (name for name in list_segments(self._run.segments) if name.bootstrap)
@@ -48,14 +48,17 @@ class Backpressure:
     def reason(self, *, has_model: bool) -> str | None:
         """Return why the worker must wait, or None. It is called before every batch and does not read the volume."""
         self._has_model = has_model
-        settings, writer = self._run.settings, self._writer
+        settings, store, writer = self._run.settings, self._run.settings.store, self._writer
         if writer.is_full:
             return f"paused: {writer.write_error or 'the volume is slower than the games are played'}"
-        if self._free_bytes is None or (self._bootstrap_positions is None and not has_model):
+        if self._free is None or (self._bootstrap_positions is None and not has_model):
             return f"paused: cannot read the volume: {self._troubles.summary or 'replay/ is missing'}"
-        if self._free_bytes < settings.store.min_free_mb << 20:
-            free, minimum = self._free_bytes >> 20, settings.store.min_free_mb
-            return f"paused: the volume has {free} MB left, store.min_free_mb is {minimum}; free some space"
+        if self._free.bytes < store.min_free_mb << 20:
+            left = f"{self._free.bytes >> 20} MB left, store.min_free_mb is {store.min_free_mb}"
+            return f"paused: the volume has {left}; free some space"
+        if self._free.files < store.min_free_files:
+            left = f"room for {self._free.files} more files, store.min_free_files is {store.min_free_files}"
+            return f"paused: the volume has {left}; remove some files"
         if not has_model and self._bootstrap_is_complete():
             writer.seal_soon()
             return "waiting for the first model"

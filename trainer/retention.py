@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plyzero.errors import UserError
-from plyzero.files import TEMPORARY, free_bytes, remove
+from plyzero.files import TEMPORARY, Room, free_room, remove
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
@@ -89,15 +89,16 @@ class Retention:
         names = sorted(list_segments(directory), key=lambda name: (name.first_step, name.sequence))
         sizes = {name: _size(directory / str(name)) for name in names}
         positions, size = sum(name.positions for name in names), sum(sizes.values())
-        free = free_bytes(directory)
+        free = free_room(directory)
         removed = 0
         for name in names:
-            enough_space = free >= store.min_free_mb << 20
-            if positions <= store.keep_positions and size <= store.keep_mb << 20 and enough_space:
+            has_room = free.bytes >= store.min_free_mb << 20 and free.files >= store.min_free_files
+            if positions <= store.keep_positions and size <= store.keep_mb << 20 and has_room:
                 break
             is_needed = name.sequence >= covered.get(name.incarnation, 0) or str(name) in window
             if not is_needed and self._remove(directory / str(name)):
-                positions, size, free = positions - name.positions, size - sizes[name], free + sizes[name]
+                positions, size = positions - name.positions, size - sizes[name]
+                free = Room(free.bytes + sizes[name], free.files + 1)
                 removed += 1
         if removed:
             log.info("removed %d old segments", removed)

@@ -19,7 +19,7 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
 from plyzero.errors import UserError
-from plyzero.files import NO_LINKS, NO_LOCKS, TEMPORARY, free_bytes, lock, open_to_append, read_file, write_file
+from plyzero.files import NO_LINKS, NO_LOCKS, TEMPORARY, free_room, lock, open_to_append, read_file, write_file
 from plyzero.ops.processes import usable_cores
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings
@@ -254,11 +254,15 @@ def _sync(directory: Path) -> ProbeResult:
 
 
 def _free_space(directory: Path, settings: Settings) -> ProbeResult:
-    """Check the free space for this user against store.min_free_mb."""
-    free, minimum = free_bytes(directory) >> 20, settings.store.min_free_mb
-    if free < minimum:
-        return "failure", f"{free} MB, but store.min_free_mb is {minimum}: workers will pause until there is more space"
-    return "ok", f"{free} MB; workers pause below {minimum} MB (store.min_free_mb)"
+    """Check what the volume has left for this user against store.min_free_mb and store.min_free_files."""
+    free, store = free_room(directory), settings.store
+    if free.bytes < store.min_free_mb << 20:
+        lacking = f"{free.bytes >> 20} MB, but store.min_free_mb is {store.min_free_mb}"
+    elif free.files < store.min_free_files:
+        lacking = f"room for {free.files} files, but store.min_free_files is {store.min_free_files}"
+    else:
+        return "ok", f"{free.bytes >> 20} MB; workers pause below {store.min_free_mb} MB (store.min_free_mb)"
+    return "failure", f"{lacking}: workers will pause until there is more"
 
 
 def _file_events(directory: Path, settings: Settings) -> ProbeResult:

@@ -281,18 +281,26 @@ def test_a_volume_that_syncs_slowly_is_told(
     assert ("raise selfplay.seal_seconds and store.sync_seconds" in finding.says) == (verdict == "warning")
 
 
-@pytest.mark.parametrize(("megabytes", "verdict"), [(200, "ok"), (199, "failure")])
+@pytest.mark.parametrize(
+    ("megabytes", "inodes", "free", "verdict"),
+    [
+        (200, 10**6, 500, "ok"),
+        (200, 0, 0, "ok"),  # a file system that makes inodes by need
+        (199, 10**6, 500, "failure"),
+        (200, 10**6, 499, "failure"),
+    ],
+)
 def test_a_volume_with_less_room_than_the_reserve_is_unfit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, verdict: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, inodes: int, free: int, verdict: str
 ):
     def statvfs(_: Path) -> os.statvfs_result:
-        return os.statvfs_result((4096, 4096, 10**9, 10**9, megabytes * 256, 0, 0, 0, 0, 255))
+        return os.statvfs_result((4096, 4096, 10**9, 10**9, megabytes * 256, inodes, free, free, 0, 255))
 
     monkeypatch.setattr("os.statvfs", statvfs)
     finding = found(tmp_path)["free space"]
     assert finding.verdict == verdict
-    assert finding.says.startswith(f"{megabytes} MB")
-    assert ("workers will pause until there is more space" in finding.says) == (verdict == "failure")
+    assert finding.says.startswith(f"room for {free} files" if inodes and free < 500 else f"{megabytes} MB")
+    assert ("workers will pause until there is more" in finding.says) == (verdict == "failure")
 
 
 def test_without_file_events_workers_poll(tmp_path: Path, no_events: None):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from plyzero.files import Room
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.segments import write_segment
@@ -62,19 +63,27 @@ def test_a_worker_pauses_while_too_much_waits_for_the_disk(
     assert backpressure.reason(has_model=True) is None
 
 
+@pytest.mark.parametrize(
+    ("less", "reason"),
+    [
+        (Room(bytes=(200 << 20) - 1, files=60), "199 MB left, store.min_free_mb is 200; free some space"),
+        (Room(bytes=200 << 20, files=59), "room for 59 more files, store.min_free_files is 60; remove some files"),
+    ],
+)
 def test_a_worker_pauses_below_the_reserve_and_goes_on_above_it(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, less: Room, reason: str
 ):
-    _, _, backpressure = parts(tmp_path, clock, "store.min_free_mb=200")
-    free = [200 << 20]
-    monkeypatch.setattr("selfplay.backpressure.free_bytes", lambda _: free[0])
+    _, _, backpressure = parts(tmp_path, clock, "store.min_free_mb=200", "store.min_free_files=60")
+    enough = Room(bytes=200 << 20, files=60)
+    monkeypatch.setattr("selfplay.backpressure.free_room", lambda _: enough)
+    backpressure.refresh()
     assert backpressure.reason(has_model=True) is None
-    free[0] -= 1
+    monkeypatch.setattr("selfplay.backpressure.free_room", lambda _: less)
     assert backpressure.reason(has_model=True) is None  # it has not looked again
     backpressure.refresh()
-    paused = "paused: the volume has 199 MB left, store.min_free_mb is 200; free some space"
+    paused = f"paused: the volume has {reason}"
     assert backpressure.reason(has_model=True) == backpressure.reason(has_model=False) == paused
-    free[0] += 1
+    monkeypatch.setattr("selfplay.backpressure.free_room", lambda _: enough)
     backpressure.refresh()
     assert backpressure.reason(has_model=True) is None
 
@@ -198,7 +207,7 @@ def test_a_volume_that_cannot_be_read_for_a_while_pauses_a_new_worker_and_no_oth
     writer = ReplayWriter(run, worker="w0", incarnation="0000000a")
     running = Backpressure(run, writer)
     with monkeypatch.context() as patch:
-        patch.setattr("selfplay.backpressure.free_bytes", fail)
+        patch.setattr("selfplay.backpressure.free_room", fail)
         patch.setattr("selfplay.backpressure.list_segments", fail)
         new = Backpressure(run, writer)
         for _ in range(3):

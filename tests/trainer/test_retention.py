@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from plyzero import files
+from plyzero.files import Room
 from plyzero.ops.restore import restore
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, journal_name
@@ -109,15 +110,13 @@ def test_what_is_in_the_window_stays_and_the_next_oldest_goes_instead(tmp_path: 
 def test_below_the_reserve_segments_go_until_there_is_room_again(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
+    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200", "store.min_free_files=60")
     for sequence in range(6):
         put(run, sequence, size=MB)
-    monkeypatch.setattr("trainer.retention.free_bytes", lambda _: 200 * MB)
-    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
-    assert len(left(run)) == 6
-    monkeypatch.setattr("trainer.retention.free_bytes", lambda _: 198 * MB + 1)
-    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
-    assert left(run) == of(A, 2, 3, 4, 5)
+    for room, kept in (((200 * MB, 60), 6), ((198 * MB + 1, 60), 4), ((200 * MB, 57), 1)):
+        monkeypatch.setattr("trainer.retention.free_room", lambda _, room=room: Room(*room))
+        Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
+        assert left(run) == of(A, *range(6 - kept, 6))
 
 
 def test_far_below_the_reserve_everything_that_may_go_goes(
@@ -125,7 +124,7 @@ def test_far_below_the_reserve_everything_that_may_go_goes(
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
     names = [put(run, sequence, size=MB) for sequence in range(6)]
-    monkeypatch.setattr("trainer.retention.free_bytes", lambda _: 0)
+    monkeypatch.setattr("trainer.retention.free_room", lambda _: Room(bytes=0, files=0))
     Retention(run, clock=clock).prune(covered={A: 4}, window=[names[1]])
     assert left(run) == of(A, 1, 4, 5)
 
@@ -425,7 +424,7 @@ def test_an_error_of_the_volume_while_the_house_is_kept_is_a_warning(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with closing(Trainer(small, device="cpu")) as trainer:
-        monkeypatch.setattr("trainer.retention.free_bytes", fail)
+        monkeypatch.setattr("trainer.retention.free_room", fail)
         trainer.maintain()
     assert "replay cannot be pruned: Input/output error" in caplog.text
 
@@ -492,7 +491,7 @@ def test_a_step_of_retention_that_fails_stops_no_other(tmp_path: Path, clock: Cl
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
     for step in (1, 2, 3):
         model(run, step)
-    monkeypatch.setattr("trainer.retention.free_bytes", fail)
+    monkeypatch.setattr("trainer.retention.free_room", fail)
     monkeypatch.setattr("trainer.retention.list_journals", fail)
     monkeypatch.setattr("plyzero.run.models.read_lines", fail)
     prune(Retention(run, clock=clock))
