@@ -99,6 +99,13 @@ def lying_journal(run: Run) -> tuple[Path, str]:
     return path, f"{path.name}: of the batch at byte 206, 1 of 2 games are left out: position/to_play"
 
 
+def lying_segment(run: Run) -> tuple[Path, str]:
+    games = some_games(run.game, 90)
+    games.positions["to_play"][0] = 3
+    path = write_segment(run.segments, games, run.game, worker="w3", incarnation="0000000e", sequence=0)
+    return path, f"{path.name}: 1 of {len(games.games)} games are invalid"
+
+
 def damaged_model(run: Run) -> tuple[Path, str]:
     path = run.models / str(list_models(run.models)[0])
     path.write_bytes(path.read_bytes()[:-1])
@@ -160,6 +167,7 @@ FAULTS = pytest.mark.parametrize(
         bit_flip,
         damaged_journal,
         lying_journal,
+        lying_segment,
         damaged_model,
         emptied_model,
         missing_segment,
