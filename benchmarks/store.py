@@ -222,7 +222,7 @@ def measure_sampling(games: list[Games], *, window: int, slices: int = 5) -> dic
     samples = make_samples(Games.concatenate(games), search=SearchSettings(), trainer=TrainerSettings())
     filled, rng = Window(game), np.random.default_rng(0)
     while len(filled) < window:
-        filled.add(f"segment {len(filled)}", Samples.concatenate([samples]), size=window)  # its own memory
+        filled.add(f"segment {len(filled)}", samples, size=window)
     filled.sample(1024, rng)
     filled.add("one more", samples, size=window)
     first = seconds_of(lambda: filled.sample(1024, rng))

@@ -32,17 +32,6 @@ class Samples(NamedTuple):
     actions: NDArray[np.int64]
     probabilities: NDArray[np.float32]
 
-    @staticmethod
-    def concatenate(parts: list[Samples]) -> Samples:
-        """Return all samples of `parts`, in order; there must be at least one part."""
-        return Samples(
-            observations=np.concatenate([part.observations for part in parts]),
-            wdl=np.concatenate([part.wdl for part in parts]),
-            num_legal=np.concatenate([part.num_legal for part in parts]),
-            actions=np.concatenate([part.actions for part in parts]),
-            probabilities=np.concatenate([part.probabilities for part in parts]),
-        )
-
 
 class Targets(NamedTuple):
     """What the network learns of recorded games: N positions with M legal actions in all, in the order of the records.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 from trainer.targets import Samples
+
+CHUNK_POSITIONS: Final = 8192
+"""Number of positions from which on a chunk of the window is full."""
 
 
 class Batch(NamedTuple):
@@ -29,7 +33,10 @@ class Batch(NamedTuple):
 
 
 class Window:
-    """The samples of the newest segments, oldest first: as many segments as the requested number of positions needs."""
+    """The samples of the newest segments, oldest first: as many segments as the requested number of positions needs.
+
+    They lie in chunks of many segments, so that sampling touches few arrays and a removed segment copies nothing.
+    """
 
     def __init__(self, game: Game) -> None:
         self._shape, self._num_actions = game.observation_shape, game.num_actions
@@ -38,12 +45,13 @@ class Window:
         symmetries = [identity, *game.symmetries()]
         self._planes = np.stack([symmetry.planes for symmetry in symmetries])
         self._actions = np.stack([symmetry.actions for symmetry in symmetries])
-        self._segments: deque[tuple[str, Samples]] = deque()
-        self._all: Samples | None = None
-        self._first_legal = np.zeros(0, np.int64)
+        self._segments: deque[tuple[str, int]] = deque()  # name and number of positions
+        self._size = 0
+        self._chunks: deque[_Chunk] = deque()
+        self._removed = 0  # positions of the first chunk whose segments have been removed
 
     def __len__(self) -> int:
-        return sum(len(samples.wdl) for _, samples in self._segments)
+        return self._size
 
     @property
     def names(self) -> list[str]:
@@ -52,41 +60,109 @@ class Window:
 
     def add(self, name: str, samples: Samples, *, size: int) -> None:
         """Add a segment, then remove the oldest ones while at least `size` positions remain without them."""
-        self._segments.append((name, samples))
-        while len(self) - len(self._segments[0][1].wdl) >= size:
-            self._segments.popleft()
-        self._all = None
+        chunk = _Chunk.of(samples, self._num_actions)
+        self._segments.append((name, len(chunk.wdl)))
+        self._size += len(chunk.wdl)
+        if self._chunks and len(self._chunks[-1].wdl) < CHUNK_POSITIONS:
+            chunk = _Chunk.concatenate([self._chunks.pop(), chunk])
+        self._chunks.append(chunk)
+        while self._size - self._segments[0][1] >= size:
+            _, count = self._segments.popleft()
+            self._size -= count
+            self._removed += count
+        while len(self._chunks) > 1 and self._removed >= len(self._chunks[0].wdl):
+            self._removed -= len(self._chunks.popleft().wdl)
 
     def sample(self, size: int, rng: np.random.Generator, *, symmetries: bool = True) -> Batch:
         """Return `size` positions, sampled uniformly with replacement from a window that is not empty.
 
         symmetries: apply a random symmetry of the game, or the identity, to each position.
         """
-        samples = self._all_samples()
-        rows = rng.integers(len(samples.wdl), size=size)
+        rows = np.sort(rng.integers(self._size, size=size)) + self._removed
         image = rng.integers(len(self._planes), size=size) if symmetries else np.zeros(size, np.int64)
-        observations = samples.observations[rows]
+        ends = np.cumsum([len(chunk.wdl) for chunk in self._chunks])
+        by_chunk = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        taken = _Chunk.concatenate(
+            [
+                chunk.take(part - end + len(chunk.wdl))
+                for chunk, part, end in zip(self._chunks, by_chunk, ends, strict=True)
+            ]
+        )
+        observations = taken.observations
         if self._bits:
             observations = np.unpackbits(observations.view(np.uint8), axis=1, count=self._planes.shape[1])
         images = np.take_along_axis(observations, self._planes[image], axis=1).astype(np.float32)
 
-        lengths = samples.num_legal[rows]
-        batch_row = np.repeat(np.arange(size), lengths)
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        source = np.repeat(self._first_legal[rows], lengths) + within
-        action = self._actions[image[batch_row], samples.actions[source]]
+        is_legal = np.unpackbits(taken.legal, axis=1, count=self._num_actions).view(np.bool_)
+        row, action = np.nonzero(is_legal)
+        action = self._actions[image[row], action]
         legal = np.zeros((size, self._num_actions), np.bool_)
         policy = np.zeros((size, self._num_actions), np.float32)
-        legal[batch_row, action] = True
-        policy[batch_row, action] = samples.probabilities[source]
-        return Batch(observations=images.reshape(size, *self._shape), legal=legal, policy=policy, wdl=samples.wdl[rows])
+        legal[row, action] = True
+        policy[row, action] = taken.probabilities
+        sums = policy.sum(axis=1, keepdims=True)
+        np.divide(policy, sums, out=policy, where=sums > 0)  # half precision has rounded them
+        return Batch(observations=images.reshape(size, *self._shape), legal=legal, policy=policy, wdl=taken.wdl)
 
-    def _all_samples(self) -> Samples:
-        """Return the samples of all segments, concatenated when the window has changed."""
-        if self._all is None:
-            self._all = Samples.concatenate([samples for _, samples in self._segments])
-            self._first_legal = np.cumsum(self._all.num_legal) - self._all.num_legal
-        return self._all
+
+class _Chunk(NamedTuple):
+    """Samples in the form in which they are kept: n positions with L legal actions in all.
+
+    observations:  `[n, K]`, as in Samples.
+    wdl:           `[n, 3]` float32, as in Samples.
+    legal:         `[n, A / 8]` uint8, packed bits: which actions are legal.
+    num_legal:     `[n]` int64, number of legal actions of each position.
+    first:         `[n]` int64, where the probabilities of each position begin.
+    probabilities: `[L]` float16, the target policy of the legal actions, in ascending order of the actions.
+    """
+
+    observations: NDArray[np.generic]
+    wdl: NDArray[np.float32]
+    legal: NDArray[np.uint8]
+    num_legal: NDArray[np.int64]
+    first: NDArray[np.int64]
+    probabilities: NDArray[np.float16]
+
+    @classmethod
+    def of(cls, samples: Samples, num_actions: int) -> Self:
+        """Return the chunk of these samples."""
+        legal = np.zeros((len(samples.wdl), num_actions), np.bool_)
+        legal[np.repeat(np.arange(len(legal)), samples.num_legal), samples.actions] = True
+        return cls(
+            observations=samples.observations,
+            wdl=samples.wdl,
+            legal=np.packbits(legal, axis=1),
+            num_legal=samples.num_legal,
+            first=np.cumsum(samples.num_legal) - samples.num_legal,
+            probabilities=samples.probabilities.astype(np.float16),
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """Return all samples of `parts`, in order; there must be at least one part."""
+        num_legal = np.concatenate([part.num_legal for part in parts])
+        return cls(
+            observations=np.concatenate([part.observations for part in parts]),
+            wdl=np.concatenate([part.wdl for part in parts]),
+            legal=np.concatenate([part.legal for part in parts]),
+            num_legal=num_legal,
+            first=np.cumsum(num_legal) - num_legal,
+            probabilities=np.concatenate([part.probabilities for part in parts]),
+        )
+
+    def take(self, rows: NDArray[np.int64]) -> Self:
+        """Return the samples in these rows."""
+        num_legal = self.num_legal[rows]
+        first = np.cumsum(num_legal) - num_legal
+        source = np.repeat(self.first[rows] - first, num_legal) + np.arange(num_legal.sum())
+        return self._replace(
+            observations=self.observations[rows],
+            wdl=self.wdl[rows],
+            legal=self.legal[rows],
+            num_legal=num_legal,
+            first=first,
+            probabilities=self.probabilities[source],
+        )
 
 
 def window_size(generated: int, *, smallest: int, growth: float, exponent: float) -> int:
