@@ -21,28 +21,43 @@ def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
     cls = load_object(settings.module)
     if not (inspect.isclass(cls) and issubclass(cls, nn.Module)):
         raise UserError(f"network.module: {settings.module} is not a subclass of torch.nn.Module")
-    return cls(start.observation_shape, start.num_actions, blocks=settings.blocks, channels=settings.channels)
+    sizes: dict[str, int] = {"blocks": settings.blocks, "channels": settings.channels}
+    if start.policy_planes and "policy_planes" in inspect.signature(cls).parameters:
+        sizes["policy_planes"] = start.policy_planes
+    return cls(start.observation_shape, start.num_actions, **sizes)
 
 
 class ResidualNetwork(nn.Module):
     """Maps observations `[B, C, H, W]` float32 to policy logits `[B, A]` and win, draw, loss logits `[B, 3]`.
 
-    Its layers depend only on the shapes of the game and on the numbers of blocks and channels.
+    Its layers depend only on the shapes of the game and on the numbers of blocks and channels. Without a board (1x1)
+    it is a multilayer perceptron. With `policy_planes` the policy head is convolutional (`Game.policy_planes`).
     """
 
     def __init__(
-        self, observation_shape: tuple[int, int, int], num_actions: int, *, blocks: int, channels: int
+        self,
+        observation_shape: tuple[int, int, int],
+        num_actions: int,
+        *,
+        blocks: int,
+        channels: int,
+        policy_planes: int = 0,
     ) -> None:
         super().__init__()
         planes, rows, columns = observation_shape
-        self.stem = nn.Sequential(_convolution(planes, channels, 3), nn.ReLU())
-        self.tower = nn.Sequential(*(ResidualBlock(channels) for _ in range(blocks)))
-        self.policy = nn.Sequential(
-            _convolution(channels, channels // 4, 1),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear(channels // 4 * rows * columns, num_actions),
-        )
+        size = 1 if rows == columns == 1 else 3  # of a 3x3 convolution on one square 8 of 9 weights meet zeros
+        self.stem = nn.Sequential(_convolution(planes, channels, size), nn.ReLU())
+        self.tower = nn.Sequential(*(ResidualBlock(channels, size) for _ in range(blocks)))
+        self.policy: nn.Module
+        if policy_planes:
+            self.policy = PlanesPolicy(channels, policy_planes, num_actions - policy_planes * rows * columns)
+        else:
+            self.policy = nn.Sequential(
+                _convolution(channels, channels // 4, 1),
+                nn.ReLU(),
+                nn.Flatten(),
+                nn.Linear(channels // 4 * rows * columns, num_actions),
+            )
         self.value = nn.Sequential(
             _convolution(channels, channels // 8 or 1, 1),
             nn.ReLU(),
@@ -58,14 +73,33 @@ class ResidualNetwork(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Computes relu(x + f(x)), where f is two convolutions with batch normalisation."""
+    """Computes relu(x + f(x)), where f is two convolutions of `size` x `size` with batch normalisation."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, size: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(_convolution(channels, channels, 3), nn.ReLU(), _convolution(channels, channels, 3))
+        self.layers = nn.Sequential(
+            _convolution(channels, channels, size), nn.ReLU(), _convolution(channels, channels, size)
+        )
 
     def forward(self, features: Tensor) -> Tensor:
         return torch.relu(features + self.layers(features))
+
+
+class PlanesPolicy(nn.Module):
+    """A policy head that has the same weights on every square: `planes` logits for each, and `others` for the board."""
+
+    def __init__(self, channels: int, planes: int, others: int) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(_convolution(channels, channels, 1), nn.ReLU())
+        self.planes = nn.Conv2d(channels, planes, 1)
+        self.others = nn.Linear(channels, others) if others else None
+
+    def forward(self, features: Tensor) -> Tensor:
+        hidden = self.hidden(features)
+        logits = self.planes(hidden).flatten(1)
+        if self.others is None:
+            return logits
+        return torch.cat([logits, self.others(hidden.mean((2, 3)))], dim=1)
 
 
 def _convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:

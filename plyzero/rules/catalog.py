@@ -180,6 +180,9 @@ def _check_declarations(target: str, start: Game) -> None:
         or not all(isinstance(size, int) and size > 0 for size in shape)
     ):
         raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shown(shape)}")
+    most = start.num_actions // (shape[1] * shape[2])
+    if not isinstance(start.policy_planes, int) or not 0 <= start.policy_planes <= most:
+        raise UserError(f"{target}.policy_planes: expected a number from 0 to {most}, got {shown(start.policy_planes)}")
     try:
         np.dtype(start.observation_dtype)
     except TypeError as error:

@@ -54,7 +54,8 @@ class Game(ABC):
     """A position of a game. Positions are immutable: `play` returns a new one. `YourGame()` is the initial position.
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
-    Optional: symmetries, action_name, parse_action, key, __str__, observation_dtype (all have defaults)
+    Optional: symmetries, action_name, parse_action, key, __str__, observation_dtype, policy_planes (all have
+              defaults)
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
     double moves work. Keyword arguments of the class are the parameters of the game (`othello(size=6)`) and need
@@ -73,6 +74,11 @@ class Game(ABC):
 
     observation_dtype: ClassVar[DTypeLike] = np.float32
     """The type in which observations are stored. `bool` suits observations of 0 and 1 and needs 1/32 of the memory."""
+
+    policy_planes: int = 0
+    """The number of actions per square, 0 if actions do not belong to squares. Otherwise an action is
+    plane * rows * columns + square, and the actions after these, such as a pass, belong to no square. The network's
+    policy head is then convolutional: it learns a move for all squares at once, and is small for many actions."""
 
     max_plies: int
     """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""

@@ -49,6 +49,7 @@ class NotAGame: pass
 class Half(TicTacToe): num_actions = property()
 class NoActions(TicTacToe): num_actions = 0
 class NoEnd(TicTacToe): max_plies = -4
+class ManyPlanes(TicTacToe): policy_planes = 2
 class NoShape(TicTacToe): observation_shape = 3
 class NoSize(TicTacToe): observation_shape = (0, 3, 3)
 class Nobody(TicTacToe): to_play = 7
@@ -218,6 +219,10 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["play", "wrong_rules:Missing"], "module 'wrong_rules' has no class 'Missing'; its games: "),
         (["play", "wrong_rules:NoActions"], "wrong_rules:NoActions.num_actions: expected a number from 1 on, got 0"),
         (["play", "wrong_rules:NoEnd"], "wrong_rules:NoEnd.max_plies: expected a number from 1 on, got -4"),
+        (
+            ["play", "wrong_rules:ManyPlanes"],
+            "ManyPlanes.policy_planes: expected a number from 0 to 1, got 2",
+        ),
         (["play", "wrong_rules:NoShape"], "observation_shape: expected (planes, rows, columns), got 3"),
         (["play", "wrong_rules:NoSize"], "observation_shape: expected (planes, rows, columns), got (0, 3, 3)"),
         (["play", "wrong_rules:Nobody"], "wrong_rules:Nobody.to_play: expected 0 or 1, got 7"),

@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 import torch
 
+from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
 from plyzero.files import read_file, write_file
 from plyzero.play.model_loader import load_newest
+from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import read_heartbeat, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import Network
+from plyzero.settings import NetworkSettings
 from selfplay.worker import run_worker
 from tests.helpers.runs import small_run
 from trainer import export as export_module
@@ -29,7 +32,7 @@ from trainer.diagnostics import Diagnostics
 from trainer.export import ExportError, export
 from trainer.loop import Trainer, run_trainer
 from trainer.loss import loss
-from trainer.network import ResidualNetwork
+from trainer.network import PlanesPolicy, ResidualNetwork, make_network
 from trainer.state import NUM_STATES, load_state
 
 
@@ -81,6 +84,46 @@ def test_a_position_with_one_legal_action_has_a_finite_loss_and_gradient():
 def test_the_network_is_made_from_the_shapes_alone(shape: tuple[int, int, int], actions: int):
     logits, wdl = ResidualNetwork(shape, actions, blocks=2, channels=8)(torch.zeros(3, *shape))
     assert (logits.shape, wdl.shape) == ((3, actions), (3, 3))
+
+
+def test_a_policy_plane_says_of_a_square_what_it_says_of_all_others():
+    head, generator = PlanesPolicy(8, planes=3, others=1).eval(), torch.Generator().manual_seed(0)
+    row, column = 2, 3
+    features = torch.zeros(2, 8, 4, 5)
+    features[0, :, 0, 0] = features[1, :, row, column] = torch.rand(8, generator=generator)
+    with torch.no_grad():
+        first, second = head(features)
+    corner, square = first[:-1].reshape(3, 4, 5), second[:-1].reshape(3, 4, 5)
+    assert torch.equal(square[:, row, column], corner[:, 0, 0])
+    assert not torch.allclose(square[:, row, column], square[:, 0, 0])
+    assert torch.equal(square[:, 0, 1], corner[:, 0, 1])
+    assert first[-1] == pytest.approx(second[-1])  # no square matters for what belongs to none
+
+
+def test_a_game_with_policy_planes_has_a_network_that_can_be_published_and_grows_with_them_only(tmp_path: Path):
+    class Planes(TicTacToe):
+        policy_planes = 1
+
+    class PlanesAndPass(Planes):
+        num_actions = 10
+
+    for start in (Planes(), PlanesAndPass()):
+        game = GameSpec("planes", start)
+        network = make_network(NetworkSettings(blocks=1, channels=8), start).eval()
+        exported = export(network, game, np.zeros((4, 2, 3, 3), np.float32), metadata={})
+        model = Network(exported, game, label="planes")
+        assert model(EvaluationBatch(np.ones((5, 2, 3, 3), np.float32), list)).logits.shape == (5, start.num_actions)
+
+    def weights(policy_planes: int) -> int:
+        network = ResidualNetwork((4, 8, 8), 4672, blocks=1, channels=32, policy_planes=policy_planes)
+        return sum(each.numel() for each in network.parameters())
+
+    assert weights(73) < weights(0) / 30
+
+
+def test_a_network_without_a_board_has_no_weights_for_neighbours():
+    weights = [each for each in ResidualNetwork((40, 1, 1), 9, blocks=2, channels=8).parameters() if each.ndim == 4]
+    assert {tuple(each.shape[2:]) for each in weights} == {(1, 1)}
 
 
 def test_the_exported_model_says_what_torch_says(run: Run):
