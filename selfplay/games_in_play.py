@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from time import perf_counter
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from selfplay.step import (
     play_on,
 )
 
+FIRST_PLIES: Final = 64
+"""Number of plies for which there is room at first; where a game is longer, the room is doubled."""
+
 
 class GamesInPlay:
     """One game per slot, from its random opening to its end. All randomness in a game comes from its seed.
@@ -50,12 +54,15 @@ class GamesInPlay:
             simulations=2 * simulations if selfplay.reuse_trees else simulations,
             cache_bytes=selfplay.cache_mb << 20,
         )
+        room, size = min(plies, FIRST_PLIES), math.prod(start.observation_shape)
+        self._packs_bits = np.dtype(start.observation_dtype).kind == "b"
+        row = np.zeros(-(-size // 8), np.uint8) if self._packs_bits else np.zeros(size, np.float32)
         self._records = GameRecords(
             games=np.zeros(games, IN_PLAY),
-            positions=np.zeros((games, plies), POSITION),
+            positions=np.zeros((games, room), POSITION),
             moves=np.zeros((games, min(plies, 8) * start.num_actions), MOVE),
-            observations=np.zeros((games, plies, *start.observation_shape), np.float32),
-            settings=_step_settings(settings, plies),
+            observations=np.zeros((games, room, len(row)), row.dtype),
+            settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
             counts=np.zeros(2, np.int64),
         )
         self._seconds = {"search": 0.0, "rules": 0.0, "record": 0.0}
@@ -135,14 +142,19 @@ class GamesInPlay:
         self._seconds["rules"] += perf_counter() - began
 
     def _enlarge_records(self) -> bool:
-        """Make room for more moves where a game lacks it; tell whether one did."""
-        phase = self._records.games["phase"]
-        full = phase == RECORD_FULL
+        """Make room for twice as many positions or moves where a game lacks it; tell whether one did."""
+        records = self._records
+        full = records.games["phase"] == RECORD_FULL
         if not full.any():
             return False
-        moves = self._records.moves
-        self._records = self._records._replace(moves=np.concatenate([moves, np.zeros_like(moves)], axis=1))
-        phase[full] = SEARCHING
+        if (records.games["plies"][full] == records.positions.shape[1]).any():
+            records = records._replace(
+                positions=_doubled(records.positions), observations=_doubled(records.observations)
+            )
+        else:
+            records = records._replace(moves=_doubled(records.moves))
+        self._records = records
+        records.games["phase"][full] = SEARCHING
         return True
 
     def _finish(self, slot: int) -> Games:
@@ -154,10 +166,12 @@ class GamesInPlay:
         record["id"] = record["seed"] = game["seed"]
         record["positions"], record["opening_plies"] = plies, game["opening_plies"]
         record["winner"], record["end"] = outcome, TRUNCATED if outcome == ONGOING else BY_RULE
-        seen = self._records.observations[slot, :plies]
-        observations = seen.astype(self._start.observation_dtype)
-        if observations.dtype.kind == "b" and not np.array_equal(observations, seen):
+        if self._packs_bits and not game["is_binary"]:
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
+        shape, seen = self._start.observation_shape, self._records.observations[slot, :plies]
+        if self._packs_bits:
+            seen = np.unpackbits(seen.view(np.uint8), axis=1, count=math.prod(shape))
+        observations = seen.astype(self._start.observation_dtype).reshape(plies, *shape)
         games = Games(
             games=record,
             positions=self._records.positions[slot, :plies].copy(),
@@ -168,7 +182,12 @@ class GamesInPlay:
         return games
 
 
-def _step_settings(settings: Settings, max_plies: int) -> NDArray[np.void]:
+def _doubled(table: NDArray[Any]) -> NDArray[Any]:
+    """Return a table with the rows of `table` and as much room again in each slot."""
+    return np.concatenate([table, np.zeros_like(table)], axis=1)
+
+
+def _step_settings(settings: Settings, max_plies: int, *, packs_bits: bool) -> NDArray[np.void]:
     """Return the settings, `[1]` STEP_SETTINGS, for a game of at most `max_plies`."""
     search, selfplay = settings.search, settings.selfplay
     longest_opening = selfplay.opening_plies
@@ -186,4 +205,5 @@ def _step_settings(settings: Settings, max_plies: int) -> NDArray[np.void]:
     record["algorithm"] = ALGORITHMS[search.algorithm]
     record["fast_algorithm"] = ALGORITHMS[selfplay.fast_algorithm or search.algorithm]
     record["reuse_trees"] = selfplay.reuse_trees
+    record["packs_bits"] = packs_bits
     return record

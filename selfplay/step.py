@@ -44,6 +44,7 @@ IN_PLAY: Final = np.dtype(
         ("edge", "i4"),  # the root's edge that was chosen last
         ("full", "i1"),  # 1 = the current search is a full one
         ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
+        ("is_binary", "i1"),  # 1 = all of its observations are 0 and 1
     ],
     align=True,
 )
@@ -64,6 +65,7 @@ STEP_SETTINGS: Final = np.dtype(
         ("algorithm", "i8"),
         ("fast_algorithm", "i8"),
         ("reuse_trees", "i8"),
+        ("packs_bits", "i8"),  # observations are kept as bits
     ],
     align=True,
 )
@@ -78,12 +80,12 @@ PLAYED, SUBTREE_KEPT, TAKEN_BACK = range(3)
 
 
 class GameRecords(NamedTuple):
-    """The games in B slots and their records so far; P is the game's max_plies.
+    """The games in B slots and their records so far, with room for P positions of K bytes or numbers, and M moves.
 
     games:        `[B]` IN_PLAY.
     positions:    `[B, P]` POSITION of plyzero.run.records.
     moves:        `[B, M]` MOVE of plyzero.run.records.
-    observations: `[B, P, C, H, W]` float32.
+    observations: `[B, P, K]` uint8, packed bits if the game's observations are bool, otherwise float32.
     settings:     `[1]` STEP_SETTINGS.
     counts:       `[2]` int64, number of searched moves, and of their simulations.
     """
@@ -91,7 +93,7 @@ class GameRecords(NamedTuple):
     games: NDArray[np.void]
     positions: NDArray[np.void]
     moves: NDArray[np.void]
-    observations: NDArray[np.float32]
+    observations: NDArray[np.uint8] | NDArray[np.float32]
     settings: NDArray[np.void]
     counts: NDArray[np.int64]
 
@@ -117,7 +119,10 @@ def play_on(
             advance(trees, b, logits, wdl)
             if slot["phase"] != DONE:
                 break
-            if game["moves"] + trees.nodes[b, 0]["num_edges"] > records.moves.shape[1]:
+            if (
+                game["moves"] + trees.nodes[b, 0]["num_edges"] > records.moves.shape[1]
+                or game["plies"] == records.positions.shape[1]
+            ):
                 game["phase"] = RECORD_FULL
                 break
             record_move(trees, records, b, fence, step)
@@ -145,7 +150,8 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
     row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
     moves = records.moves[b, game["moves"] : game["moves"] + len(row)]
     position = records.positions[b, game["plies"]]
-    copy_to(records.observations[b, game["plies"]], trees.roots[b])
+    if not record_observation(records.observations[b, game["plies"]], trees.roots[b], settings["packs_bits"]):
+        game["is_binary"] = False
     record_search(position, slot, root, game["full"], fence, step)
     record_edges(moves, row, slot["algorithm"], trees.scratch)
     position["num_legal"] = len(row)
@@ -195,7 +201,7 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
 def begin_game(trees: Trees, records: GameRecords, b: int) -> None:
     """Begin a game, whose seed is set, at the position that is in slot `b`."""
     game, settings = records.games[b], records.settings[0]
-    game["plies"], game["moves"], game["outcome"] = 0, 0, ONGOING
+    game["plies"], game["moves"], game["outcome"], game["is_binary"] = 0, 0, ONGOING, True
     game["opening_plies"] = int(uniform(game, OPENING_LENGTH) * (settings["opening_plies"] + 1))
     choose_search(trees, records, b, NO_EDGE)
 
@@ -223,6 +229,22 @@ def choose_search(trees: Trees, records: GameRecords, b: int, played: int) -> bo
         return True
     begin_search(slot, algorithm, simulations, full, noise_seed)
     return False
+
+
+@cached_njit
+def record_observation(row: NDArray[Any], observation: NDArray[np.float32], packs_bits: int) -> bool:
+    """Write an observation, in the form of numpy.packbits if `packs_bits`; return whether that loses nothing."""
+    flat, is_binary = observation.reshape(-1), True
+    if not packs_bits:
+        copy_to(row, flat)
+        return True
+    for i in range(len(row)):
+        row[i] = 0
+    for i in range(len(flat)):
+        if flat[i] != 0:
+            row[i >> 3] += 128 >> (i & 7)
+            is_binary = is_binary and flat[i] == 1
+    return is_binary
 
 
 @cached_njit

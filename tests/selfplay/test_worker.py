@@ -184,9 +184,21 @@ def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
         assert (record["positions"], record["end"], record["winner"]) == (3, TRUNCATED, ONGOING)
 
 
+@pytest.mark.parametrize("dtype", [bool, np.float32])
+def test_games_of_any_length_are_recorded_in_tables_that_grow(dtype: type, monkeypatch: pytest.MonkeyPatch):
+    start = ConnectFour()
+    start.observation_dtype = dtype
+    expected = played(start, 20)
+    monkeypatch.setattr("selfplay.games_in_play.FIRST_PLIES", 3)
+    for one, other in zip(played(start, 20), expected, strict=True):
+        assert one.observations.dtype == dtype
+        for part in ("games", "positions", "moves", "observations"):
+            assert getattr(one, part).tobytes() == getattr(other, part).tobytes()
+
+
 def test_temperature_falls_by_halves_to_the_final_one():
     selfplay = SelfplaySettings(temperature=1.0, final_temperature=0.2, temperature_plies=2)
-    settings = _step_settings(Settings(selfplay=selfplay), 9)[0]
+    settings = _step_settings(Settings(selfplay=selfplay), 9, packs_bits=True)[0]
     for plies, expected in ((0, 1.0), (2, 0.6), (4, 0.4)):
         assert temperature(plies, settings) == pytest.approx(expected)
 
