@@ -91,7 +91,10 @@ class Window:
         observations = taken.observations
         if self._bits:
             observations = np.unpackbits(observations.view(np.uint8), axis=1, count=self._planes.shape[1])
-        images = np.take_along_axis(observations, self._planes[image], axis=1).astype(np.float32)
+        images = np.empty((size, self._planes.shape[1]), np.float32)
+        for number, planes in enumerate(self._planes):  # several times faster than take_along_axis for all at once
+            same = image == number
+            images[same] = observations[same].take(planes, axis=1)
 
         is_legal = np.unpackbits(taken.legal, axis=1, count=self._num_actions).view(np.bool_)
         row, action = np.nonzero(is_legal)
