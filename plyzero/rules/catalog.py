@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from plyzero.rules.symmetry import Symmetry
 
 ENTRY_POINT_GROUP = "plyzero.games"
 """The entry-point group under which packages, plyzero's own included, install games."""
+
+OPENSPIEL: Final = "openspiel:"
+"""What the names of OpenSpiel's games begin with."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ def load_game(text: str) -> GameSpec:
     if not match:
         raise UserError(f"expected a game such as connect-four, othello(size=6) or my_module:MyGame, got {text!r}")
     target, arguments = match.groups()
-    parameters = _parse_parameters(text, arguments or "")
     cls = _import_class(target)
+    parameters = _parse_parameters(text, arguments or "")
     known = inspect.signature(cls).parameters
     for key in parameters:
         if key not in known:
@@ -136,7 +139,19 @@ def _refuse_run_directory(name: str, directory: Path) -> None:
                 )
 
 
+def openspiel() -> ModuleType:
+    """Return the module of OpenSpiel's games, which imports OpenSpiel. Raises UserError if that is not installed."""
+    try:
+        from plyzero.rules import openspiel
+    except ImportError as error:
+        raise UserError(f"OpenSpiel is missing ({error}): pip install 'plyzero[openspiel]' installs it") from error
+    return openspiel
+
+
 def _import_class(target: str) -> type[Game]:
+    if target.startswith(OPENSPIEL):
+        found: type[Game] = openspiel().game_class(target.removeprefix(OPENSPIEL))
+        return found
     if ":" in target:
         module_name, _, class_name = target.partition(":")
         module = import_module(module_name)

@@ -6,7 +6,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -62,7 +62,7 @@ class Game(ABC):
     defaults.
     """
 
-    version: ClassVar[int] = 1
+    version: int = 1
     """The version of the rules and of the observation. Raise it (`class MyGame(Game, version=2)`) when either changes:
     recorded games and models of another version are refused."""
 
@@ -72,7 +72,7 @@ class Game(ABC):
     observation_shape: tuple[int, int, int]
     """The shape of what `observe` returns: (planes, rows, columns). A game without a board uses (n, 1, 1)."""
 
-    observation_dtype: ClassVar[DTypeLike] = np.float32
+    observation_dtype: DTypeLike = np.float32
     """The type in which observations are stored. `bool` suits observations of 0 and 1 and needs 1/32 of the memory."""
 
     policy_planes: int = 0

@@ -1,0 +1,301 @@
+"""Games of OpenSpiel by name, such as `openspiel:hex(board_size=7)`. Importing this module imports OpenSpiel."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import math
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+
+import numpy as np
+import pyspiel
+from numpy.typing import NDArray
+from open_spiel.python.observation import make_observation
+
+from plyzero.errors import UserError, plain, shown
+from plyzero.rules.game import Game, Outcome
+from plyzero.rules.openspiel_views import MOVER_SEES, board_shape, proposed_symmetries, turned
+from plyzero.rules.symmetry import Symmetry
+from plyzero.rules.trial import play_trial
+
+MOST_PLIES: Final = 512
+"""Largest max_plies. OpenSpiel's bound for chess is 17,695 plies, and self-play makes room for max_plies."""
+
+MAX_ACTIONS: Final = 1 << 16
+"""Largest number of actions of a game."""
+
+MAX_NUMBERS: Final = 1 << 20
+"""Largest number of numbers in an observation."""
+
+MAX_INTEGER: Final = 10_000
+"""Largest integer as a parameter. With larger ones, and with negative ones, OpenSpiel may crash or never return."""
+
+TRIAL_PLIES: Final = 200
+"""How many plies of random games are looked at, at least, when a game is loaded."""
+
+EARLY_PLIES: Final = 20
+"""In how many plies the tensors of the two players are compared."""
+
+LONGEST_TRIAL: Final = 1000
+"""After how many plies a game of the trial is cut off."""
+
+TYPES: Final = {bool: "True or False", int: "an integer", float: "a float", str: "a string"}
+"""How a message names the type of a parameter."""
+
+OUTCOMES: Final = {-1: Outcome(1), 0: Outcome(None), 1: Outcome(0)}
+"""The sign of what the first player has won -> the outcome."""
+
+GameType: Final = pyspiel.GameType
+TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
+
+T = TypeVar("T")
+
+
+class _View(NamedTuple):
+    """How the positions of a game are seen.
+
+    parameters:  of the game, for copies of a position.
+    observer:    OpenSpiel's; it writes a position into its tensor.
+    lock:        held while a position is in the tensor.
+    first:       OpenSpiel's number of the player who moves first.
+    numbers:     what the second player sees, as sources in the tensor; None if the tensor is not turned.
+    actions:     OpenSpiel's actions by those of the second player; None if they are the same.
+    shows_mover: whether the last plane says who is to move.
+    """
+
+    parameters: dict[str, Any]
+    observer: Any
+    lock: threading.Lock
+    first: int
+    numbers: NDArray[np.intp] | None
+    actions: list[int] | None
+    shows_mover: bool
+
+
+class OpenSpielGame(Game):
+    """A position of a game of OpenSpiel. Each game is a subclass, which `game_class` makes."""
+
+    spiel_name: ClassVar[str]
+    _view: _View
+    _constants: dict[str, Any]
+    _symmetries: tuple[Symmetry, ...]
+    _state: Any
+    _is_over: bool
+    to_play: int
+
+    def __init__(self, **parameters: Any) -> None:
+        known = inspect.signature(type(self)).parameters
+        for key, value in parameters.items():
+            default = known[key].default
+            if type(value) is not type(default):
+                raise ValueError(f"expected for {key} {TYPES[type(default)]} such as {default!r}, got {shown(value)}")
+            if type(value) is int and not 0 <= value <= MAX_INTEGER:
+                raise ValueError(f"expected for {key} an integer from 0 to {MAX_INTEGER}, got {shown(value)}")
+        self.__dict__.update(_initial_position(type(self), tuple(sorted(parameters.items()))).__dict__)
+
+    def _at(self, state: Any) -> Self:
+        """Return the position of this game whose state in OpenSpiel is `state`."""
+        position = object.__new__(type(self))
+        position.__dict__.update(self._constants)
+        position._state, player = state, state.current_player()
+        position._is_over = player == TERMINAL
+        position.to_play = 0 if position._is_over else player ^ self._view.first
+        return position
+
+    def legal_actions(self) -> list[int]:
+        if self._is_over:
+            return []
+        legal: list[int] = self._state.legal_actions()
+        if self.to_play and self._view.actions:
+            return sorted(map(self._view.actions.__getitem__, legal))
+        return legal
+
+    def play(self, action: int) -> Self:
+        return self._at(self._state.child(self._in_openspiel(action)))
+
+    def _in_openspiel(self, action: int) -> int:
+        return self._view.actions[action] if self.to_play and self._view.actions else action
+
+    def outcome(self) -> Outcome | None:
+        if not self._is_over:
+            return None
+        first, second = self._state.returns()[:: -1 if self._view.first else 1]
+        return OUTCOMES[int(np.sign(first - second))]
+
+    def observe(self) -> NDArray[np.float32]:
+        view, shape = self._view, self.observation_shape
+        with view.lock:
+            view.observer.set_from(self._state, self.to_play ^ view.first)
+            tensor: NDArray[np.float32] = view.observer.tensor
+            if not view.shows_mover:
+                seen = tensor.take(view.numbers) if self.to_play and view.numbers is not None else tensor.copy()
+                return seen.reshape(shape)
+            planes = np.empty(shape, np.float32)
+            planes[:-1] = tensor.reshape(-1, *shape[1:])
+        planes[-1] = self.to_play
+        return planes
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return self._symmetries
+
+    @functools.cached_property
+    def _names(self) -> dict[int, str]:
+        """The name of each legal action. Names that differ in case only, as in chess, end with the action's number."""
+        player = self._state.current_player()
+        names = {
+            action: "_".join(self._state.action_to_string(player, self._in_openspiel(action)).split()) or str(action)
+            for action in self.legal_actions()
+        }
+        count = Counter(name.lower() for name in names.values())
+        return {action: name if count[name.lower()] == 1 else f"{name}/{action}" for action, name in names.items()}
+
+    def action_name(self, action: int) -> str:
+        return self._names[action]
+
+    def key(self) -> Hashable:
+        return tuple(self._state.history())
+
+    def __str__(self) -> str:
+        text = str(self._state)
+        if "\n" not in text and hasattr(self._state, "debug_string"):  # in chess, str() is one line without a board
+            text = self._state.debug_string()
+        return re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip()  # some games have colours
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _replay, (self.spiel_name, self._view.parameters, self._state.history())
+
+
+def _replay(name: str, parameters: dict[str, Any], history: Sequence[int]) -> OpenSpielGame:
+    """Return the position after the actions `history`, as OpenSpiel numbers them: what copies are made of."""
+    position = game_class(name)(**parameters)
+    for action in history:
+        position = position._at(position._state.child(action))
+    return position
+
+
+@functools.cache
+def game_class(name: str) -> type[OpenSpielGame]:
+    """Return the class of the game that OpenSpiel calls `name`. Its keyword arguments are OpenSpiel's parameters.
+
+    Raises UserError with the closest names if there is no such game, and with the reason if plyzero cannot play it.
+    """
+    types = {each.short_name: each for each in pyspiel.registered_games()}
+    if name not in types:
+        closest = difflib.get_close_matches(name, types, n=3, cutoff=0.4) or ["hex", "go", "chess"]
+        raise UserError(f"OpenSpiel has no game {shown(name)}; the closest names: {', '.join(closest)}")
+    if reason := _obstacle(types[name]):
+        raise UserError(f"openspiel:{name} cannot be played: {reason}")
+    defaults = sorted(types[name].parameter_specification.items())
+    keywords = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default) for key, default in defaults]
+    attributes = {"__doc__": types[name].long_name, "__signature__": inspect.Signature(keywords), "spiel_name": name}
+    return type(name, (OpenSpielGame,), attributes)
+
+
+def playable_games() -> dict[str, dict[str, Any]]:
+    """Return the parameters, with their defaults, of every game that plyzero can play, by its name in OpenSpiel."""
+    return {
+        each.short_name: dict(sorted(each.parameter_specification.items()))
+        for each in pyspiel.registered_games()
+        if not _obstacle(each)
+    }
+
+
+def _obstacle(found: Any, players: int | None = None) -> str:
+    """Return why plyzero cannot play a game of the GameType `found`, or "".
+
+    players: their number, if it is known; otherwise two, if the game allows it.
+    """
+    if players is None:
+        players = min(max(found.min_num_players, 2), found.max_num_players)
+    holds = {
+        "it needs a file or another game, which cannot be given here": found.default_loadable,
+        f"it is for {players} player{'s' * (players > 1)}, not for two": players == 2,
+        "the players move at the same time": found.dynamics == GameType.Dynamics.SEQUENTIAL,
+        "it has hidden information": found.information == GameType.Information.PERFECT_INFORMATION,
+        "it has chance events, such as dice": found.chance_mode == GameType.ChanceMode.DETERMINISTIC,
+        "one player may win what the other does not lose": found.utility
+        in (GameType.Utility.ZERO_SUM, GameType.Utility.CONSTANT_SUM),
+        "it has rewards before the end": found.reward_model == GameType.RewardModel.TERMINAL,
+        "it has no observation tensor": found.provides_observation_tensor,
+    }
+    return next((reason for reason, is_met in holds.items() if not is_met), "")
+
+
+@functools.lru_cache(maxsize=64)
+def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, Any], ...]) -> OpenSpielGame:
+    """Return the initial position. Raises ValueError if the game cannot be played with the parameters `given`."""
+    known = inspect.signature(cls).parameters
+    parameters = {key: value for key, value in given if value != known[key].default}
+    game = _ask(lambda: pyspiel.load_game(cls.spiel_name, parameters))
+    if reason := _obstacle(game.get_type(), game.num_players()):
+        raise ValueError(reason)
+    for key, value in given:
+        if (actual := game.get_parameters().get(key, value)) != value:  # a default that depends on other parameters
+            raise ValueError(f"with these parameters {key} is {actual!r}; {value!r} is taken for not given")
+    shape, num_actions = board_shape(cls.spiel_name, game.observation_tensor_shape()), game.num_distinct_actions()
+    if not (min(shape) > 0 and math.prod(shape) <= MAX_NUMBERS and 0 < num_actions <= MAX_ACTIONS):
+        raise ValueError(f"an observation of shape {shape} with {num_actions} actions is too small or too large")
+    state = _ask(game.new_initial_state)
+    if state.is_terminal():
+        raise ValueError("it is over before the first move")
+    if state.is_chance_node():
+        raise ValueError("it has chance events, such as dice")
+    return _ask(lambda: _try_out(cls, parameters, state, shape))
+
+
+def _ask(call: Callable[[], T]) -> T:
+    """Return what `call` returns. Raises ValueError with OpenSpiel's reason, which OpenSpiel has also printed."""
+    try:
+        return call()
+    except Exception as error:
+        text = re.sub(r"\S*/(?=\w+\.\w+:)", "", " ".join(str(error).split()))  # without the directories of its sources
+        raise ValueError(f"OpenSpiel refuses these parameters: {plain(text, 200)}") from error
+
+
+def _try_out(
+    cls: type[OpenSpielGame], parameters: dict[str, Any], state: Any, shape: tuple[int, int, int]
+) -> OpenSpielGame:
+    """Return the initial position, with what random games show of the game. It is the same in every process."""
+    game, name = state.get_game(), cls.spiel_name
+    observer, num_actions = make_observation(game), game.num_distinct_actions()
+    numbers, actions = turned(name, shape, num_actions) if _is_alike_for_both(state, observer) else (None, None)
+    shows_mover = numbers is None and name not in MOVER_SEES
+    constants: dict[str, Any] = {
+        "_view": _View(parameters, observer, threading.Lock(), state.current_player(), numbers, actions, shows_mover),
+        "_symmetries": (),
+        "num_actions": num_actions,
+        "observation_shape": (shape[0] + shows_mover, *shape[1:]),
+        "max_plies": min(game.max_game_length(), LONGEST_TRIAL),
+    }
+    constants["_constants"] = constants
+    blank = object.__new__(cls)
+    blank.__dict__ = constants
+    trial = play_trial(blank._at(state), plies=TRIAL_PLIES)
+    constants |= {
+        "_symmetries": trial.proven(proposed_symmetries(name, constants["observation_shape"], num_actions)),
+        "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
+        "max_plies": min(game.max_game_length(), MOST_PLIES),
+        "version": trial.checksum(),
+    }
+    return blank._at(state)
+
+
+def _is_alike_for_both(state: Any, observer: Any) -> bool:
+    """Return whether both players see the same tensor, in EARLY_PLIES plies of a random game."""
+    rng = np.random.default_rng(0)
+    for _ in range(EARLY_PLIES):
+        if state.is_terminal():
+            break
+        observer.set_from(state, 0)
+        tensor = observer.tensor.copy()
+        observer.set_from(state, 1)
+        if not np.array_equal(observer.tensor, tensor):
+            return False
+        legal = state.legal_actions()
+        state = state.child(legal[int(rng.integers(len(legal)))])
+    return True

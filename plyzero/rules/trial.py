@@ -1,0 +1,121 @@
+"""A trial of a game by random games: what its observations hold, and which symmetries it has."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.rules.game import ONGOING, Game, outcome_code
+from plyzero.rules.random_game import PlayedGame, random_game
+from plyzero.rules.symmetry import Symmetry
+
+CHECKSUMS: Final = 100_000
+"""Number of different checksums: short enough to be read as a version."""
+
+
+class Seen(NamedTuple):
+    """What a position shows.
+
+    legal:       `[A]`, which actions are legal.
+    outcome:     the code of the outcome.
+    to_play:     the player to move; 0 at the end of the game.
+    observation: empty at the end of the game, where nothing asks for it.
+    """
+
+    legal: NDArray[np.bool_]
+    outcome: int
+    to_play: int
+    observation: NDArray[Any]
+
+
+def look(position: Game) -> Seen:
+    """Return what `position` shows."""
+    legal = np.zeros(position.num_actions, np.bool_)
+    outcome = position.outcome()
+    if outcome is not None:
+        return Seen(legal, outcome_code(outcome), 0, np.zeros(0, np.float32))
+    legal[list(position.legal_actions())] = True
+    return Seen(legal, outcome_code(None), position.to_play, np.asarray(position.observe(), np.float32))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Random games and what their positions show."""
+
+    games: Sequence[PlayedGame]
+    seen: Sequence[Sequence[Seen]]
+
+    def has_binary_observations(self) -> bool:
+        """Return whether every observation consists of 0 and 1."""
+        return all((each.observation**2 == each.observation).all() for seen in self.seen for each in seen)
+
+    def checksum(self) -> int:
+        """Return a number below CHECKSUMS that changes if rules, numbers of actions or observations change."""
+        found = 0
+        for each in (each for seen in self.seen for each in seen):
+            found = zlib.crc32(np.packbits(each.legal).tobytes() + bytes([each.outcome + 2, each.to_play]), found)
+            found = zlib.crc32(np.rint(256 * each.observation).astype("<i4").tobytes(), found)
+        return found % CHECKSUMS
+
+    def proven(self, proposed: Iterable[Symmetry]) -> tuple[Symmetry, ...]:
+        """Return the group, without the identity, of those of `proposed` with which every position agrees.
+
+        The images of all moves are played, and must lead to the image of every position: its legal actions, its
+        observation, its player to move and its outcome. Nothing is proven if no game has ended.
+        """
+        generators: list[Symmetry] = []
+        group: dict[bytes, Symmetry] = {}
+        if any(seen[-1].outcome != ONGOING for seen in self.seen):
+            for each in proposed:
+                if _key(each) not in group and all(map(_agrees, itertools.repeat(each), self.games, self.seen)):
+                    generators.append(each)
+                    group = _products(generators)
+        return tuple(each for each in group.values() if (each.actions != np.arange(len(each.actions))).any())
+
+
+def play_trial(start: Game, *, plies: int) -> Trial:
+    """Play random games from `start`, always the same, until they have `plies` plies together."""
+    rng = np.random.default_rng(0)
+    games: list[PlayedGame] = []
+    while sum(len(game.moves) for game in games) < plies:
+        games.append(random_game(start, rng))
+    return Trial(games, [[look(position) for position in game.positions] for game in games])
+
+
+def _products(generators: Sequence[Symmetry]) -> dict[bytes, Symmetry]:
+    """Return all products of `generators`, by their keys: the group that these generate."""
+    found: dict[bytes, Symmetry] = {}
+    waiting = list(generators)
+    for one in waiting:
+        if _key(one) not in found:
+            found[_key(one)] = one
+            waiting += [Symmetry(one.planes[other.planes], other.actions[one.actions]) for other in generators]
+    return found
+
+
+def _key(symmetry: Symmetry) -> bytes:
+    return symmetry.planes.tobytes() + symmetry.actions.tobytes()
+
+
+def _agrees(symmetry: Symmetry, game: PlayedGame, seen: Sequence[Seen]) -> bool:
+    sources = np.argsort(symmetry.actions)
+    image = game.positions[0]
+    for here, move in zip(seen, [*game.moves, None], strict=True):
+        there = look(image)
+        if (here.outcome, here.to_play) != (there.outcome, there.to_play):
+            return False
+        if not np.array_equal(here.legal[sources], there.legal):
+            return False
+        if here.outcome == ONGOING and not np.array_equal(
+            here.observation.ravel()[symmetry.planes], there.observation.ravel()
+        ):
+            return False
+        if move is not None:
+            image = image.play_unchecked(int(symmetry.actions[move]))
+    return True
