@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def list_games() -> None:
-    """List the installed games and the bundled bots."""
+    """List the installed games, the bundled bots and the games of OpenSpiel."""
     from plyzero.play.bundled_bots import list_cards
-    from plyzero.rules.catalog import installed_games
+    from plyzero.rules.catalog import OPENSPIEL, installed_games, openspiel
 
     table = make_table("game", "description")
     for name, description in installed_games().items():
@@ -33,6 +33,16 @@ def list_games() -> None:
         bots.add_row(card.game, f"1 to {len(card.levels)}", str(max(card.levels, key=lambda level: level.elo)))
     print()
     make_console().print(bots)
+    print()
+    try:
+        found = openspiel().playable_games()
+    except UserError as missing:
+        print(f"Games such as {OPENSPIEL}hex(board_size=7): {missing}")
+    else:
+        games = make_table("game of OpenSpiel", "parameters and their defaults")
+        for name, defaults in found.items():
+            games.add_row(OPENSPIEL + name, ", ".join(f"{key}={value!r}" for key, value in defaults.items()))
+        make_console().print(games)
     print("\nA game of your own is my_module:MyGame, found from the current directory.")
 
 

@@ -9,6 +9,6 @@ catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
 notation        sequences of moves as action names
 random_game     games of random moves
 openspiel       games of OpenSpiel as `openspiel:hex(board_size=7)`
-openspiel_views OpenSpiel's tensors and actions, turned to the player to move
+openspiel_views  OpenSpiel's tensors and actions, turned to the player to move
 trial           what random games show: binary observations, symmetries
 """

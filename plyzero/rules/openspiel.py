@@ -36,7 +36,7 @@ MAX_INTEGER: Final = 10_000
 """Largest integer as a parameter. With larger ones, and with negative ones, OpenSpiel may crash or never return."""
 
 TRIAL_PLIES: Final = 200
-"""How many plies of random games are looked at, at least, when a game is loaded."""
+"""How many plies of random games are looked at, at least, when a game is loaded. Its version depends on this."""
 
 EARLY_PLIES: Final = 20
 """In how many plies the tensors of the two players are compared."""
@@ -236,7 +236,7 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, Any], ..
         raise ValueError(reason)
     for key, value in given:
         if (actual := game.get_parameters().get(key, value)) != value:  # a default that depends on other parameters
-            raise ValueError(f"with these parameters {key} is {actual!r}; {value!r} is taken for not given")
+            raise ValueError(f"{key}={value!r} is taken for not given, and then {key} is {actual!r} here")
     shape, num_actions = board_shape(cls.spiel_name, game.observation_tensor_shape()), game.num_distinct_actions()
     if not (min(shape) > 0 and math.prod(shape) <= MAX_NUMBERS and 0 < num_actions <= MAX_ACTIONS):
         raise ValueError(f"an observation of shape {shape} with {num_actions} actions is too small or too large")
@@ -280,7 +280,7 @@ def _try_out(
         "_symmetries": trial.proven(proposed_symmetries(name, constants["observation_shape"], num_actions)),
         "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
         "max_plies": min(game.max_game_length(), MOST_PLIES),
-        "version": trial.checksum(),
+        "version": trial.checksum(),  # another release of OpenSpiel may number actions or show positions differently
     }
     return blank._at(state)
 

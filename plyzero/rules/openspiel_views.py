@@ -68,7 +68,7 @@ def board_shape(name: str, shape: Sequence[int]) -> tuple[int, int, int]:
     if len(shape) == 2 and (side := math.isqrt(shape[1])) ** 2 == shape[1]:
         return shape[0], side, side
     if len(shape) != 3:
-        return (shape[0], shape[1], 1) if len(shape) == 2 else (math.prod(shape), 1, 1)
+        return math.prod(shape), 1, 1
     planes, rows, columns = shape
     return (planes, columns, rows) if name == "hex" else (planes, rows, columns)  # hex declares columns first
 

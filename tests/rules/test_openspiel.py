@@ -1,0 +1,397 @@
+"""OpenSpiel's games: what is refused, what the players see, and that the rules are those of plyzero's own games."""
+
+import copy
+import itertools
+import pickle
+import re
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.rules import openspiel
+from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Game, Outcome
+from plyzero.rules.random_game import PlayedGame, random_game
+from plyzero.rules.trial import Trial, look
+from tests.helpers.cli import plyzero, plyzero_process, shown
+
+TURNED = (
+    "amazons(board_size=6)",
+    "breakthrough(columns=4, rows=6)",
+    "checkers",
+    "chess",
+    "connect_four",
+    "dots_and_boxes",
+    "go(board_size=5)",
+    "gomoku(size=6)",
+    "hex(board_size=4)",
+    "hex(board_size=4, swap=True)",
+    "lines_of_action",
+    "mnk(m=4, n=3)",
+    "tic_tac_toe",
+)
+"""Games that are turned to the player to move."""
+
+
+def start_of(name: str) -> Game:
+    return load_game(f"openspiel:{name}").start
+
+
+def games_of(start: Game, count: int = 5) -> list[PlayedGame]:
+    return [random_game(start, np.random.default_rng(seed)) for seed in range(count)]
+
+
+# --- names and parameters ---
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("openspiel:hex", "openspiel:hex"),
+        ("openspiel:hex(board_size=11)", "openspiel:hex"),
+        (" openspiel:hex( swap=True, board_size = 7 )", "openspiel:hex(board_size=7, swap=True)"),
+        ("openspiel:nim(pile_sizes='1;2')", "openspiel:nim(pile_sizes='1;2')"),
+    ],
+)
+def test_a_game_has_one_canonical_name(text: str, name: str):
+    assert load_game(text).name == name
+    assert load_game(name).identity == load_game(text).identity
+
+
+def test_parameters_reach_the_game():
+    assert (start_of("hex(board_size=7)").num_actions, start_of("hex").num_actions) == (49, 121)
+    assert start_of("hex(num_rows=3, num_cols=5)").observation_shape[1:] == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hexx", "OpenSpiel has no game 'hexx'; the closest names: hex, "),
+        ("2048", "openspiel:2048 cannot be played: it is for 1 player, not for two"),
+        ("hearts", "openspiel:hearts cannot be played: it is for 4 players, not for two"),
+        ("chinese_checkers(players=3)", r"chinese_checkers\(players=3\): it is for 3 players, not for two"),
+        ("goofspiel", "openspiel:goofspiel cannot be played: the players move at the same time"),
+        ("kuhn_poker", "openspiel:kuhn_poker cannot be played: it has hidden information"),
+        ("backgammon", "openspiel:backgammon cannot be played: it has chance events, such as dice"),
+        ("chess(chess960=True)", "it has chance events, such as dice"),
+        ("efg_game", "openspiel:efg_game cannot be played: it needs a file or another game"),
+        ("misere(game=tic_tac_toe())", "openspiel:misere cannot be played: it needs a file or another game"),
+        ("hex(size=3)", "openspiel:hex has no parameter 'size'; it has: board_size, num_cols, num_rows"),
+        ("hex(board_size='x')", "expected for board_size an integer such as 11, got 'x'"),
+        ("hex(board_size=True)", "expected for board_size an integer such as 11, got True"),
+        ("hex(board_size=[3])", r"expected for board_size an integer such as 11, got \[3\]"),
+        ("go(komi=7)", "expected for komi a float such as 7.5, got 7"),
+        ("havannah(board_size=-1)", "expected for board_size an integer from 0 to 10000, got -1"),
+        ("hex(board_size=2147483647)", "expected for board_size an integer from 0 to 10000, got 2147483647"),
+        ("hex(board_size=999)", r"an observation of shape \(9, 999, 999\) with 998001 actions is too small or too lar"),
+        ("connect_four(rows=0)", "an observation of shape .* is too small or too large"),
+        ("hex(board_size=7, num_cols=11)", "num_cols=11 is taken for not given, and then num_cols is 7 here"),
+        ("checkers(rows=1)", "it is over before the first move"),
+        ("amazons(board_size=3)", r"OpenSpiel refuses these parameters: amazons.cc:\d+ CHECK_TRUE\(board_size_ == 6"),
+        ("go(board_size=9, handicap=2)", "OpenSpiel refuses these parameters: Trying to play the move B: q16"),
+        ("hex(7)", "expected parameters as in othello"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_sentence(name: str, message: str):
+    with pytest.raises(UserError, match=message) as refused:
+        start_of(name)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("respect", "value", "reason"),
+    [
+        ("utility", openspiel.GameType.Utility.GENERAL_SUM, "one player may win what the other does not lose"),
+        ("reward_model", openspiel.GameType.RewardModel.REWARDS, "it has rewards before the end"),
+        ("provides_observation_tensor", False, "it has no observation tensor"),
+    ],
+)
+def test_what_no_game_of_openspiel_is_today_is_refused_as_well(respect: str, value: object, reason: str, monkeypatch):
+    hex_type = start_of("hex")._state.get_game().get_type()
+    fields = {name: getattr(hex_type, name) for name in dir(hex_type) if not name.startswith("_")}
+    unlike = SimpleNamespace(**fields | {respect: value, "short_name": f"hex_of_other_{respect}"})
+    monkeypatch.setattr(openspiel.pyspiel, "registered_games", lambda: [unlike])
+    with pytest.raises(UserError, match=f"openspiel:hex_of_other_{respect} cannot be played: {reason}"):
+        load_game(f"openspiel:hex_of_other_{respect}")
+    assert openspiel.playable_games() == {}
+
+
+def test_without_the_extra_the_message_says_how_to_install_it(monkeypatch):
+    monkeypatch.delattr("plyzero.rules.openspiel")
+    monkeypatch.delitem(sys.modules, "plyzero.rules.openspiel")
+    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    with pytest.raises(
+        UserError, match=r"OpenSpiel is missing \(.*\): pip install 'plyzero\[openspiel\]' installs it$"
+    ):
+        load_game("openspiel:hex")
+    assert "openspiel:hex(board_size=7): OpenSpiel is missing (" in shown("games")
+
+
+def test_a_refusal_ends_with_exit_code_2_and_one_sentence():
+    done = plyzero("check", "openspiel:kuhn_poker")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "plyzero: openspiel:kuhn_poker cannot be played: it has hidden information\n"
+
+
+def test_the_list_of_games_has_those_of_openspiel_that_can_be_played():
+    listed = re.findall(r"openspiel:(\w+) +(.*?) *$", shown("games"), re.MULTILINE)
+    assert dict(listed)["mnk"] == "k=5, m=15, n=15"
+    names = [name for name, _ in listed]
+    assert {"chess", "go", "hex", "othello", "shogi"} <= set(names)
+    assert not {"2048", "backgammon", "efg_game", "kuhn_poker", "misere"} & set(names)
+
+
+def test_every_listed_game_can_be_loaded():
+    for name in openspiel.playable_games():
+        start = start_of(name)
+        assert start.outcome() is None
+        assert len(start.legal_actions()) > 0
+
+
+# --- rules: the same as those of the games that plyzero includes ---
+
+
+@pytest.mark.parametrize(
+    ("name", "native", "own_and_other"),
+    [("tic_tac_toe", "tic-tac-toe", [2, 1]), ("connect_four", "connect-four", [0, 1])],
+)
+def test_rules_and_pieces_are_those_of_the_included_game(name: str, native: str, own_and_other: list[int]):
+    start, other = start_of(name), load_game(native).start
+    assert (start.num_actions, start.max_plies) == (other.num_actions, other.max_plies)
+    for game in games_of(start, 50):
+        other = load_game(native).start
+        for position, move in itertools.zip_longest(game.positions, game.moves):
+            assert position.outcome() == other.outcome()
+            assert position.legal_actions() == list(other.legal_actions())
+            if move is not None:
+                assert position.to_play == other.to_play
+                assert np.array_equal(position.observe()[own_and_other], other.observe())
+                other = other.play(move)
+
+
+def test_rules_and_pieces_are_those_of_the_included_othello():
+    start, native = start_of("othello"), load_game("othello").start
+    passes = 0
+    for game in games_of(start, 30):
+        other = native
+        for position, move in zip(game.positions, game.moves, strict=False):
+            assert position.legal_names() == other.legal_names()
+            assert np.array_equal(position.observe()[1:], other.observe())
+            passes += move == 64
+            other = other.play(other.parse_action(position.action_name(move)))
+        while other.outcome() is None:  # here the game goes on with passes where OpenSpiel's is over
+            assert other.legal_names() == "pass"
+            other = other.play(64)
+        assert game.positions[-1].outcome() == other.outcome()
+    assert passes > 0
+
+
+def test_the_player_who_moves_first_is_player_0_whatever_openspiel_calls_them():
+    mate = ["f4", "e5", "g4", "Qh4#"]
+    position = start_of("chess")
+    for ply, move in enumerate(mate):
+        assert position.to_play == ply % 2
+        position = position.play(position.parse_action(move))
+    assert position.outcome() == Outcome(1)
+    assert position.legal_actions() == []
+
+
+def test_returns_count_by_their_sign():
+    for game in games_of(start_of("dots_and_boxes(utility_margin=True)"), 20):
+        returns = game.positions[-1]._state.returns()
+        winner = None if returns[0] == 0 else int(returns[0] < 0)
+        assert game.positions[-1].outcome() == Outcome(winner)
+
+
+def test_a_match_is_played_by_name():
+    played = shown("match", "mcts:4", "random", "--game", "openspiel:hex(board_size=3)", "--games", "2")
+    assert "openspiel:hex(board_size=3)" in played
+
+
+# --- what the player to move sees ---
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_turning_to_the_second_player_twice_changes_nothing(name: str):
+    start = start_of(name)
+    numbers, actions = start._view.numbers, start._view.actions or range(start.num_actions)
+    assert np.array_equal(numbers[numbers], np.arange(len(numbers)))
+    assert [actions[action] for action in actions] == list(range(start.num_actions))
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("amazons", [2]),
+        ("breakthrough", [0]),
+        ("breakthrough(columns=5, rows=7)", [0]),
+        ("checkers", [0, 1]),
+        ("chess", [0, 2, 4, 6, 8, 10]),
+    ],
+)
+def test_before_its_first_move_the_second_player_sees_and_may_play_what_the_first_player_did(name: str, own: list[int]):
+    start = start_of(name)
+    position = start
+    while position.to_play == 0:
+        position = position.play(position.legal_actions()[0])
+    assert start.observe()[own].any()
+    assert np.array_equal(position.observe()[own], start.observe()[own])
+    assert position.legal_actions() == start.legal_actions()
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "other"),
+    [
+        ("connect_four", 0, 1),
+        ("dots_and_boxes", 1, 2),
+        ("go(board_size=5)", 0, 1),
+        ("gomoku(size=6)", 0, 1),
+        ("havannah(board_size=4)", 0, 1),
+        ("mnk(m=4, n=3)", 2, 1),
+        ("tic_tac_toe", 2, 1),
+        ("y(board_size=5)", 0, 1),
+    ],
+)
+def test_own_stones_are_the_opponents_after_a_move_and_one_more(name: str, own: int, other: int):
+    seen = Counter()
+    for game in games_of(start_of(name)):
+        for before, after, move in zip(game.positions, game.positions[1:], game.moves, strict=False):
+            if after.outcome() is None and after.to_play != before.to_play:
+                grown = after.observe()[other] - before.observe()[own]
+                is_pass = name.startswith("go(") and move == 25
+                assert grown[grown != 0].tolist() == ([] if is_pass else [1])
+                seen[before.to_play] += 1
+    assert min(seen[0], seen[1]) > 10
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_in_hex_both_players_connect_the_first_row_with_the_last(winner: int):
+    position = start_of("hex(board_size=4)")
+    moves = {winner: [0, 4, 8, 12], 1 - winner: [12, 13, 14, 11]}  # the first column; the last row, which does not win
+    for number in range(4):
+        for player in (0, 1):
+            if position.outcome() is None:
+                assert position.to_play == player
+                if player == winner and number:
+                    assert position.observe()[7, :number, 0].all()  # own stones that are connected with the first row
+                position = position.play(moves[player][number])
+    assert position.outcome() == Outcome(winner)
+
+
+def test_in_hex_boards_that_are_not_square_are_not_turned():
+    start = start_of("hex(num_rows=3, num_cols=5)")
+    assert start._view.numbers is None
+    after = start.play(start.parse_action("e2"))
+    assert after.observe()[5, 1, 4] == 1
+    assert after.observe()[-1].all()
+
+
+@pytest.mark.parametrize("name", ["twixt", "antichess", "hex(plain_obs_tensor=True)", "checkers(egocentric=True)"])
+def test_where_nothing_is_turned_the_last_plane_says_who_is_to_move(name: str):
+    start = start_of(name)
+    after = start.play(start.legal_actions()[0])
+    assert start.observation_shape[0] == start._state.get_game().observation_tensor_shape()[0] + 1
+    assert not start.observe()[-1].any()
+    assert after.observe()[-1].all()
+
+
+def test_an_observation_that_openspiel_turns_is_not_turned_again():
+    start = start_of("connect_four(egocentric_obs_tensor=True)")
+    after = start.play(3)
+    assert after.observe()[:-1].argmax(axis=0)[0, 3] == after.play(2).observe()[:-1].argmax(axis=0)[0, 2]
+
+
+def test_each_observation_is_an_array_of_its_own():
+    for name in ("hex(board_size=4)", "twixt", "othello"):
+        start = start_of(name)
+        before = start.observe()
+        kept = before.copy()
+        start.play(start.legal_actions()[0]).observe()
+        assert np.array_equal(before, kept)
+
+
+# --- what a trial shows ---
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("connect_four", np.bool_), ("go", np.bool_), ("chess", np.float32), ("mancala", np.float32)]
+)
+def test_observations_of_0_and_1_are_stored_as_bool(name: str, dtype: type):
+    start = start_of(name)
+    assert start.observation_dtype == dtype
+    assert start.play(start.legal_actions()[0]).observation_dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("breakthrough", 0),
+        ("connect_four", 1),
+        ("go(board_size=5)", 7),
+        ("gomoku(size=6)", 7),
+        ("havannah(board_size=4)", 3),
+        ("hex(board_size=4)", 1),
+        ("hex(board_size=4, swap=True)", 1),
+        ("hex(board_size=4, plain_obs_tensor=True)", 1),
+        ("othello", 3),
+        ("tic_tac_toe", 7),
+        ("y(board_size=5)", 1),
+    ],
+)
+def test_symmetries_are_found_and_hold_in_other_games(name: str, count: int):
+    start = start_of(name)
+    symmetries = start.symmetries()
+    assert len(symmetries) == count
+    other = Trial(games := games_of(start, 20), [[look(position) for position in game.positions] for game in games])
+    assert len(other.proven(symmetries)) == count
+
+
+def test_the_version_is_the_same_in_every_process():
+    done = plyzero_process("check", "openspiel:hex(board_size=3)", "--games", "1")
+    assert f"{load_game('openspiel:hex(board_size=3)').identity}: 15 laws hold" in done.stdout
+
+
+def test_long_games_are_cut_off():
+    assert (start_of("chess").max_plies, start_of("go(board_size=5)").max_plies) == (512, 50)
+
+
+# --- people and copies ---
+
+
+def test_names_that_differ_in_case_only_get_their_numbers():
+    position = start_of("chess")
+    for move in ["d4", "Nf6", "Bd2", "Ne4", "a3", "Nc3"]:
+        position = position.play(position.parse_action(move))
+    captures = [name for name in position.legal_names().split() if "xc3" in name]
+    assert {re.sub(r"/\d+$", "/number", name) for name in captures} == {"Nxc3", "bxc3/number", "Bxc3/number"}
+    assert [position.action_name(position.parse_action(name)) for name in captures] == captures
+
+
+def test_names_are_words():
+    assert start_of("go(board_size=5)").legal_names().split()[::25] == ["B_a1", "B_PASS"]
+
+
+def test_the_board_is_text_without_colours_and_more_than_one_line():
+    for name in ("twixt", "chess", "go(board_size=5)"):
+        text = str(start_of(name))
+        assert "\x1b" not in text
+        assert len(text.splitlines()) >= 5
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda position: pickle.loads(pickle.dumps(position))])
+def test_a_position_can_be_copied(again):
+    position = games_of(start_of("hex(board_size=4)"))[0].positions[5]
+    other = again(position)
+    assert type(other) is type(position)
+    assert (other.key(), other.to_play, other.legal_actions()) == (
+        position.key(),
+        position.to_play,
+        position.legal_actions(),
+    )
+    assert np.array_equal(other.observe(), position.observe())
+    assert other.play(other.legal_actions()[0]).key() == position.play(position.legal_actions()[0]).key()
