@@ -4,6 +4,8 @@ ARG BASE=python:3.12-slim-bookworm
 FROM ${BASE} AS worker
 # cuda: ONNX Runtime with the CUDA provider.
 ARG ACCELERATOR=cpu
+# Optional parts of plyzero, such as openspiel; several are separated by commas.
+ARG EXTRAS=
 ENV PATH=/opt/plyzero/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 \
     NUMBA_CACHE_DIR=/opt/plyzero/numba-cache
 WORKDIR /build
@@ -13,7 +15,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 RUN python3 -m venv /opt/plyzero \
     && mkdir -p plyzero/{check,commands,ops,play,rules,run,search} games selfplay trainer \
     && touch plyzero{,/check,/commands,/ops,/play,/rules,/run,/search}/__init__.py {games,selfplay,trainer}/__init__.py \
-    && pip install --no-cache-dir --constraint constraints.txt ".[${ACCELERATOR/cuda/gpu}]" \
+    && pip install --no-cache-dir --constraint constraints.txt ".[${ACCELERATOR/cuda/gpu}${EXTRAS:+,$EXTRAS}]" \
     && rm -rf build ./*.egg-info plyzero games selfplay trainer
 COPY plyzero plyzero
 COPY games games

@@ -55,10 +55,10 @@ lint: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,openspiel,dev]'
 	touch $@
 
-# A separate environment: OpenSpiel is only measured beside plyzero.
+# A separate environment: here OpenSpiel is only measured beside plyzero.
 $(OPENSPIEL)/.ready:
 	$(PYTHON) -m venv $(OPENSPIEL)
 	$(OPENSPIEL)/bin/pip install --quiet open_spiel onnxruntime jax flax optax chex

@@ -76,7 +76,7 @@ class Trial:
                 if _key(each) not in group and all(map(_agrees, itertools.repeat(each), self.games, self.seen)):
                     generators.append(each)
                     group = _products(generators)
-        return tuple(each for each in group.values() if (each.actions != np.arange(len(each.actions))).any())
+        return tuple(each for each in group.values() if not _is_identity(each))
 
 
 def play_trial(start: Game, *, plies: int) -> Trial:
@@ -97,6 +97,10 @@ def _products(generators: Sequence[Symmetry]) -> dict[bytes, Symmetry]:
             found[_key(one)] = one
             waiting += [Symmetry(one.planes[other.planes], other.actions[one.actions]) for other in generators]
     return found
+
+
+def _is_identity(symmetry: Symmetry) -> bool:
+    return all(np.array_equal(part, np.arange(len(part))) for part in symmetry)
 
 
 def _key(symmetry: Symmetry) -> bytes:
