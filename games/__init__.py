@@ -1,6 +1,10 @@
 """The games that plyzero installs: rules only, one file per game.
 
+breakthrough  Breakthrough on 4x4 to 10x10
 connect_four  Connect Four
+go            Go on 2x2 to 19x19
+gomoku        Gomoku on 5x5 to 19x19
+hex           Hex on 3x3 to 19x19, with the swap rule
 othello       Othello on 8x8 or 6x6
 tic_tac_toe   tic-tac-toe
 """

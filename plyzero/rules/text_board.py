@@ -21,6 +21,9 @@ def render_grid(board: NDArray[np.int8], *, glyphs: str = ".xo", rows_up: bool =
     return "\n".join([*lines, "   " + " ".join((files or string.ascii_lowercase)[:columns])])
 
 
-def square_names(rows: int, columns: int) -> tuple[str, ...]:
-    """Return the names of all squares, row by row: a1, b1, ... with the letter of the column and the row's number."""
-    return tuple(f"{string.ascii_lowercase[column]}{row + 1}" for row in range(rows) for column in range(columns))
+def square_names(rows: int, columns: int, *, files: str = string.ascii_lowercase) -> tuple[str, ...]:
+    """Return the names of all squares, row by row: a1, b1, ... with the letter of the column and the row's number.
+
+    files: the letters of the columns.
+    """
+    return tuple(f"{files[column]}{row + 1}" for row in range(rows) for column in range(columns))

@@ -1,0 +1,87 @@
+"""Breakthrough, compiled. examples/breakthrough.py is the same game in plain Python, with the same actions."""
+
+import numpy as np
+
+from plyzero.rules.compiled_game import CompiledGame, Record, kernel
+from plyzero.rules.game import ONGOING
+from plyzero.rules.symmetry import Symmetry, mirror_columns
+from plyzero.rules.text_board import render_grid, square_names
+
+
+class Breakthrough(CompiledGame, version=1):
+    """Pawns step forward, capture diagonally, and win on the far row. On 8x8, or 4 to 10: `breakthrough(size=6)`."""
+
+    observation_dtype = bool
+
+    def __init__(self, size: int = 8) -> None:
+        if size not in range(4, 11):
+            raise ValueError(f"expected a size from 4 to 10, got {size!r}")
+        self.State = np.dtype([("board", "i1", (size, size)), ("pawns", "i1", (2,)), ("result", "i1"), ("to_play", "i1")])
+        self.num_actions = (size - 1) * (3 * size - 2)
+        self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns, with the own first row as row 0
+        self.max_plies = 2 * size * (2 * size - 5) + 1  # examples/breakthrough.py says why
+        super().__init__()
+
+    def start(s: Record) -> None:
+        s["board"][:2], s["board"][-2:] = 1, 2
+        s["pawns"][:] = 2 * len(s["board"])
+        s["result"] = ONGOING
+
+    def legal(s: Record, mask: Record) -> None:
+        own = s["to_play"] + 1
+        for action in range(len(mask)):
+            row, column, to = step(action, len(s["board"]))
+            if s["board"][row_for(s, row), column] == own:
+                ahead = s["board"][row_for(s, row + 1), to]
+                mask[action] = ahead == 0 or (ahead != own and column != to)
+
+    def play(s: Record, action: int) -> None:
+        row, column, to = step(action, len(s["board"]))
+        other = 1 - s["to_play"]
+        s["pawns"][other] -= s["board"][row_for(s, row + 1), to] != 0
+        s["board"][row_for(s, row), column] = 0
+        s["board"][row_for(s, row + 1), to] = s["to_play"] + 1
+        if row + 2 == len(s["board"]) or s["pawns"][other] == 0:
+            s["result"] = s["to_play"]
+        s["to_play"] = other
+
+    def outcome(s: Record) -> int:
+        return s["result"]
+
+    def observe(s: Record, planes: Record) -> None:
+        for row in range(len(s["board"])):
+            for column in range(len(s["board"])):
+                pawn = s["board"][row_for(s, row), column]
+                if pawn:
+                    planes[(pawn - 1) ^ s["to_play"], row, column] = 1
+
+    def action_name(self, action: int) -> str:
+        rows, columns = self.record["board"].shape
+        row, column, to = step(action, columns)
+        names = square_names(rows, columns)
+        near, far = row_for(self.record, row), row_for(self.record, row + 1)
+        return f"{names[near * columns + column]}-{names[far * columns + to]}"
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Return the left-right reflection, which reverses the order of the steps from each row."""
+        rows, steps = len(self.record["board"]) - 1, 3 * len(self.record["board"]) - 2
+        return (mirror_columns(self.observation_shape, np.arange(rows * steps).reshape(rows, steps)[:, ::-1].ravel()),)
+
+    def __str__(self) -> str:
+        return render_grid(self.record["board"], rows_up=True)
+
+
+@kernel
+def step(action: int, size: int) -> tuple[int, int, int]:
+    """Return row, column and target column of a step, as the player to move sees the board.
+
+    From each row go 3 * size - 2 steps: two from a column at the edge, three from every other.
+    """
+    row, number = divmod(action, 3 * size - 2)
+    return row, (number + 1) // 3, (number + 1) // 3 + (number + 1) % 3 - 1
+
+
+@kernel
+def row_for(s: Record, row: int) -> int:
+    """Return the row of the board that is `row` for the player to move: player 1 counts from the other side."""
+    return row if s["to_play"] == 0 else len(s["board"]) - 1 - row

@@ -1,0 +1,240 @@
+"""Go with area scoring, without suicide, and with positional superko: no board may occur twice."""
+
+import numpy as np
+
+from plyzero.rules.compiled_game import CompiledGame, Record, kernel
+from plyzero.rules.game import DRAW, ONGOING
+from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.text_board import render_grid, square_names
+
+MAX_SIZE = 19
+FILES = "abcdefghjklmnopqrst"  # no i, as is usual in go
+
+# The board has a border, so that every point has four neighbours. Stones are 1 and 2.
+EMPTY, BORDER = 0, 3
+FORBIDDEN = 4
+
+# A board's hash is the xor of these numbers over its stones: KEYS[player, point] (Zobrist, 1970).
+KEYS = np.random.default_rng(1).integers(1 << 63, size=(2, (MAX_SIZE + 2) ** 2), dtype=np.uint64)
+
+
+class Go(CompiledGame, version=1):
+    """Surround more than the opponent; two passes end the game. On 9x9, or 2 to 19: `go(size=13, komi=6.5)`.
+
+    Player 1 gets `komi` points; whole numbers make draws possible. A game is scored after 2 * size * size plies at the
+    latest.
+    """
+
+    observation_dtype = bool
+
+    def __init__(self, size: int = 9, komi: float = 7.5) -> None:
+        if size not in range(2, MAX_SIZE + 1):
+            raise ValueError(f"expected a size from 2 to {MAX_SIZE}, got {size!r}")
+        if 2 * komi not in range(-2 * MAX_SIZE**2, 2 * MAX_SIZE**2 + 1):
+            raise ValueError(f"expected a komi in steps of 0.5 from -{MAX_SIZE**2} to {MAX_SIZE**2}, got {komi!r}")
+        self.max_plies = 2 * size * size
+        area = (size + 2) ** 2
+        self.State = np.dtype(
+            [
+                ("hashes", "u8", (self.max_plies + 1,)),  # of all boards so far
+                ("board", "i1", (area,)),
+                # Bits 1 and 2: that player has lost a stone here; FORBIDDEN: to the player to move. Of a finished game:
+                # whose stones this point is or reaches over empty points.
+                ("marks", "i1", (area,)),
+                ("chain", "i2", (area,)),  # the point that stands for the chain of connected stones; 0 without a stone
+                ("next", "i2", (area,)),  # the next stone of the chain, in a circle
+                ("liberties", "i2", (area,)),  # of chain[point]: pairs of a stone and an empty point beside it
+                ("plies", "i2"),
+                ("size", "i1"),
+                ("half_komi", "i2"),
+                ("passes", "i1"),
+                ("result", "i1"),
+                ("to_play", "i1"),
+            ]
+        )
+        self.num_actions = size * size + 1
+        self.action_names = (*square_names(size, size, files=FILES), "pass")
+        self.observation_shape = (5, size, size)
+        super().__init__()
+        self.record["size"], self.record["half_komi"] = size, 2 * komi
+        self.record["board"] = BORDER
+        self.inner(self.record["board"])[:] = EMPTY
+
+    def start(s: Record) -> None:
+        s["result"] = ONGOING
+
+    def legal(s: Record, mask: Record) -> None:
+        points = len(mask) - 1
+        for action in range(points):
+            point = point_of(s, action)
+            mask[action] = s["board"][point] == EMPTY and not s["marks"][point] & FORBIDDEN
+        mask[points] = True
+
+    def play(s: Record, action: int) -> None:
+        points = int(s["size"]) ** 2
+        s["plies"] += 1
+        s["hashes"][s["plies"]] = s["hashes"][s["plies"] - 1]
+        if action == points:
+            s["passes"] += 1
+        else:
+            s["passes"] = 0
+            put(s, point_of(s, action))
+        s["to_play"] = 1 - s["to_play"]
+        if s["passes"] == 2 or s["plies"] == 2 * points:
+            lead = 2 * area_lead(s) - s["half_komi"]
+            s["result"] = DRAW if lead == 0 else 0 if lead > 0 else 1
+        else:
+            mark_forbidden(s)
+
+    def outcome(s: Record) -> int:
+        return s["result"]
+
+    def observe(s: Record, planes: Record) -> None:
+        size = int(s["size"])
+        for action in range(size * size):
+            point, row, column = point_of(s, action), action // size, action % size
+            if s["board"][point]:
+                planes[(s["board"][point] - 1) ^ s["to_play"], row, column] = 1
+            elif s["marks"][point] & FORBIDDEN:
+                planes[2, row, column] = 1
+        planes[3] = s["to_play"]  # the komi is mine
+        planes[4] = s["passes"]  # a pass ends the game
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Return the rotations and reflections of the board."""
+        return turns_and_mirrors(self.observation_shape, non_board_actions=1)
+
+    def inner(self, points: Record) -> Record:
+        """Return a view of a field of all points, `[size, size]`, without the border."""
+        width = int(self.record["size"]) + 2
+        return points.reshape(width, width)[1:-1, 1:-1]
+
+    def __str__(self) -> str:
+        return render_grid(self.inner(self.record["board"]), rows_up=True, files=FILES)
+
+
+@kernel
+def point_of(s: Record, action: int) -> int:
+    """Return the point of the board, with its border, on which `action` puts a stone."""
+    size = int(s["size"])
+    return (action // size + 1) * (size + 2) + action % size + 1
+
+
+@kernel
+def around(s: Record, point: int) -> tuple[int, int, int, int]:
+    """Return the four neighbours of a point."""
+    width = int(s["size"]) + 2
+    return point - width, point - 1, point + 1, point + width
+
+
+@kernel
+def put(s: Record, point: int) -> None:
+    """Put a stone of the player to move on `point` and remove the chains that it captures."""
+    board, chain, following, liberties = s["board"], s["chain"], s["next"], s["liberties"]
+    own = s["to_play"] + 1
+    s["hashes"][s["plies"]] ^= KEYS[s["to_play"], point]
+    board[point], chain[point], following[point], liberties[point] = own, point, point, 0
+    for near in around(s, point):
+        liberties[point] += board[near] == EMPTY
+        liberties[chain[near]] -= 1  # chain 0, of the points without a stone, has no meaning
+    for near in around(s, point):
+        if board[near] == own and chain[near] != point:  # join its chain
+            liberties[point] += liberties[chain[near]]
+            stone = near
+            while chain[stone] != point:
+                chain[stone] = point
+                stone = following[stone]
+            following[point], following[near] = following[near], following[point]
+    for near in around(s, point):
+        if board[near] == 3 - own and liberties[chain[near]] == 0:
+            capture(s, near)
+
+
+@kernel
+def capture(s: Record, point: int) -> None:
+    """Remove the chain of the stone on `point`."""
+    board, chain, following = s["board"], s["chain"], s["next"]
+    player = board[point] - 1
+    while board[point]:
+        s["hashes"][s["plies"]] ^= KEYS[player, point]
+        board[point], chain[point] = EMPTY, 0
+        s["marks"][point] |= player + 1
+        for near in around(s, point):
+            s["liberties"][chain[near]] += 1
+        point = following[point]
+
+
+@kernel
+def mark_forbidden(s: Record) -> None:
+    """Mark the empty points on which the player to move may not put a stone."""
+    marks = s["marks"]
+    for action in range(int(s["size"]) ** 2):
+        point = point_of(s, action)
+        if s["board"][point] == EMPTY:
+            marks[point] &= ~FORBIDDEN
+            # To repeat a board, a stone has to return to a point where the same player has lost one.
+            if is_suicide(s, point) or (marks[point] & (s["to_play"] + 1) and repeats(s, point)):
+                marks[point] |= FORBIDDEN
+
+
+@kernel
+def is_suicide(s: Record, point: int) -> bool:
+    """Return whether a stone of the player to move would have no liberty on an empty point."""
+    for near in around(s, point):
+        stone = s["board"][near]
+        if stone == EMPTY or (stone != BORDER and (stone == s["to_play"] + 1) != fills(s, point, near)):
+            return False
+    return True
+
+
+@kernel
+def fills(s: Record, point: int, stone: int) -> bool:
+    """Return whether an empty point is the last liberty of the chain of a stone beside it."""
+    pairs = 0
+    for near in around(s, point):
+        pairs += s["chain"][near] == s["chain"][stone]
+    return pairs == s["liberties"][s["chain"][stone]]
+
+
+@kernel
+def repeats(s: Record, point: int) -> bool:
+    """Return whether a stone of the player to move on an empty point makes a board that has been there before."""
+    chain, beside = s["chain"], around(s, point)
+    after = s["hashes"][s["plies"]] ^ KEYS[s["to_play"], point]
+    for i in range(4):
+        first = True
+        for j in range(i):
+            first &= chain[beside[j]] != chain[beside[i]]
+        if first and s["board"][beside[i]] == 2 - s["to_play"] and fills(s, point, beside[i]):
+            stone = beside[i]
+            while True:
+                after ^= KEYS[1 - s["to_play"], stone]
+                stone = s["next"][stone]
+                if stone == beside[i]:
+                    break
+    for ply in range(s["plies"]):
+        if s["hashes"][ply] == after:
+            return True
+    return False
+
+
+@kernel
+def area_lead(s: Record) -> int:
+    """Return the area of player 0 less that of player 1: stones, and empty points that reach one colour only."""
+    board, marks = s["board"], s["marks"]
+    for point in range(len(board)):
+        marks[point] = board[point] if board[point] != BORDER else 0
+    changed = True
+    while changed:
+        changed = False
+        for action in range(int(s["size"]) ** 2):
+            point = point_of(s, action)
+            if board[point] == EMPTY:
+                before = marks[point]
+                for near in around(s, point):
+                    marks[point] |= marks[near]
+                changed |= marks[point] != before
+    lead = 0
+    for point in range(len(marks)):
+        lead += (marks[point] == 1) - (marks[point] == 2)
+    return lead

@@ -1,0 +1,132 @@
+"""Hex: connect two sides of a rhombus of hexagons."""
+
+import numpy as np
+
+from plyzero.rules.compiled_game import CompiledGame, Record, kernel
+from plyzero.rules.game import ONGOING
+from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
+from plyzero.rules.text_board import render_grid, square_names
+
+# A cell is 0, or a stone: 1 or 2 for its player, plus FIRST and LAST if it is connected to that player's two sides.
+PLAYER, FIRST, LAST = 3, 4, 8
+NEIGHBOURS = ((-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0))
+
+
+class Hex(CompiledGame, version=1):
+    """Player 0 connects top and bottom, player 1 left and right; the second player may swap. `hex(size=7, swap=False)`.
+
+    The network always connects top and bottom: for player 1, rows and columns are exchanged in the observation and in
+    the numbers of the actions.
+    """
+
+    observation_dtype = bool
+
+    def __init__(self, size: int = 11, swap: bool = True) -> None:
+        if size not in range(3, 20):
+            raise ValueError(f"expected a size from 3 to 19, got {size!r}")
+        if swap not in (False, True):
+            raise ValueError(f"expected True or False for swap, got {swap!r}")
+        self.State = np.dtype(
+            [("board", "i1", (size, size)), ("plies", "i2"), ("swap", "i1"), ("result", "i1"), ("to_play", "i1")]
+        )
+        self.num_actions = self.max_plies = size * size + swap
+        self.action_names = (*square_names(size, size), "swap")
+        self.observation_shape = (2 + swap, size, size)  # own stones, the opponent's, may I swap?
+        super().__init__()
+        self.record["swap"] = swap
+
+    def start(s: Record) -> None:
+        s["result"] = ONGOING
+
+    def legal(s: Record, mask: Record) -> None:
+        size = len(s["board"])
+        for cell in range(size * size):
+            mask[cell] = s["board"][place(s, cell)] == 0
+        if may_swap(s):
+            mask[size * size] = True
+
+    def play(s: Record, action: int) -> None:
+        board, player = s["board"], s["to_play"] + 1
+        size = len(board)
+        if action == size * size:
+            swap_stones(board)
+        else:
+            stone = player
+            if action // size == 0:
+                stone |= FIRST
+            if action // size == size - 1:
+                stone |= LAST
+            row, column = place(s, action)
+            for down, right in NEIGHBOURS:
+                r, c = row + down, column + right
+                if 0 <= r < size and 0 <= c < size and board[r, c] & PLAYER == player:
+                    stone |= board[r, c]
+            fill(board, row, column, stone)
+            if stone == player | FIRST | LAST:
+                s["result"] = s["to_play"]
+        s["plies"] += 1
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s: Record) -> int:
+        return s["result"]
+
+    def observe(s: Record, planes: Record) -> None:
+        size = len(s["board"])
+        for cell in range(size * size):
+            stone = s["board"][place(s, cell)] & PLAYER
+            if stone:
+                planes[(stone - 1) ^ s["to_play"], cell // size, cell % size] = 1
+        if may_swap(s):
+            planes[2] = 1
+
+    def action_name(self, action: int) -> str:
+        size = len(self.record["board"])
+        if action < size * size:
+            row, column = place(self.record, action)
+            action = row * size + column
+        return self.action_names[action]
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Return the half turn of the board."""
+        swap = self.num_actions - self.record["board"].size
+        return turns_and_mirrors(self.observation_shape, non_board_actions=swap)[1:2]
+
+    def __str__(self) -> str:
+        lines = render_grid(self.record["board"] & PLAYER).splitlines()
+        return "\n".join(" " * row + line for row, line in enumerate(lines))
+
+
+@kernel
+def place(s: Record, cell: int) -> tuple[int, int]:
+    """Return row and column of a cell that is numbered as the player to move sees the board."""
+    first, second = cell // len(s["board"]), cell % len(s["board"])
+    return (first, second) if s["to_play"] == 0 else (second, first)
+
+
+@kernel
+def may_swap(s: Record) -> bool:
+    """Return whether the player to move may take over the first stone."""
+    return s["swap"] and s["plies"] == 1
+
+
+@kernel
+def swap_stones(board: Record) -> None:
+    """Replace the only stone, of player 0, by one of player 1 in the mirrored place."""
+    cell = 0
+    while not board[cell // len(board), cell % len(board)]:
+        cell += 1
+    row, column = cell // len(board), cell % len(board)
+    stone = board[row, column]
+    board[row, column] = 0
+    board[column, row] = stone + 1
+
+
+@kernel
+def fill(board: Record, row: int, column: int, stone: int) -> None:
+    """Write `stone` to the cell and to all stones of its player that are connected to it."""
+    board[row, column] = stone
+    for down, right in NEIGHBOURS:
+        r, c = row + down, column + right
+        if 0 <= r < len(board) and 0 <= c < len(board) and board[r, c] != stone:
+            if board[r, c] & PLAYER == stone & PLAYER:
+                fill(board, r, c, stone)

@@ -1,0 +1,144 @@
+"""Go, Hex, Gomoku and Breakthrough against OpenSpiel's: the same players to move, legal moves and results."""
+
+import re
+import string
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from games.breakthrough import Breakthrough
+from games.go import Go
+from games.gomoku import Gomoku
+from games.hex import Hex
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game
+
+pyspiel = pytest.importorskip("pyspiel")
+
+MANY = 10_000
+"""Positions of each game that the slow tests compare."""
+
+
+class Compared(NamedTuple):
+    """A position here and there. The names are ours, of the actions that are legal there."""
+
+    ours: Game
+    theirs: Any
+    names: dict[str, int]
+
+
+def compared(start: CompiledGame, text: str, name_of: Callable[[str], str], *, positions: int) -> Iterator[Compared]:
+    """Yield the positions of random games after comparing players to move and results.
+
+    name_of: returns our name of an action, given its name there.
+    """
+    rng, game, seen = np.random.default_rng(1), pyspiel.load_game(text), 0
+    while seen < positions:
+        ours, theirs = start, game.new_initial_state()
+        while not theirs.is_terminal():
+            assert ours.outcome() is None
+            assert ours.to_play == theirs.current_player()
+            names = {name_of(theirs.action_to_string(action)): action for action in theirs.legal_actions()}
+            yield Compared(ours, theirs, names)
+            seen += 1
+            action = int(rng.choice(ours.legal_actions()))
+            theirs.apply_action(names[ours.action_name(action)])
+            ours = ours.play_unchecked(action)
+        first, second = theirs.returns()
+        assert first == -second
+        assert ours.outcome().value(0) == first
+    assert seen >= positions
+
+
+def compare(start: CompiledGame, text: str, name_of: Callable[[str], str], *, positions: int) -> None:
+    for ours, _, names in compared(start, text, name_of, positions=positions):
+        assert sorted(ours.legal_names().split()) == sorted(names), str(ours)
+
+
+# --- hex ---
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_hex_agrees_with_openspiel(swap):
+    compare(Hex(size=5, swap=swap), f"hex(board_size=5,swap={swap})", str, positions=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "swap"), [(3, True), (8, True), (11, False)])
+def test_hex_agrees_with_openspiel_in_many_positions(size, swap):
+    compare(Hex(size=size, swap=swap), f"hex(board_size={size},swap={swap})", str, positions=MANY)
+
+
+# --- gomoku: OpenSpiel's is freestyle, so there is nothing to compare exactly five with ---
+
+
+def gomoku_name(theirs: str) -> str:
+    row, column = map(int, theirs.split(","))
+    return f"{string.ascii_lowercase[column]}{row + 1}"
+
+
+def test_freestyle_gomoku_agrees_with_openspiel():
+    compare(Gomoku(size=7), "gomoku(size=7)", gomoku_name, positions=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [5, 15])
+def test_freestyle_gomoku_agrees_with_openspiel_in_many_positions(size):
+    compare(Gomoku(size=size), f"gomoku(size={size})", gomoku_name, positions=MANY)
+
+
+# --- breakthrough: there, the player who moves first has the upper rows, and a star follows a capture. On boards of 4x4
+# and 5x5 each player has only one row of pawns there. ---
+
+
+def breakthrough_name(size: int) -> Callable[[str], str]:
+    def name(theirs: str) -> str:
+        from_file, from_row, to_file, to_row = re.fullmatch(r"([a-h])(\d)([a-h])(\d)\*?", theirs).groups()
+        return f"{from_file}{size + 1 - int(from_row)}-{to_file}{size + 1 - int(to_row)}"
+
+    return name
+
+
+def test_breakthrough_agrees_with_openspiel():
+    compare(Breakthrough(size=6), "breakthrough(rows=6,columns=6)", breakthrough_name(6), positions=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [6, 8])
+def test_breakthrough_agrees_with_openspiel_in_many_positions(size):
+    text = f"breakthrough(rows={size},columns={size})"
+    compare(Breakthrough(size=size), text, breakthrough_name(size), positions=MANY)
+
+
+# --- go: OpenSpiel allows to repeat a board, and the game is then over ---
+
+
+def compare_go(size: int, komi: float, *, positions: int) -> int:
+    """Compare as `compare` does; return how many moves were forbidden because they repeat a board."""
+    text, repeating = f"go(board_size={size},komi={komi})", 0
+    for ours, theirs, names in compared(
+        Go(size=size, komi=komi), text, lambda theirs: theirs.split()[1].lower(), positions=positions
+    ):
+        legal = ours.legal_names().split()
+        assert set(legal) <= names.keys(), str(ours)
+        for name in names.keys() - set(legal):
+            after = theirs.child(names[name])
+            assert after.is_terminal(), f"{name} in\n{ours}"
+            assert after.returns() == [0, 0]
+            repeating += 1
+        if theirs.move_number() < ours.max_plies - 1:  # the last ply ends every game
+            for name in set(legal) - {"pass"}:
+                assert not theirs.child(names[name]).is_terminal(), f"{name} in\n{ours}"
+    return repeating
+
+
+def test_go_agrees_with_openspiel():
+    compare_go(5, 0.5, positions=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "komi"), [(3, 0.5), (5, 1), (9, 7.5), (19, 7)])
+def test_go_agrees_with_openspiel_in_many_positions_but_forbids_to_repeat_a_board(size, komi):
+    print(size, compare_go(size, komi, positions=MANY))
