@@ -64,23 +64,24 @@ class Go(CompiledGame, version=1):
         s["result"] = ONGOING
 
     def legal(s: Record, mask: Record) -> None:
-        points = len(mask) - 1
-        for action in range(points):
-            point = point_of(s, action)
-            mask[action] = s["board"][point] == EMPTY and not s["marks"][point] & FORBIDDEN
-        mask[points] = True
+        size = int(s["size"])
+        for row in range(size):
+            for column in range(size):
+                point = point_of(s, row, column)
+                mask[row * size + column] = s["board"][point] == EMPTY and not s["marks"][point] & FORBIDDEN
+        mask[size * size] = True
 
     def play(s: Record, action: int) -> None:
-        points = int(s["size"]) ** 2
+        size = int(s["size"])
         s["plies"] += 1
         s["hashes"][s["plies"]] = s["hashes"][s["plies"] - 1]
-        if action == points:
+        if action == size * size:
             s["passes"] += 1
         else:
             s["passes"] = 0
-            put(s, point_of(s, action))
+            put(s, point_of(s, action // size, action % size))
         s["to_play"] = 1 - s["to_play"]
-        if s["passes"] == 2 or s["plies"] == 2 * points:
+        if s["passes"] == 2 or s["plies"] == 2 * size * size:
             lead = 2 * area_lead(s) - s["half_komi"]
             s["result"] = DRAW if lead == 0 else 0 if lead > 0 else 1
         else:
@@ -91,12 +92,13 @@ class Go(CompiledGame, version=1):
 
     def observe(s: Record, planes: Record) -> None:
         size = int(s["size"])
-        for action in range(size * size):
-            point, row, column = point_of(s, action), action // size, action % size
-            if s["board"][point]:
-                planes[(s["board"][point] - 1) ^ s["to_play"], row, column] = 1
-            elif s["marks"][point] & FORBIDDEN:
-                planes[2, row, column] = 1
+        for row in range(size):
+            for column in range(size):
+                point = point_of(s, row, column)
+                if s["board"][point]:
+                    planes[(s["board"][point] - 1) ^ s["to_play"], row, column] = 1
+                elif s["marks"][point] & FORBIDDEN:
+                    planes[2, row, column] = 1
         planes[3] = s["to_play"]  # the komi is mine
         planes[4] = s["passes"]  # a pass ends the game
 
@@ -114,10 +116,9 @@ class Go(CompiledGame, version=1):
 
 
 @kernel
-def point_of(s: Record, action: int) -> int:
-    """Return the point of the board, with its border, on which `action` puts a stone."""
-    size = int(s["size"])
-    return (action // size + 1) * (size + 2) + action % size + 1
+def point_of(s: Record, row: int, column: int) -> int:
+    """Return the number of a point, which counts the border as well."""
+    return (row + 1) * (int(s["size"]) + 2) + column + 1
 
 
 @kernel
@@ -168,8 +169,7 @@ def capture(s: Record, point: int) -> None:
 def mark_forbidden(s: Record) -> None:
     """Mark the empty points on which the player to move may not put a stone."""
     marks = s["marks"]
-    for action in range(int(s["size"]) ** 2):
-        point = point_of(s, action)
+    for point in range(len(marks)):
         if s["board"][point] == EMPTY:
             marks[point] &= ~FORBIDDEN
             # To repeat a board, a stone has to return to a point where the same player has lost one.
@@ -212,10 +212,10 @@ def repeats(s: Record, point: int) -> bool:
                 stone = s["next"][stone]
                 if stone == beside[i]:
                     break
-    for ply in range(s["plies"]):
-        if s["hashes"][ply] == after:
-            return True
-    return False
+    found = False
+    for ply in range(s["plies"]):  # without an early exit, which is faster: the processor compares several at once
+        found |= s["hashes"][ply] == after
+    return found
 
 
 @kernel
@@ -227,8 +227,7 @@ def area_lead(s: Record) -> int:
     changed = True
     while changed:
         changed = False
-        for action in range(int(s["size"]) ** 2):
-            point = point_of(s, action)
+        for point in range(len(board)):
             if board[point] == EMPTY:
                 before = marks[point]
                 for near in around(s, point):
