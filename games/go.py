@@ -234,6 +234,9 @@ def area_lead(s: Record) -> int:
                     marks[point] |= marks[near]
                 changed |= marks[point] != before
     lead = 0
-    for point in range(len(marks)):
-        lead += (marks[point] == 1) - (marks[point] == 2)
+    for mark in marks:
+        if mark == 1:
+            lead += 1
+        elif mark == 2:
+            lead -= 1
     return lead

@@ -13,7 +13,11 @@ import pytest
 
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
+from games.breakthrough import Breakthrough as CompiledBreakthrough
 from games.connect_four import ConnectFour
+from games.go import Go
+from games.gomoku import Gomoku
+from games.hex import Hex
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.check.compiled_laws import COMPILED_LAWS
@@ -49,12 +53,29 @@ CORRECT = {  # besides those of the classes below
     "chomp, whose last mover loses": zoo.Chomp,
     "one move": toys.FirstMoveWins,
     "one player moves twice": functools.partial(toys.Written, "001", "01-10-10"),
+    "hex(size=3)": functools.partial(Hex, size=3),
+}
+MORE = {
+    "go(size=5)": functools.partial(Go, size=5, komi=0.5),
+    "gomoku(size=5)": functools.partial(Gomoku, size=5),
+    "compiled breakthrough(size=4)": functools.partial(CompiledBreakthrough, size=4),
+    "hex": Hex,
+    "hex(size=7, swap=False)": functools.partial(Hex, size=7, swap=False),
+    "go": Go,
+    "gomoku(size=9, exactly_five=True)": functools.partial(Gomoku, size=9, exactly_five=True),
+    "compiled breakthrough": CompiledBreakthrough,
 }
 
 
 @pytest.mark.parametrize("make", CORRECT.values(), ids=CORRECT)
 def test_a_correct_game_keeps_all_laws(make):
     assert find_violation(make, games=20) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", MORE.values(), ids=MORE)
+def test_a_correct_game_keeps_all_laws_on_other_boards_too(make):
+    assert find_violation(make, games=10) is None
 
 
 class TestLawsOfAPlainGame(GameLaws):

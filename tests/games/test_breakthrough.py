@@ -1,0 +1,81 @@
+"""Breakthrough: known answers, and the compiled game against the example in plain Python."""
+
+import numpy as np
+import pytest
+
+from examples.breakthrough import Breakthrough as Example
+from games.breakthrough import Breakthrough
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game, Outcome
+from plyzero.rules.random_game import random_game
+from tests.helpers import toys
+
+
+def breakthrough(size: int = 4) -> CompiledGame:
+    """Return the initial position with rules that run as plain Python, so that nothing is compiled."""
+    return Breakthrough(size=size).as_plain_python()
+
+
+def answers(position: Game) -> list[object]:
+    seen = np.asarray(position.observe()).astype(bool).tolist()
+    return [position.outcome(), position.to_play, tuple(position.legal_actions()), position.legal_names(), seen]
+
+
+def compare(start: CompiledGame, size: int, *, positions: int) -> None:
+    """Compare the positions of random games with those of the example: actions, names, observations and results."""
+    seen = 0
+    while seen < positions:
+        game, example = random_game(start, np.random.default_rng(seen)), Example(size=size)
+        for position, action in zip(game.positions, [*game.moves, None], strict=True):
+            assert answers(position) == answers(example), str(position)
+            assert str(position) == str(example)
+            example = example if action is None else example.play_unchecked(action)
+            seen += 1
+
+
+@pytest.mark.parametrize("size", [4, 7, 10])
+def test_the_compiled_game_is_the_example(size):
+    compiled, example = Breakthrough(size=size), Example(size=size)
+    assert compiled.num_actions == example.num_actions
+    assert compiled.max_plies == example.max_plies
+    assert compiled.observation_shape == example.observation_shape
+    for one, other in zip(compiled.symmetries(), example.symmetries(), strict=True):
+        assert np.array_equal(one.planes, other.planes)
+        assert np.array_equal(one.actions, other.actions)
+    compare(breakthrough(size), size, positions=50)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [4, 8])
+def test_the_compiled_game_is_the_example_in_many_positions(size):
+    compare(Breakthrough(size=size), size, positions=10_000)
+
+
+def test_the_first_pawn_on_the_far_row_wins():
+    position = toys.after(breakthrough(), "b2-c3 b3-c2")
+    assert position.outcome() is None
+    assert toys.after(position, "c3-b4").outcome() == Outcome(0)
+    assert toys.after(position, "a2-b3 c2-d1").outcome() == Outcome(1)
+
+
+def test_pawns_capture_diagonally_only():
+    position = toys.after(breakthrough(6), "a2-a3 b5-b4 a3-a4 e5-e4")
+    names = position.legal_names().split()
+    assert "a4-b5" in names  # an empty square
+    assert "a4-a5" not in names  # a pawn straight ahead
+    assert str(toys.after(position, "a4-b5 a6-b5")).count("x") == 11
+
+
+def test_who_has_no_pawn_left_has_lost():
+    position = breakthrough()
+    position.record["board"][:] = 0
+    position.record["board"][1, 1], position.record["board"][2, 2] = 1, 2
+    position.record["pawns"][:] = 1
+    assert position.outcome() is None
+    assert toys.after(position, "b2-c3").outcome() == Outcome(0)
+
+
+@pytest.mark.parametrize("size", [3, 11])
+def test_a_size_out_of_range_is_refused(size):
+    with pytest.raises(ValueError, match=f"expected a size from 4 to 10, got {size}"):
+        Breakthrough(size=size)

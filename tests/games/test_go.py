@@ -1,0 +1,170 @@
+"""Go: known answers on small boards. The rules run as plain Python here, so that nothing is compiled."""
+
+from itertools import zip_longest
+
+import numpy as np
+import pytest
+
+from games.go import Go
+from plyzero.rules.game import Game, Outcome
+from tests.helpers import toys
+
+
+def go(size: int = 5, komi: float = 0.5) -> Game:
+    return Go(size=size, komi=komi).as_plain_python()
+
+
+def placed(black: str, white: str, **parameters: float) -> Game:
+    """Return the position after the stones were placed by turns."""
+    turns = zip_longest(black.split(), white.split(), fillvalue="pass")
+    return toys.after(go(**parameters), " ".join(name for turn in turns for name in turn))
+
+
+def legal(position: Game) -> set[str]:
+    return set(position.legal_names().split())
+
+
+def board(position: Game) -> str:
+    return "/".join("".join(line.split()[1:]) for line in str(position).splitlines()[:-1])
+
+
+# --- capture and suicide ---
+
+
+def test_a_stone_without_liberties_is_captured():
+    position = toys.after(go(), "a2 a1 b1")
+    assert board(position) == "...../...../...../x..../.x..."
+
+
+def test_connected_stones_are_captured_together():
+    position = toys.after(go(), "a2 a1 b2 b1 c1")
+    assert board(position) == "...../...../...../xx.../..x.."
+
+
+def test_one_move_captures_several_chains():
+    position = toys.after(go(), "b2 b1 a3 a2 d1 c1 c2 e5 a1")  # the chains a2 and b1-c1
+    assert board(position) == "....o/...../x..../.xx../x..x."
+
+
+def test_connected_stones_share_their_liberties():
+    position = toys.after(go(), "b1 a2 b2 e5 e4")  # the only liberty of a white stone on a1 would be a3
+    assert "a1" in legal(position)
+    assert "a1" not in legal(toys.after(position, "d1 a3"))
+
+
+def test_suicide_of_one_stone_and_of_several_is_forbidden():
+    one = placed("a2 b1", "e5 e4")
+    assert "a1" in legal(one)
+    assert "a1" not in legal(toys.after(one, "c3"))
+    several = placed("a3 b2 c1", "a2 b1 e5")
+    assert "a1" not in legal(toys.after(several, "e4"))
+
+
+def test_a_move_without_liberties_that_captures_is_no_suicide():
+    position = placed("a2 b1 e5", "a3 b2 c1")
+    assert "a1" in legal(toys.after(position, "e4"))
+    assert board(toys.after(position, "e4 a1")).endswith("/o..../.o.../o.o..")
+
+
+# --- ko and superko ---
+
+KO = ("b3 c2 c4 a1", "e3 d2 d4 c3")
+
+
+def test_a_ko_may_be_retaken_only_after_another_move():
+    taken = toys.after(placed(*KO), "d3")
+    assert "c3" not in legal(taken)
+    position = toys.after(taken, "a5 b5")
+    assert "c3" in legal(position)
+    retaken = toys.after(position, "c3")
+    assert "d3" not in legal(retaken)
+
+
+def test_the_point_of_a_ko_is_shown_as_forbidden():
+    position = toys.after(placed(*KO), "d3")
+    assert position.observe()[2].tolist() == (np.arange(25) == 12).reshape(5, 5).tolist()
+
+
+@pytest.mark.parametrize(
+    ("moves", "forbidden", "would_repeat"),
+    [
+        ("a2 c2 b1 b2 c1 a1", "b1", "a2 c2 b1 b2"),  # it takes one stone where two were taken: no ko
+        ("a3 b1 b3 c3 c2 a1 b2 a2 c1 pass c3 pass a1 pass a2 b1", "a3", "a3 b1"),  # it captures nothing
+    ],
+)
+def test_no_board_may_be_repeated(moves, forbidden, would_repeat):
+    position = toys.after(go(3), moves)
+    assert forbidden not in legal(position)
+    repeated = position.play_unchecked(list(position.action_names).index(forbidden))
+    assert board(repeated) == board(toys.after(go(3), would_repeat))
+
+
+# --- the end and the score ---
+
+# c1 and c2 are liberties of a white chain in the corner and of a black one beside it.
+SEKI = {
+    "black": "a3 b3 c3 a4 c4 a5 b5 c5 b6 c6 d1 e1 f1 d2 e2 f2",
+    "white": "d3 e3 f3 d4 f4 d5 e5 f5 d6 e6 a1 b1 a2 b2",
+}
+
+
+@pytest.mark.parametrize(("komi", "winner"), [(1.5, 0), (2, None), (2.5, 1)])
+def test_shared_liberties_of_a_seki_count_for_nobody(komi, winner):
+    position = placed(**SEKI, size=6, komi=komi)
+    assert board(position) == ".xxoo./xxxooo/x.xo.o/xxxooo/oo.xxx/oo.xxx"
+    assert {"c1", "c2"} <= legal(position)
+    assert toys.after(position, "pass").outcome() == Outcome(winner)  # white has passed before; 18 points against 16
+
+
+@pytest.mark.parametrize(("komi", "winner"), [(24.5, 0), (25, None), (25.5, 1)])
+def test_empty_points_that_reach_one_colour_are_its_area(komi, winner):
+    assert toys.after(go(5, komi), "c3 pass pass").outcome() == Outcome(winner)
+
+
+@pytest.mark.parametrize(("komi", "winner"), [(0.5, 1), (0, None), (-0.5, 0), (7.5, 1)])
+def test_the_komi_decides_an_empty_board(komi, winner):
+    assert toys.after(go(5, komi), "pass pass").outcome() == Outcome(winner)
+
+
+def test_a_single_pass_ends_nothing_and_is_observed():
+    position = toys.after(go(), "a1 pass")
+    assert position.outcome() is None
+    assert position.observe()[4].all()
+    assert not toys.after(position, "b1").observe()[4].any()
+    assert toys.after(position, "b1 pass").outcome() is None
+
+
+def test_a_game_is_scored_after_max_plies():
+    position = toys.after(go(2), "a1 pass b1 pass a2 b2")
+    assert board(position) == ".o/.."
+    position = toys.after(position, "a1")
+    assert position.outcome() is None
+    assert toys.after(position, "pass").outcome() == Outcome(1)
+
+
+# --- the form ---
+
+
+def test_names_leave_out_the_letter_i():
+    names = Go(size=19).action_names
+    assert (names[0], names[8], names[18], names[19], names[360], names[361]) == ("a1", "j1", "t1", "a2", "t19", "pass")
+
+
+def test_the_player_with_the_komi_sees_it():
+    assert not go().observe()[3].any()
+    assert toys.after(go(), "a1").observe()[3].all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"size": 1}, "expected a size from 2 to 19, got 1"),
+        ({"size": 20}, "expected a size from 2 to 19, got 20"),
+        ({"komi": 0.3}, "expected a komi in steps of 0.5 from -361 to 361, got 0.3"),
+        ({"komi": 400}, "expected a komi in steps of 0.5 from -361 to 361, got 400"),
+        ({"komi": float("nan")}, "expected a komi in steps of 0.5 from -361 to 361, got nan"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Go(**parameters)

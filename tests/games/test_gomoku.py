@@ -1,0 +1,92 @@
+"""Gomoku: known answers. The rules run as plain Python here, so that nothing is compiled."""
+
+from itertools import zip_longest
+
+import numpy as np
+import pytest
+
+from games.gomoku import Gomoku
+from plyzero.rules.game import Game, Outcome
+from plyzero.rules.random_game import random_game
+from tests.helpers import toys
+
+
+def gomoku(size: int = 9, exactly_five: bool = False) -> Game:
+    return Gomoku(size=size, exactly_five=exactly_five).as_plain_python()
+
+
+def after_own(stones: str, start: Game) -> Game:
+    """Return the position after the first player has played `stones`; the other one plays where it does not matter."""
+    others = "a9 c9 e9 g9 i9 b8 f8".split()
+    moves = zip_longest(stones.split(), others[: len(stones.split()) - 1], fillvalue="")
+    return toys.after(start, " ".join(f"{one} {other}" for one, other in moves))
+
+
+@pytest.mark.parametrize("exactly_five", [False, True])
+@pytest.mark.parametrize(
+    "stones",
+    ["a1 b1 c1 d1 e1", "i1 i2 i3 i4 i5", "e5 d4 c3 b2 a1", "a6 b5 d3 e2 c4", "b2 c2 e2 f2 d2"],
+)
+def test_five_in_a_row_win_in_every_direction(stones, exactly_five):
+    four = after_own(stones.rpartition(" ")[0], gomoku(exactly_five=exactly_five))
+    assert four.outcome() is None
+    assert after_own(stones, gomoku(exactly_five=exactly_five)).outcome() == Outcome(0)
+
+
+def test_the_second_player_wins_too():
+    assert toys.after(gomoku(), "a9 a1 c9 b1 e9 c1 g9 d1 i9 e1").outcome() == Outcome(1)
+
+
+@pytest.mark.parametrize("stones", ["a1 b1 c1 e1 f1 d1", "a1 b2 c3 e5 f6 d4", "a1 a2 a3 a5 a6 a7 a4"])
+def test_six_or_more_in_a_row_win_unless_it_has_to_be_exactly_five(stones):
+    assert after_own(stones, gomoku()).outcome() == Outcome(0)
+    over = after_own(stones, gomoku(exactly_five=True))
+    assert over.outcome() is None
+    assert over.legal_actions()
+
+
+def test_five_count_beside_a_longer_row_through_the_same_stone():
+    stones = "a1 b1 c1 e1 f1 d2 d3 d4 d5 d1"  # d1 makes six along the first row and five upwards
+    others = "a9 c9 e9 g9 i9 a7 c7 e7 g7"
+    moves = [name for turn in zip_longest(stones.split(), others.split(), fillvalue="") for name in turn]
+    assert toys.after(gomoku(exactly_five=True), " ".join(moves)).outcome() == Outcome(0)
+
+
+def rows_of(board: np.ndarray) -> list[str]:
+    """Return all rows, columns and diagonals as strings of 0, 1 and 2."""
+    size = len(board)
+    diagonals = [np.diagonal(each, shift) for each in (board, board[::-1]) for shift in range(1 - size, size)]
+    return ["".join(map(str, line)) for line in (*board, *board.T, *diagonals)]
+
+
+@pytest.mark.parametrize("exactly_five", [False, True])
+def test_a_game_ends_when_and_only_when_somebody_has_five_or_the_board_is_full(exactly_five):
+    results = set()
+    for seed in range(8):
+        for position in random_game(gomoku(6, exactly_five), np.random.default_rng(seed)).positions:
+            rows = rows_of(position.record["board"])
+            winners = {
+                player
+                for player in (0, 1)
+                for row in rows
+                for run in row.replace(str(2 - player), "0").split("0")
+                if len(run) == 5 or (len(run) > 5 and not exactly_five)
+            }
+            full = (position.record["board"] != 0).all()
+            expected = Outcome(winners.pop()) if winners else Outcome(None) if full else None
+            assert position.outcome() == expected
+            results.add(expected)
+    assert len(results) == 4  # won by either player, drawn, and not over
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"size": 4}, "expected a size from 5 to 19, got 4"),
+        ({"size": 20}, "expected a size from 5 to 19, got 20"),
+        ({"exactly_five": 6}, "expected True or False for exactly_five, got 6"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Gomoku(**parameters)

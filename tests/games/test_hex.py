@@ -1,0 +1,123 @@
+"""Hex: known answers. The rules run as plain Python here, so that nothing is compiled."""
+
+import numpy as np
+import pytest
+
+from games.hex import Hex
+from plyzero.rules.game import Game, Outcome
+from plyzero.rules.random_game import random_game
+from tests.helpers import toys
+
+
+def hex_game(size: int = 3, swap: bool = False) -> Game:
+    return Hex(size=size, swap=swap).as_plain_python()
+
+
+def board(position: Game) -> str:
+    return "/".join("".join(line.split()[1:]) for line in str(position).splitlines()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("moves", "winner"),
+    [
+        ("a1 c1 a2 c2 a3", 0),  # along the left side, from top to bottom
+        ("c3 a1 c2 a2 c1", 0),  # along the right side, upwards
+        ("a1 b1 a3 c1 a2", 0),  # the gap filled last
+        ("c1 a1 b2 a2 a3", 0),  # from the top right to the bottom left
+        ("a3 a1 b3 b1 a2 c1", 1),  # along the top, from left to right
+        ("a1 c3 b1 b3 a2 a3", 1),  # along the bottom, to the left
+        ("a1 a2 b1 c2 a3 b2", 1),  # the gap filled last
+        ("a1 a3 a2 b2 b3 c1", 1),  # from the bottom left to the top right
+    ],
+)
+def test_two_sides_of_ones_own_win_when_they_are_connected(moves, winner):
+    before = toys.after(hex_game(), moves.rpartition(" ")[0])
+    assert before.outcome() is None
+    assert toys.after(before, moves.rpartition(" ")[2]).outcome() == Outcome(winner)
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        "a1 a2 b1 a3 c1",  # the first player connects left and right, which are the other's sides
+        "b1 a1 b2 a2 c2 a3",  # the second player connects top and bottom
+        "a1 a2 b2 c1 c3",  # a1, b2 and c3 lie on the long diagonal, where cells do not touch
+    ],
+)
+def test_what_does_not_connect_ones_own_sides_does_not_win(moves):
+    assert toys.after(hex_game(), moves).outcome() is None
+
+
+def test_two_chains_that_a_stone_joins_are_one():
+    position = toys.after(hex_game(5), "c1 a1 c2 a2 c5 a3 c4 a4")
+    assert position.outcome() is None
+    assert toys.after(position, "c3").outcome() == Outcome(0)
+
+
+def reaches_the_other_side(stones: np.ndarray) -> bool:
+    """Tell whether stones connect the first row with the last one, by spreading from the first row."""
+    reached = np.zeros_like(stones)
+    reached[0] = stones[0]
+    for _ in range(stones.sum()):
+        spread = np.pad(reached, 1)
+        for down, right in ((0, 1), (1, 0), (0, -1), (-1, 0), (1, -1), (-1, 1)):
+            reached |= stones & spread[1 + down : len(stones) + 1 + down, 1 + right : len(stones) + 1 + right]
+    return bool(reached[-1].any())
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_a_game_ends_when_and_only_when_two_sides_are_connected(swap):
+    for seed in range(6):
+        for position in random_game(hex_game(5, swap), np.random.default_rng(seed)).positions:
+            rows = np.array([list(row) for row in board(position).split("/")])
+            connected = [reaches_the_other_side(rows == "x"), reaches_the_other_side((rows == "o").T)]
+            outcome = position.outcome()
+            assert connected == [outcome == Outcome(0), outcome == Outcome(1)]
+
+
+def test_who_swaps_gets_the_first_stone_in_the_mirrored_place():
+    position = toys.after(hex_game(swap=True), "b1")
+    assert "swap" in position.legal_names().split()
+    assert board(position) == ".x./.../..."
+    swapped = toys.after(position, "swap")
+    assert swapped.to_play == 0
+    assert board(swapped) == ".../o../..."
+    assert "swap" not in swapped.legal_names().split()
+    assert toys.after(swapped, "c3 b1 c2").outcome() is None
+    assert toys.after(swapped, "c3 b1 c2 c1").outcome() == Outcome(1)  # from a2, the stone that was swapped
+
+
+def test_only_the_second_move_may_be_a_swap():
+    position = hex_game(swap=True)
+    for move in ("b2", "a1", "c3", "c1"):
+        assert ("swap" in position.legal_names().split()) == (move == "a1")
+        position = toys.after(position, move)
+    assert hex_game().num_actions == 9
+
+
+def test_the_player_to_move_sees_a_board_on_which_to_connect_top_and_bottom():
+    position = toys.after(hex_game(), "b1")  # row 0, column 1
+    own, other = position.observe()
+    assert not own.any()
+    assert np.argwhere(other).tolist() == [[1, 0]]
+    assert position.action_name(3) == "b1"
+    assert position.action_name(1) == "a2"
+    assert position.legal_actions() == (0, 1, 2, 4, 5, 6, 7, 8)
+
+
+def test_a_plane_shows_that_a_swap_is_legal():
+    shown = [toys.after(hex_game(swap=True), moves).observe()[2] for moves in ("", "b2", "b2 swap", "b2 a1")]
+    assert [plane.tolist() for plane in shown] == [[[bit] * 3] * 3 for bit in (0, 1, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"size": 2}, "expected a size from 3 to 19, got 2"),
+        ({"size": 20}, "expected a size from 3 to 19, got 20"),
+        ({"swap": "yes"}, "expected True or False for swap, got 'yes'"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Hex(**parameters)
