@@ -10,10 +10,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.errors import UserError
+from plyzero.rules.chance import chances_of
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
 from plyzero.search.evaluators import Evaluate
 from plyzero.search.slots import ALGORITHMS, SearchSlots
+from plyzero.search.tree import NO_EDGE
 from plyzero.settings import Settings
 from selfplay.step import (
     IN_PLAY,
@@ -28,6 +31,7 @@ from selfplay.step import (
     begin_game,
     finish_move,
     play_on,
+    roll,
 )
 
 FIRST_PLIES: Final = 64
@@ -125,21 +129,35 @@ class GamesInPlay:
         return list(finished.values())
 
     def _begin_game(self, slot: int) -> None:
-        self.search.place(slot, self._start)
-        self._records.games[slot]["seed"] = next(self._seeds)
+        game = self._records.games[slot]
+        game["seed"], game["edge"] = next(self._seeds), NO_EDGE
+        position = self._roll(slot, self._start, ply=0)
+        if position.outcome() is not None:
+            raise UserError("a roll ends the game before any player has moved: nothing can be learned from such games")
+        self.search.place(slot, position)
         begin_game(self.search.trees, self._records, slot)
 
     def _play_chosen_move(self, slot: int) -> None:
         """Play, by rules in plain Python, the move that `play_on` has chosen."""
         began = perf_counter()
-        move = self._records.positions[slot, self._records.games[slot]["plies"]]
-        following = self.search.position(slot).play_unchecked(int(move["action"]))
+        plies = int(self._records.games[slot]["plies"])
+        action = int(self._records.positions[slot, plies]["action"])
+        following = self._roll(slot, self.search.position(slot).play_unchecked(action), ply=plies + 1)
         became = finish_move(self.search.trees, self._records, slot, outcome_code(following.outcome()))
         if became == SUBTREE_KEPT:
             self.search.place_subtree(slot)
         elif became == PLAYED:
             self.search.place(slot, following)
         self._seconds["rules"] += perf_counter() - began
+
+    def _roll(self, slot: int, position: Game, *, ply: int) -> Game:
+        """Return `position` after the rolls, if any, before the move number `ply`."""
+        game, number = self._records.games[slot], 0
+        nodes, edges = self.search.trees.nodes[slot], self.search.trees.edges[slot]
+        while len(chances := chances_of(position)):
+            position = position.play_unchecked(roll(game, chances, nodes, edges, ply, number))
+            number += 1
+        return position
 
     def _enlarge_records(self) -> bool:
         """Make room for twice as many positions or moves where a game lacks it; tell whether one did."""

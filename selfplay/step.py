@@ -13,15 +13,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.chance import MAX_ROLLS, roll_at, roll_random
+from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING
 from plyzero.search import rule_calls
-from plyzero.search.counter_rng import random_bits
 from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.mcts import advance, begin_search, join_batch, resume_search
 from plyzero.search.numba_arrays import borrowed, copy_to
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values
-from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_SEARCH, PUCT, Trees
+from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Trees
 from plyzero.search.tree_reuse import keep_subtree
 
 SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER = range(4)
@@ -41,7 +42,7 @@ IN_PLAY: Final = np.dtype(
         ("plies", "i4"),  # moves played
         ("opening_plies", "i4"),  # so many moves at the start are random
         ("moves", "i4"),  # legal actions recorded
-        ("edge", "i4"),  # the root's edge that was chosen last
+        ("edge", "i4"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
         ("full", "i1"),  # 1 = the current search is a full one
         ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
         ("is_binary", "i1"),  # 1 = all of its observations are 0 and 1
@@ -73,7 +74,7 @@ STEP_SETTINGS: Final = np.dtype(
 
 NUM_PURPOSES: Final = 4
 MOVE_CHOICE, FULL_SEARCH, SEARCH_NOISE, OPENING_LENGTH = range(NUM_PURPOSES)
-"""Every ply of a game has one random number for each of these purposes."""
+"""Every ply of a game has one random number for each of these purposes; rolls have others (plyzero.rules.chance)."""
 
 # What became of a chosen move: it was played, it was played and its subtree kept, or it was taken back.
 PLAYED, SUBTREE_KEPT, TAKEN_BACK = range(3)
@@ -133,6 +134,11 @@ def play_on(
             following = trees.states[b, -1]
             copy_to(following, trees.states[b, 0])
             rule_calls.play(trees.rules, following, records.positions[b, game["plies"]]["action"])
+            number, chances = 0, trees.chances[b]
+            while rule_calls.is_chance(trees.rules, following, chances):
+                rolled = roll(game, chances, trees.nodes[b], trees.edges[b], game["plies"] + 1, number)
+                rule_calls.play(trees.rules, following, rolled)
+                number += 1
             became = finish_move(trees, records, b, rule_calls.outcome(trees.rules, following))
             if became == PLAYED:
                 copy_to(trees.states[b, 0], following)
@@ -176,12 +182,40 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
 
 
 @cached_njit
+def roll(
+    game: Any, chances: NDArray[np.float32], nodes: NDArray[np.void], edges: NDArray[np.void], ply: int, number: int
+) -> int:
+    """Return what is rolled with the probabilities `chances`, `[K]`, and let game["edge"] follow it in the tree.
+
+    ply, number: of the move that follows, and of the roll before this move, both from 0 on.
+    """
+    if number >= MAX_ROLLS:
+        raise ValueError("after 1024 rolls no player is to move: does play() end the roll?")
+    rolled = roll_at(chances, roll_random(game["seed"], game["opening_plies"], ply, number))
+    game["edge"] = edge_of_roll(nodes, edges, game["edge"], rolled)
+    return rolled
+
+
+@cached_njit
+def edge_of_roll(nodes: NDArray[np.void], edges: NDArray[np.void], e: int, rolled: int) -> int:
+    """Return the edge of a roll at the chance node below edge `e`, or NO_EDGE if no simulation came there."""
+    if e == NO_EDGE or edges[e]["child"] == NO_NODE:
+        return NO_EDGE
+    node = nodes[edges[e]["child"]]
+    for below in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
+        if edges[below]["action"] == rolled:
+            return below
+    return NO_EDGE
+
+
+@cached_njit
 def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int:
     """Count the recorded move as played, with the `outcome` code after it, and begin the next search unless that ends
     the game.
 
-    Return PLAYED; SUBTREE_KEPT if the next search goes on with what this one found; or TAKEN_BACK: a random opening
-    that ends the game before its first search would teach nothing, so the search begins before that move.
+    Rolls that follow the move are played already. Return PLAYED; SUBTREE_KEPT if the next search goes on with what this
+    one found; or TAKEN_BACK: a random opening that ends the game before its first search would teach nothing, so the
+    search begins before that move.
     """
     slot, game = trees.slots[b], records.games[b]
     if slot["algorithm"] == NO_SEARCH and outcome != ONGOING:

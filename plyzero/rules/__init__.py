@@ -3,6 +3,8 @@
 game            Game, the class that a user subclasses; outcomes and their codes
 compiled_game   CompiledGame: rules as functions that Numba compiles
 compile_errors  errors of Numba, reduced to the line of the user's file and what to do
+chance          rolls: what may be rolled, and what is
+counter_rng     random numbers computed from a seed and a counter
 symmetry        symmetries of a game, as permutations of the observation and of the actions
 text_board      boards rendered as text
 catalog         games found by name: `othello(size=6)`, `my_module:MyGame`

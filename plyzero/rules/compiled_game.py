@@ -10,6 +10,7 @@ class Nim(CompiledGame, version=1):
     def play(s, action): ...                          # s is already a copy
     def outcome(s): ...                               # ONGOING, DRAW, or the winner: 0 or 1
     def observe(s, planes): ...                       # planes is float32 and all zeros when the rule is called
+    def chances(s, weights): ...                      # only with dice: weights is all zeros when the rule is called
 ```
 
 The class is a `Game` like any other. With NUMBA_DISABLE_JIT=1 the same functions run as plain Python.
@@ -46,6 +47,7 @@ PLAY: Final = types.void(STATE, types.int64)
 OUTCOME: Final = types.int64(STATE)
 LEGAL: Final = types.void(STATE, MASK)
 OBSERVE: Final = types.void(STATE, PLANES)
+CHANCES: Final = types.void(STATE, types.float32[::1])
 
 
 class Rules(NamedTuple):
@@ -55,21 +57,29 @@ class Rules(NamedTuple):
     outcome: (state) -> ONGOING, DRAW or the winner.
     legal:   (state, mask) -> None; sets the legal actions in `mask`, `[A]` bool, which must be all False.
     observe: (state, planes) -> None; writes into `planes`, `[C, H, W]` float32, which must be all zeros.
+    chances: (state, weights) -> None; writes probabilities into `weights`, `[K]` float32, which must be all zeros.
     """
 
     play: Callable[..., None]
     outcome: Callable[..., int]
     legal: Callable[..., None]
     observe: Callable[..., None]
+    chances: Callable[..., None]
 
 
 RuleFunctions = dict[str, Callable[..., Any]]
 """The type of the rules as a class defines them: plain functions over a record, by name."""
 
-RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe")
-"""The methods of a compiled game that are rules. Only `start` is optional; the others are in the order of Rules."""
+RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe", "chances")
+"""The methods of a compiled game that are rules. `start` and `chances` are optional; those after `start` are in the
+order of Rules."""
 
-_ARGUMENTS: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",)}  # after the state
+_ARGUMENTS: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",), "chances": ("weights",)}
+"""What the rules take after the state."""
+
+
+def no_chances(s: Record, weights: NDArray[np.float32]) -> None:
+    """The rule `chances` of a game without dice."""
 
 
 class CompiledGame(Game):
@@ -82,7 +92,10 @@ class CompiledGame(Game):
     action_names: str | tuple[str, ...] = ()
     """The name of each action; without names, an action is called by its number."""
 
-    rule_functions: ClassVar[RuleFunctions] = {}
+    roll_names: str | tuple[str, ...] = ()
+    """The name of each roll; without names, a roll is called by its number."""
+
+    rule_functions: ClassVar[RuleFunctions] = {"chances": no_chances}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         found = {name: vars(cls)[name] for name in RULE_NAMES if name in vars(cls)}
@@ -159,7 +172,7 @@ class CompiledGame(Game):
         return int(self.record["to_play"])
 
     def legal_actions(self) -> tuple[int, ...]:
-        if self.rules.outcome(self.state) != ONGOING:
+        if self.rules.outcome(self.state) != ONGOING or self.chances():
             return ()
         mask = np.zeros(self.num_actions, np.bool_)
         self.rules.legal(self.state, mask)
@@ -183,8 +196,18 @@ class CompiledGame(Game):
         self.rules.observe(self.state, planes)
         return planes
 
+    def chances(self) -> tuple[float, ...]:
+        if not self.num_chances or self.rules.outcome(self.state) != ONGOING:
+            return ()
+        weights = np.zeros(self.num_chances, np.float32)
+        self.rules.chances(self.state, weights)
+        return tuple(weights.tolist()) if weights.any() else ()
+
     def action_name(self, action: int) -> str:
         return self.action_names[action] if self.action_names else str(action)
+
+    def roll_name(self, roll: int) -> str:
+        return self.roll_names[roll] if self.roll_names else str(roll)
 
     def key(self) -> bytes:
         return self.state.tobytes()
@@ -202,7 +225,7 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, 
         jit = functools.partial(kernel, boundscheck=True) if boundscheck else kernel
         done: dict[Any, Any] = {}
         compiled, mistakes = [], []
-        for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE), strict=True):
+        for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES), strict=True):
             function = redecorate(functions[rule], jit, done) if boundscheck else jit(functions[rule])
             try:
                 compiled.append(jit(signature)(_on_bytes(function, state)))

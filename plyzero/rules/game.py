@@ -1,4 +1,4 @@
-"""The interface of a game: two players, zero-sum, perfect information, no chance."""
+"""The interface of a game: two players, zero-sum, perfect information, with or without dice."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Game(ABC):
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, __str__, observation_dtype, policy_planes (all have
               defaults)
+    With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
     double moves work. Keyword arguments of the class are the parameters of the game (`othello(size=6)`) and need
@@ -79,6 +80,9 @@ class Game(ABC):
     """The number of actions per square, 0 if actions do not belong to squares. Otherwise an action is
     plane * rows * columns + square, and the actions after these, such as a pass, belong to no square. The network's
     policy head is then convolutional: it learns a move for all squares at once, and is small for many actions."""
+
+    num_chances: int = 0
+    """The number of different rolls in the whole game, such as 6 of a die; 0 = no dice, coins or shuffled cards."""
 
     max_plies: int
     """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""
@@ -114,6 +118,14 @@ class Game(ABC):
         """Return the position after `action`, which must be legal. This is `play` as the subclass defines it."""
         raise NotImplementedError  # replaced by __init_subclass__
 
+    def chances(self) -> Sequence[float]:
+        """Return the probability of each roll, `[num_chances]`, where chance moves; nothing where a player does.
+
+        There `play(roll)` returns the position after the roll. Nobody asks for legal actions or for the observation,
+        and `to_play` may be either player. A roll is not a ply.
+        """
+        return ()
+
     @abstractmethod
     def outcome(self) -> Outcome | None:
         """Return the outcome of a finished game, None while the game goes on. A draw is `Outcome(None)`."""
@@ -135,6 +147,10 @@ class Game(ABC):
     def action_name(self, action: int) -> str:
         """Return the name of a legal action, without spaces. Different legal actions must have different names."""
         return str(action)
+
+    def roll_name(self, roll: int) -> str:
+        """Return the name of a roll, without spaces. Different rolls of a position must have different names."""
+        return str(roll)
 
     def parse_action(self, text: str) -> int:
         """Return the legal action whose name is `text`, ignoring case. ValueError lists the legal names if none is."""
@@ -163,8 +179,12 @@ class Game(ABC):
 def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     @functools.wraps(play)
     def play_if_legal(self: Game, action: int) -> Game:
-        legal = self.legal_actions()
-        if action not in legal:
+        legal: Sequence[int] = ()
+        if self.num_chances and self.outcome() is None:
+            legal = [roll for roll, chance in enumerate(self.chances()) if chance > 0]
+            if legal and action not in legal:
+                raise IllegalActionError(f"impossible roll {action} in\n{self}\npossible: {legal}")
+        if not legal and action not in (legal := self.legal_actions()):
             name = _name_if_any(self, action)
             allowed = self.legal_names() if len(legal) else "none, the game is over"
             raise IllegalActionError(f"illegal action {action} ({name}) in\n{self}\nlegal: {allowed}")

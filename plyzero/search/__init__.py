@@ -5,6 +5,7 @@ Read in this order:
 mcts              one simulation: select, expand, evaluate, backup
 tree              the records of a tree, and the phases of a search
 selection         which action a simulation takes: PUCT, Gumbel
+proofs            what is known exactly: proven values, expectations over rolls
 gumbel            completed values, improved policy, sequential halving
 policy            the policy that a finished search recommends
 slots             many searches side by side, and what they found
@@ -19,5 +20,4 @@ What the kernel stands on:
 kernel_cache      compiles kernel functions, and recompiles them when any kernel source changes
 rule_calls        calls a compiled game's rules by address
 numba_arrays      arrays without reference counting
-counter_rng       random numbers computed from a seed and a counter
 """

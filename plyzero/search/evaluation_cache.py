@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.search.counter_rng import WORD, murmur_finalizer
+from plyzero.rules.counter_rng import WORD, murmur_finalizer
 from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.numba_arrays import copy_to
 

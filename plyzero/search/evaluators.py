@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.chance import MAX_ROLLS, roll_at, rolled
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
@@ -106,20 +107,31 @@ class Rollouts:
         if isinstance(position, CompiledGame):
             rules, seed = position.rules, int(self.rng.integers(1 << 32))
             state, mask = position.state.copy(), np.zeros(self.num_actions, np.bool_)
-            code = random_playout(state, mask, position.max_plies, seed, addresses(rules))
+            chances = np.zeros(position.num_chances, np.float32)
+            code = random_playout(state, mask, chances, position.max_plies, seed, addresses(rules))
             return 0 if code < 0 else (1 if code == mover else -1)
         for _ in range(position.max_plies):
             outcome = position.outcome()
             if outcome is not None:
                 return outcome.value(mover)
             legal = position.legal_actions()
-            position = position.play_unchecked(legal[int(self.rng.integers(len(legal)))])
+            position = rolled(position.play_unchecked(legal[int(self.rng.integers(len(legal)))]), self.rng)
         return 0
 
 
 @cached_njit
-def random_playout(state: NDArray[np.uint8], mask: NDArray[np.bool_], max_plies: int, seed: int, rules: Any) -> int:
-    """Play random moves on `state`, in place, to the end; return the outcome code, DRAW after `max_plies`."""
+def random_playout(
+    state: NDArray[np.uint8],
+    mask: NDArray[np.bool_],
+    chances: NDArray[np.float32],
+    max_plies: int,
+    seed: int,
+    rules: Any,
+) -> int:
+    """Play random moves on `state`, in place, to the end; return the outcome code, DRAW after `max_plies`.
+
+    mask, chances: `[A]` and `[K]`, room for the legal actions and for the probabilities of rolls.
+    """
     np.random.seed(seed)
     for _ in range(max_plies):
         code = rule_calls.outcome(rules, state)
@@ -134,5 +146,9 @@ def random_playout(state: NDArray[np.uint8], mask: NDArray[np.bool_], max_plies:
                     rule_calls.play(rules, state, action)
                     break
                 skip -= 1
+        for _ in range(MAX_ROLLS):
+            if not rule_calls.is_chance(rules, state, chances):
+                break
+            rule_calls.play(rules, state, roll_at(chances, np.random.random()))
     code = rule_calls.outcome(rules, state)
     return code if code != ONGOING else DRAW

@@ -16,9 +16,11 @@ from typing import Any, Final, Literal
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.extending import register_jitable
 
 from plyzero.errors import UserError
 from plyzero.files import remove
+from plyzero.rules.counter_rng import murmur_finalizer, random_bits
 
 SUPPORTED_NUMBA: Final = ((0, 61), (0, 69))
 """The first version that works, and the first that was not tried: internals of Numba are used."""
@@ -40,6 +42,10 @@ def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["
     return dispatcher
 
 
+for _function in (murmur_finalizer, random_bits):
+    register_jitable(_function)  # plain Python, which compiled code may call
+
+
 def check_numba(version: str) -> None:
     """Raise UserError if this version of Numba is not supported."""
     first, end = SUPPORTED_NUMBA
@@ -55,7 +61,8 @@ def check_numba(version: str) -> None:
 def kernel_digest(file: Path) -> str:
     """Return 16 hex digits that change with the content of any kernel source; `file` holds the function compiled."""
     rules = PACKAGE / "rules"
-    sources = {*(PACKAGE / "search").glob("*.py"), rules / "game.py", rules / "compiled_game.py", file}
+    of_rules = {rules / f"{name}.py" for name in ("game", "compiled_game", "chance", "counter_rng")}
+    sources = {*(PACKAGE / "search").glob("*.py"), *of_rules, file}
     digest = hashlib.blake2b(digest_size=8)
     for source in sorted(sources):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")

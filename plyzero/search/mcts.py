@@ -8,6 +8,9 @@ values, Q = W / N, P is the prior; N(s) = 1 + Σ_b N(s, b), where the 1 is the p
 Proven values are backed up like any other, and proofs are carried up the tree. Earlier sums stay as they are: where an
 edge is proven, selection takes the proven value in place of W / N.
 
+Where chance moves, a node's edges are the rolls, and a simulation passes through it to the next position at which a
+player moves, or to the end of the game. No network evaluates it.
+
 Everything here is compiled. Slots share nothing: what happens in one does not depend on the others.
 """
 
@@ -25,7 +28,8 @@ from plyzero.search.evaluation_cache import ABSENT, find, remember
 from plyzero.search.gumbel import considered_visits
 from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.numba_arrays import borrowed, copy_to
-from plyzero.search.selection import select_gumbel, select_gumbel_root, select_puct
+from plyzero.search.proofs import prove
+from plyzero.search.selection import select_chance, select_gumbel, select_gumbel_root, select_puct
 from plyzero.search.tree import (
     BACKUP,
     DONE,
@@ -44,11 +48,9 @@ from plyzero.search.tree import (
     READ,
     SELECT,
     UNPROVEN,
+    Records,
     Trees,
 )
-
-Records = NDArray[np.void]
-"""An array of NODE or EDGE records."""
 
 
 @cached_njit(inline="always")
@@ -57,8 +59,8 @@ def simulate(trees: Trees, b: int) -> None:
 
     Every step sets the slot's phase, which says what comes next; plyzero.search.tree has the table. Where a step has to
     wait (for rules in plain Python, for the network) the phase says so, the steps below it are skipped, and the next
-    call goes on from there. Before the first simulation the same steps make the root: s_L is s_0, and there is nothing
-    to select or to back up.
+    call goes on from there, as it does where chance moves and the leaf is not yet reached. Before the first simulation
+    the same steps make the root: s_L is s_0, and there is nothing to select or to back up.
     """
     slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
     if slot["phase"] == SELECT:  # for t = 0 ... L - 1: a_t = argmax_a Q(s_t, a) + U(s_t, a), or Gumbel's rule
@@ -83,27 +85,31 @@ def select(
     settings: Any,
     scratch: NDArray[np.float64],
 ) -> None:
-    """Walk from the root to an edge that leads to no node yet, or whose value is proven: there the simulation ends."""
+    """Walk from the root to an edge that leads to no node yet, or whose value is known: there the simulation ends."""
     if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != UNPROVEN:
         slot["phase"] = DONE
         return
     n = 0
     while True:
-        if slot["algorithm"] == PUCT:
+        if nodes[n]["is_chance"]:
+            e = select_chance(nodes[n], edges)
+        elif slot["algorithm"] == PUCT:
             e = select_puct(nodes[n], edges, settings, n == 0)
         elif n == 0:
             e = select_gumbel_root(slot, nodes[0], edges, noise, schedule, settings, scratch)
         else:
             e = select_gumbel(nodes[n], edges, settings, scratch)
         edge = edges[e]
-        if edge["proven"] != UNPROVEN or edge["child"] == NO_NODE:
+        if edge["proven"] != UNPROVEN or edge["child"] == NO_NODE or nodes[edge["child"]]["is_exact"]:
             break
         n = edge["child"]
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
-    if edge["proven"] == UNPROVEN:
+    if edge["proven"] != UNPROVEN:
+        set_proven_value(slot, edge["proven"])
+    elif edge["child"] == NO_NODE:
         slot["phase"] = READ
     else:
-        set_proven_value(slot, edge["proven"])
+        set_exact_value(slot, nodes[n], nodes[edge["child"]])
 
 
 @cached_njit(inline="always")
@@ -116,7 +122,8 @@ def read_leaf(trees: Trees, b: int) -> None:
         rule_calls.play(trees.rules, state, trees.edges[b, slot["leaf_edge"]]["action"])
     slot["outcome"] = rule_calls.outcome(trees.rules, state)
     slot["to_play"] = state[trees.settings[0]["to_play_offset"]]
-    if slot["outcome"] == ONGOING:
+    slot["is_chance"] = rule_calls.is_chance(trees.rules, state, trees.chances[b])
+    if slot["outcome"] == ONGOING and not slot["is_chance"]:
         mask[:] = False
         rule_calls.legal(trees.rules, state, mask)
         observation[:] = 0
@@ -127,13 +134,17 @@ def read_leaf(trees: Trees, b: int) -> None:
 @cached_njit(inline="always")
 def expand(trees: Trees, b: int) -> None:
     """Add the position just read to the tree: as a node with its edges, or as a proven edge if the game is over."""
-    slot = trees.slots[b]
-    if slot["edges"] + len(trees.masks[b]) > len(trees.edges[b]):
+    slot, nodes, edges, mask, chances = trees.slots[b], trees.nodes[b], trees.edges[b], trees.masks[b], trees.chances[b]
+    if slot["edges"] + max(len(mask), len(chances)) > len(edges) or slot["nodes"] == len(nodes):
         slot["phase"] = NO_ROOM
+    elif slot["outcome"] == ONGOING and slot["is_chance"]:
+        add_node(slot, nodes, edges, chances)
+        roll_in_tree(slot, nodes, edges, chances)
     elif slot["outcome"] == ONGOING:
         if slot["leaf_edge"] == NO_EDGE:
             copy_to(trees.roots[b], trees.observations[b])
-        add_node(slot, trees.nodes[b], trees.edges[b], trees.masks[b])
+        add_node(slot, nodes, edges, mask)
+        slot["phase"] = DONE if slot["algorithm"] == NO_SEARCH else EVALUATE
     else:
         value = PROVEN_DRAW
         if slot["outcome"] != DRAW:
@@ -144,16 +155,17 @@ def expand(trees: Trees, b: int) -> None:
 
 
 @cached_njit
-def add_node(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_]) -> None:
-    """Add the leaf as a node, with an edge for every action in `mask`, `[A]`."""
+def add_node(slot: Any, nodes: Records, edges: Records, possible: NDArray[Any]) -> None:
+    """Add the leaf as a node, with an edge for every action, or roll, that is not 0 in `possible`, `[A]` or `[K]`."""
     node = nodes[slot["leaf"]]
     node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
     node["to_play"], node["proven"] = slot["to_play"], UNPROVEN
+    node["is_chance"], node["is_exact"] = slot["is_chance"], 0
     node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
     node["network_value"], node["network_draw"] = 0.0, 0.0
     node["first_edge"] = slot["edges"]
-    for action in range(len(mask)):
-        if mask[action]:
+    for action in range(len(possible)):
+        if possible[action]:
             edge = edges[slot["edges"]]
             edge["action"], edge["child"], edge["proven"] = action, NO_NODE, UNPROVEN
             edge["visits"], edge["value_sum"] = 0, 0.0
@@ -162,7 +174,17 @@ def add_node(slot: Any, nodes: Records, edges: Records, mask: NDArray[np.bool_])
     if slot["leaf_edge"] != NO_EDGE:
         edges[slot["leaf_edge"]]["child"] = slot["leaf"]
     slot["nodes"] += 1
-    slot["phase"] = DONE if slot["algorithm"] == NO_SEARCH else EVALUATE
+
+
+@cached_njit
+def roll_in_tree(slot: Any, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
+    """Let the simulation go on from the chance node just added, with `chances`, `[K]`, to what its likeliest roll leads
+    to."""
+    n = slot["leaf"]
+    for e in range(nodes[n]["first_edge"], slot["edges"]):
+        edges[e]["prior"], edges[e]["logit"] = chances[edges[e]["action"]], 0.0
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], select_chance(nodes[n], edges), n
+    slot["phase"] = READ
 
 
 @cached_njit(inline="always")
@@ -205,6 +227,15 @@ def set_proven_value(slot: Any, proven: int) -> None:
 
 
 @cached_njit
+def set_exact_value(slot: Any, above: Any, node: Any) -> None:
+    """Let the simulation end above `node`, whose mean value is exact; `above` is the node above it."""
+    value = node["value_sum"] / node["visits"]
+    slot["leaf_value"] = value if above["to_play"] == node["to_play"] else -value
+    slot["leaf_draw"] = node["draw_sum"] / node["visits"]
+    slot["phase"] = BACKUP
+
+
+@cached_njit
 def backup(slot: Any, nodes: Records, edges: Records) -> None:
     """Add one visit and the leaf's value to every edge and node on the path, from the leaf's parent to the root.
 
@@ -231,30 +262,6 @@ def backup(slot: Any, nodes: Records, edges: Records) -> None:
     slot["phase"] = SELECT
 
 
-@cached_njit
-def prove(nodes: Records, edges: Records, n: int) -> None:
-    """Prove what follows at node `n` and above: a winning move proves a win, else the best of moves all proven.
-
-    This is right because a player chooses the edge.
-    """
-    while n != NO_NODE:
-        node = nodes[n]
-        best, all_proven = PROVEN_LOSS, True
-        for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
-            if edges[e]["proven"] == UNPROVEN:
-                all_proven = False
-            else:
-                best = max(best, edges[e]["proven"])
-        if best != PROVEN_WIN and not all_proven:
-            return
-        node["proven"] = best
-        if node["parent"] == NO_NODE:
-            return
-        same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
-        edges[node["edge"]]["proven"] = best if same_player else -best
-        n = node["parent"]
-
-
 # --- many searches ---
 
 
@@ -278,9 +285,10 @@ def advance_all(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float
 def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
     """Make simulations in slot `b` until it waits for something outside of compiled code, or is done."""
     take_answer(trees, b, logits, wdl)
+    slot, reads = trees.slots[b], trees.settings[0]["has_compiled_rules"]
     while True:
         simulate(trees, b)
-        if trees.slots[b]["phase"] != SELECT:
+        if slot["phase"] != SELECT and not (slot["phase"] == READ and reads):
             break
 
 
@@ -374,7 +382,7 @@ def add_dirichlet_noise(row: Records, gammas: NDArray[np.float32], fraction: flo
 
 @cached_njit
 def principal_variation(nodes: Records, edges: Records, e: int) -> NDArray[np.int32]:
-    """Return the actions from edge `e` on, `[plies]`, each the most visited one of its node."""
+    """Return the actions from edge `e` on, `[plies]`, each the most visited one of its node, until chance moves."""
     actions = np.empty(len(nodes), np.int32)
     plies = 0
     while e != NO_EDGE:
@@ -382,7 +390,7 @@ def principal_variation(nodes: Records, edges: Records, e: int) -> NDArray[np.in
         plies += 1
         n = edges[e]["child"]
         e = NO_EDGE
-        if n != NO_NODE:
+        if n != NO_NODE and not nodes[n]["is_chance"]:
             most = 0
             for i in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
                 if edges[i]["visits"] > most:

@@ -1,6 +1,6 @@
 """Call a compiled game's rules by address, so that the search is compiled once for all games.
 
-The addresses are passed as `[4]` int64. Numba's own function pointers would work too, but passing four of them from
+The addresses are passed as `[5]` int64. Numba's own function pointers would work too, but passing four of them from
 Python to compiled code takes 90 µs, as much as a batch of searches.
 """
 
@@ -12,15 +12,21 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.cgutils import if_unlikely
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
-from plyzero.rules.compiled_game import LEGAL, OBSERVE, OUTCOME, PLAY, Rules
+from plyzero.rules.chance import roll_at, roll_random
+from plyzero.rules.compiled_game import CHANCES, LEGAL, OBSERVE, OUTCOME, PLAY, Rules
+from plyzero.rules.game import ONGOING
+from plyzero.search.kernel_cache import cached_njit
+
+for _function in (roll_at, roll_random):
+    register_jitable(_function)  # plain Python, which compiled code may call
 
 
 @functools.cache
 def addresses(rules: Rules) -> Any:
-    """Return what `play`, `outcome`, `legal` and `observe` take as their first argument."""
+    """Return what the functions below take as their first argument."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return rules
     return np.array([_address(rule) for rule in rules])
@@ -45,6 +51,21 @@ def legal(rules: Any, state: NDArray[np.uint8], mask: NDArray[np.bool_]) -> None
 def observe(rules: Any, state: NDArray[np.uint8], planes: NDArray[np.float32]) -> None:
     """Write what the network sees into `planes`, `[C, H, W]`, which are zeros."""
     rules[3](state, planes)
+
+
+def chances(rules: Any, state: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
+    """Write the probability of each roll into `weights`, `[K]`, which are zeros; none where a player moves."""
+    rules[4](state, weights)
+
+
+@cached_njit
+def is_chance(rules: Any, state: NDArray[np.uint8], weights: NDArray[np.float32]) -> bool:
+    """Return whether chance moves in `state`, and write the probability of each roll into `weights`, `[K]`."""
+    if len(weights) == 0 or outcome(rules, state) != ONGOING:
+        return False
+    weights[:] = 0
+    chances(rules, state, weights)
+    return bool(weights.any())
 
 
 def _address(rule: Any) -> int:
@@ -76,7 +97,7 @@ def _at_address(signature: Any) -> Any:
     return call
 
 
-_play, _outcome, _legal, _observe = (_at_address(each) for each in (PLAY, OUTCOME, LEGAL, OBSERVE))
+_play, _outcome, _legal, _observe, _chances = (_at_address(each) for each in (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES))
 
 
 @overload(play, strict=False)
@@ -97,3 +118,8 @@ def _legal_compiled(rules: Any, state: Any, mask: Any) -> Any:
 @overload(observe, strict=False)
 def _observe_compiled(rules: Any, state: Any, planes: Any) -> Any:
     return lambda rules, state, planes: _observe(rules[3], (state, planes))
+
+
+@overload(chances, strict=False)
+def _chances_compiled(rules: Any, state: Any, weights: Any) -> Any:
+    return lambda rules, state, weights: _chances(rules[4], (state, weights))

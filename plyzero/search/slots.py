@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
+from plyzero.rules.chance import chances_of, is_chance
 from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import Game, outcome_code
 from plyzero.search.evaluation_cache import forget, make_cache
@@ -171,15 +172,17 @@ class SearchSlots:
         algorithm: str | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        """Begin to search `position`, which must not be finished.
+        """Begin to search `position`, which must not be finished, and in which a player must move.
 
         `algorithm` overrides the settings'; `rng` adds the noise of self-play.
         """
-        limit = self.trees.nodes.shape[1] - 1
+        limit = self.trees.schedules.shape[1] - 1
         if not 0 <= simulations <= limit:
             raise ValueError(f"expected at most {limit} simulations, got {simulations}")
         if position.outcome() is not None:
             raise ValueError(f"expected a position that is not finished, got\n{position}")
+        if is_chance(position):
+            raise ValueError(f"expected a position in which a player moves, so roll first; got\n{position}")
         self.place(slot, position)
         noise_seed = 0 if rng is None else int(rng.integers(1 << 32))
         code = ALGORITHMS[algorithm or self._settings.algorithm]
@@ -254,8 +257,7 @@ class SearchSlots:
         without_room = phase == NO_ROOM
         lacks_room = bool(without_room.any())
         if lacks_room:
-            edges = self.trees.edges
-            self.trees = self.trees._replace(edges=np.concatenate([edges, np.zeros_like(edges)], axis=1))
+            self._enlarge_trees(without_room)
             phase[without_room] = EXPAND
         unread = np.flatnonzero(phase == READ)
         if len(unread):
@@ -263,6 +265,15 @@ class SearchSlots:
             self._read_plain_leaves(unread)
             self.rules_seconds += perf_counter() - began
         return lacks_room or len(unread) > 0
+
+    def _enlarge_trees(self, without_room: NDArray[np.bool_]) -> None:
+        """Double the edges, and the nodes if a slot `without_room` has used all of them."""
+        trees = self.trees
+        self.trees = trees._replace(edges=_doubled(trees.edges))
+        if (trees.slots["nodes"][without_room] == trees.nodes.shape[1]).any():
+            self.trees = self.trees._replace(
+                nodes=_doubled(trees.nodes), states=_doubled(trees.states), renumbered=_doubled(trees.renumbered)
+            )
 
     def result(self, slot: int) -> SearchResult:
         """Return what the search in `slot` has found so far."""
@@ -305,14 +316,20 @@ class SearchSlots:
         """Do for the slots `unread`, of a plain game, what `read_leaf` does for those of compiled ones."""
         trees, slots = self.trees, self.trees.slots[unread]
         actions = trees.edges[unread, slots["leaf_edge"]]["action"]  # of a root, which has no edge, anything
-        outcomes, players = [], []
+        outcomes, players, chance = [], [], []
         for slot, leaf, parent, action in zip(
             unread.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
         ):
             positions = self._positions[slot]
             position = positions[0] if parent == NO_NODE else positions[parent].play_unchecked(action)
             outcome = position.outcome()
-            if outcome is None:
+            chances = chances_of(position)
+            chance.append(len(chances) > 0)
+            if len(chances):
+                positions[leaf] = position
+                trees.chances[slot] = chances
+                players.append(position.to_play)
+            elif outcome is None:
                 positions[leaf] = position
                 mask = trees.masks[slot]
                 mask[:] = False
@@ -324,6 +341,7 @@ class SearchSlots:
             outcomes.append(outcome_code(outcome))
         trees.slots["outcome"][unread] = outcomes
         trees.slots["to_play"][unread] = players
+        trees.slots["is_chance"][unread] = chance
         trees.slots["phase"][unread] = EXPAND
 
     def _leaf_positions(self) -> list[Game]:
@@ -333,6 +351,11 @@ class SearchSlots:
             start, states = self._start, self.trees.states[waiting, leaves]
             return [start.with_state(state) for state in states]
         return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
+
+
+def _doubled(array: NDArray[Any]) -> NDArray[Any]:
+    """Return `array` with zeros behind it, twice as long in its second dimension."""
+    return np.concatenate([array, np.zeros_like(array)], axis=1)
 
 
 def _make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int, cache_bytes: int) -> Trees:
@@ -353,6 +376,7 @@ def _make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int
         edges=np.zeros((slots, actions + min(actions, 32) * nodes), EDGE),
         states=np.zeros((slots, nodes + 1, state_size), np.uint8),
         masks=np.zeros((slots, actions), np.bool_),
+        chances=np.zeros((slots, start.num_chances), np.float32),
         observations=np.zeros((slots, *planes), np.float32),
         roots=np.zeros((slots, *planes), np.float32),
         batch=np.zeros((slots, *planes), np.float32),

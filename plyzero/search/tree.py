@@ -39,10 +39,12 @@ IDLE      a position to search           begin_search                          R
 SELECT    nothing                        select: from the root to a leaf       READ; BACKUP at an edge that is proven;
                                                                                DONE after the last simulation or proof
 READ      the rules: play, legal         read_leaf if the rules are compiled,  EXPAND
-          actions, observation           else SearchSlots.supply
+          actions, observation, chances  else SearchSlots.supply
 EXPAND    room for the leaf's edges      expand: a new node                    EVALUATE; BACKUP if the game is over;
-                                                                               DONE if there is NO_SEARCH; NO_ROOM
-NO_ROOM   a larger array of edges        SearchSlots.supply                    EXPAND
+                                                                               READ, what a roll leads to, if chance
+                                                                               moves; DONE if there is NO_SEARCH;
+                                                                               NO_ROOM
+NO_ROOM   larger arrays                  SearchSlots.supply                    EXPAND
 EVALUATE  nothing                        evaluate: looks into the cache        found: BACKUP, or SELECT if the leaf is
                                                                                the root; else NETWORK
 NETWORK   the network's next batch       take_answer                           BACKUP; SELECT if the leaf is the root
@@ -57,6 +59,7 @@ SLOT: Final[np.dtype[Any]] = np.dtype(
         ("noisy", "i1"),  # 1 = the root gets noise, as in self-play
         ("outcome", "i1"),  # outcome code of the position just read: ONGOING, DRAW or the winner
         ("to_play", "i1"),  # player to move in the position just read
+        ("is_chance", "i1"),  # 1 = chance moves there
         ("noise_seed", "u4"),
         ("budget", "i4"),  # simulations asked for
         ("simulations", "i4"),  # simulations made
@@ -79,9 +82,11 @@ NODE: Final[np.dtype[Any]] = np.dtype(
         ("edge", "i4"),  # the parent's edge that leads here, or NO_EDGE
         ("first_edge", "i4"),
         ("num_edges", "i4"),
-        ("visits", "i4"),  # N(s) = 1 + Σ_a N(s, a): the node's own evaluation, and the simulations through it
-        ("to_play", "i1"),  # player to move
+        ("visits", "i4"),  # N(s) = 1 + Σ_a N(s, a): its own evaluation, which a chance node has not, and simulations
+        ("to_play", "i1"),  # player to move; at a chance node, for whom values are
         ("proven", "i1"),  # for to_play
+        ("is_chance", "i1"),  # 1 = chance moves: the edges are rolls, P(s, a) are their probabilities
+        ("is_exact", "i1"),  # 1 = value_sum / visits is exact: the expectation over rolls that are all proven
         ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play
         ("network_draw", "f4"),  # probability of a draw
         ("value_sum", "f8"),  # over visits, for to_play
@@ -103,7 +108,10 @@ EDGE: Final[np.dtype[Any]] = np.dtype(
     ],
     align=True,
 )
-"""One legal action a in a position s. Q(s, a) = W(s, a) / N(s, a)."""
+"""One legal action, or roll, a in a position s. Q(s, a) = W(s, a) / N(s, a)."""
+
+Records = NDArray[np.void]
+"""An array of NODE or EDGE records."""
 
 SETTINGS: Final[np.dtype[Any]] = np.dtype(
     [
@@ -125,18 +133,20 @@ SETTINGS: Final[np.dtype[Any]] = np.dtype(
 class Trees(NamedTuple):
     """B searches side by side, each with room for N nodes and E edges, of a game with A actions.
 
-    N is the number of simulations plus 1: every simulation adds at most one node, and `add_node` does not check.
+    N is the number of simulations plus 1, since a simulation adds at most one node, besides chance nodes: for these
+    `SearchSlots.supply` makes more room.
 
     slots:        `[B]` SLOT.
     nodes:        `[B, N]` NODE.
     edges:        `[B, E]` EDGE.
     states:       `[B, N + 1, S]` uint8, the positions of a compiled game, by node; the last is free for self-play.
     masks:        `[B, A]` bool, the legal actions of the position just read.
+    chances:      `[B, K]` float32, the probability of each roll there, if chance moves; K is the game's num_chances.
     observations: `[B, C, H, W]` float32, what the network sees of the position just read.
     roots:        `[B, C, H, W]` float32, what the network sees of the root.
     batch:        `[B, C, H, W]` float32, the observations that wait for the network, row after row.
     noise:        `[B, A]` float32, noise of the root's edges, in their order.
-    schedules:    `[B, N]` int32, visits that sequential halving wants at the root, by simulation.
+    schedules:    `[B, S + 1]` int32, visits that sequential halving wants at the root, by simulation, at most S.
     scratch:      `[A]` float64, room to compute in.
     renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse.
     cache:        the evaluations that are remembered.
@@ -149,6 +159,7 @@ class Trees(NamedTuple):
     edges: NDArray[np.void]
     states: NDArray[np.uint8]
     masks: NDArray[np.bool_]
+    chances: NDArray[np.float32]
     observations: NDArray[np.float32]
     roots: NDArray[np.float32]
     batch: NDArray[np.float32]

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
-from plyzero.search.counter_rng import murmur_finalizer, random_bits
+from plyzero.rules.counter_rng import murmur_finalizer, random_bits
 from plyzero.search.evaluation_cache import ABSENT, Cache, find, forget, hash_of, make_cache, remember
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.slots import SearchSlots
@@ -124,13 +125,14 @@ def test_observations_that_only_share_a_hash_share_nothing():
 
 def test_draws_are_spread_evenly_differ_by_seed_and_place_and_are_those_of_plain_python():
     seeds = [np.uint64(seed) for seed in (0, 1, 2**32, 2**63 + 5)]
-    drawn = np.array([[random_bits(seed, n) for n in range(4000)] for seed in seeds])
+    compiled = numba.njit(random_bits)
+    drawn = np.array([[compiled(seed, n) for n in range(4000)] for seed in seeds])
     assert len(np.unique(drawn)) > 0.999 * drawn.size
     for bit in range(32):
         assert (drawn >> bit & 1).mean() == pytest.approx(0.5, abs=0.02)
     assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 0.06
-    assert drawn[:, :20].tolist() == [[random_bits.py_func(seed, n) for n in range(20)] for seed in seeds]
-    assert murmur_finalizer(123_456_789) == murmur_finalizer.py_func(123_456_789)
+    assert drawn[:, :20].tolist() == [[random_bits(seed, n) for n in range(20)] for seed in seeds]
+    assert numba.njit(murmur_finalizer)(123_456_789) == murmur_finalizer(123_456_789)
 
 
 def test_a_worker_whose_cache_knows_every_position_still_looks_up_after_each_game():

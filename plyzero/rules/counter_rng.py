@@ -1,6 +1,7 @@
 """Random numbers computed from a seed and a counter: the same again at every call, in any order.
 
-All arithmetic is in 64-bit integers that never overflow, so that compiled and interpreted code agree.
+All arithmetic is in 64-bit integers that never overflow, so that compiled and interpreted code agree. These functions
+are plain Python, which needs no Numba; plyzero.search.kernel_cache lets compiled code call them too.
 """
 
 from __future__ import annotations
@@ -9,13 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from plyzero.search.kernel_cache import cached_njit
-
 WORD: Final = 0xFFFF_FFFF
 """Mask of the 32 bits of a word."""
 
 
-@cached_njit
 def murmur_finalizer(word: int) -> int:
     """Return 32 bits, each of which depends on all 32 bits of `word` (the finalizer of MurmurHash3; Appleby, 2011)."""
     word = ((word ^ (word >> 16)) * 0x85EB_CA6B) & WORD
@@ -23,7 +21,6 @@ def murmur_finalizer(word: int) -> int:
     return word ^ (word >> 16)
 
 
-@cached_njit
 def random_bits(seed: np.uint64, n: int) -> int:
     """Return 32 random bits, the n-th of the stream that belongs to the 64 bits of `seed`."""
     low, high = int(seed & np.uint64(WORD)), int(seed >> np.uint64(32))

@@ -1,0 +1,119 @@
+"""Chance: what may be rolled in a position, and how a roll is sampled, by a generator or by a recorded game's seed.
+
+A *roll* is an outcome of chance, a number from 0 to num_chances - 1: of dice, of a coin, of a shuffled card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.rules.counter_rng import random_bits
+from plyzero.rules.game import Game
+
+MAX_ROLLS: Final = 1024
+"""Largest number of rolls between two moves."""
+
+OPENING_ROLLS: Final = 1 << 30
+SEARCHED_ROLLS: Final = 2 << 30
+"""Where the rolls of a game begin in its random numbers: far from all others, of which self-play takes a few a ply."""
+
+_NO_CHANCES: Final = np.zeros(0, np.float32)
+
+
+def chances_of(position: Game) -> NDArray[np.float32]:
+    """Return the probability of each roll, `[K]` float32; `[0]` where a player moves or the game is over."""
+    if not position.num_chances or position.outcome() is not None:
+        return _NO_CHANCES
+    chances = np.asarray(position.chances(), np.float32)
+    return chances if chances.any() else _NO_CHANCES
+
+
+def is_chance(position: Game) -> bool:
+    """Return whether chance moves next: not a player, and the game is not over."""
+    return len(chances_of(position)) > 0
+
+
+def possible_moves(position: Game) -> list[int]:
+    """Return what can be played next: the legal actions, or the rolls that are possible if chance moves."""
+    chances = chances_of(position)
+    return np.flatnonzero(chances).tolist() if len(chances) else [int(each) for each in position.legal_actions()]
+
+
+def move_name(position: Game, move: int) -> str:
+    """Return the name of an action, or of a roll if chance moves in `position`."""
+    return position.roll_name(move) if is_chance(position) else position.action_name(move)
+
+
+def roll_at(chances: NDArray[np.float32], random: float) -> int:
+    """Return the roll at `random`, from [0, 1), of the probabilities `chances`, `[K]`; never one of probability 0."""
+    total, rolled = 0.0, 0
+    for roll in range(len(chances)):
+        total += float(chances[roll])
+    left = random * total
+    for roll in range(len(chances)):
+        if chances[roll] > 0:
+            rolled = roll
+            left -= float(chances[roll])
+            if left < 0:
+                break
+    return rolled
+
+
+def roll_random(seed: np.uint64, opening_plies: int, ply: int, number: int) -> float:
+    """Return the random number, from [0, 1), of a roll in self-play.
+
+    seed, opening_plies: of the game.
+    ply:                 of the move that follows the roll, 0 for the first move of the game.
+    number:              0 for the first roll before this move, 1 for the second one, ...
+
+    Rolls after an opening move differ from those after a searched one: an opening that ends the game is taken back and
+    searched, and what was rolled then must not be rolled again.
+    """
+    first = OPENING_ROLLS if ply <= opening_plies else SEARCHED_ROLLS
+    return random_bits(seed, first + MAX_ROLLS * ply + number) / 2**32
+
+
+def rolled(position: Game, rng: np.random.Generator) -> Game:
+    """Return the position at which a player moves or the game is over: `position`, after all rolls that come before.
+
+    The rolls are sampled by `rng`. A game without dice returns `position` itself and leaves `rng` alone.
+    """
+    return roll_on(position, lambda number: rng.random())[0]
+
+
+def played(position: Game, action: int, rng: np.random.Generator) -> Game:
+    """Return the position after `action`, which must be legal, and after the rolls that follow, sampled by `rng`."""
+    return rolled(position.play(action), rng)
+
+
+def roll_on(position: Game, random: Callable[[int], float]) -> tuple[Game, list[int]]:
+    """Return the first position from `position` on at which chance does not move, and the rolls that lead there.
+
+    random: returns the random number of the roll with a number, 0, 1, 2, ...
+    Raises ValueError after MAX_ROLLS rolls.
+    """
+    rolls: list[int] = []
+    while len(chances := chances_of(position)):
+        if len(rolls) == MAX_ROLLS:
+            raise ValueError(f"after {MAX_ROLLS} rolls no player is to move: does play() end the roll?")
+        rolls.append(roll_at(chances, random(len(rolls))))
+        position = position.play_unchecked(rolls[-1])
+    return position, rolls
+
+
+def first_decision(start: Game) -> Game:
+    """Return the first position of a game at which a player moves: `start`, or after it one and the same roll."""
+    return rolled(start, np.random.default_rng(0))
+
+
+def roll_as_recorded(position: Game, game: Any, ply: int) -> tuple[Game, list[int]]:
+    """Return the position at which the player of the move number `ply` moved in a recorded game, and the rolls before.
+
+    position: after the moves before, or the initial position.
+    game:     the GAME record of plyzero.run.records.
+    """
+    return roll_on(position, lambda number: roll_random(game["seed"], int(game["opening_plies"]), ply, number))

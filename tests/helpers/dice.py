@@ -1,0 +1,147 @@
+"""Toy games with dice, compiled and plain, and their exact values by expectimax."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from plyzero.rules.chance import chances_of
+from plyzero.rules.compiled_game import ONGOING, CompiledGame
+from plyzero.rules.game import DRAW, Game, Outcome
+
+GOAL = 7
+CHANCES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
+STEPS = (1, 3, 4, 2)
+AGAIN = 3
+
+
+class Race(CompiledGame, version=1):
+    """First to seven wins, but eight is a draw. Step two, or throw a die: one, three, four, or two and throw again.
+
+    Chance moves first, for a head start of the second player: of none or of one.
+    """
+
+    State = np.dtype([("at", "i1", (2,)), ("begun", "i1"), ("thrown", "i1"), ("to_play", "i1")])
+    num_actions, num_chances = 2, 4
+    action_names, roll_names = ("step", "throw"), ("one", "three", "four", "again")
+    observation_shape, max_plies = (2, GOAL, 1), 2 * GOAL
+
+    def legal(s, mask):
+        mask[:] = True
+
+    def chances(s, weights):
+        if s["begun"] == 0:
+            weights[0], weights[1] = 3 / 4, 1 / 4
+        elif s["thrown"]:
+            for roll in range(4):
+                weights[roll] = CHANCES[roll]
+
+    def play(s, action):
+        if s["begun"] == 0:
+            s["begun"] = 1
+            s["at"][1] = action
+        elif s["thrown"] == 0 and action == 1:
+            s["thrown"] = 1
+        elif s["thrown"] and action == AGAIN:
+            s["at"][s["to_play"]] += 2
+        else:
+            s["at"][s["to_play"]] += STEPS[action] if s["thrown"] else 2
+            s["thrown"] = 0
+            s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        for player in range(2):
+            if s["at"][player] >= GOAL:
+                return DRAW if s["at"][player] == GOAL + 1 else player
+        return ONGOING
+
+    def observe(s, planes):
+        planes[0, s["at"][s["to_play"]], 0] = 1
+        planes[1, s["at"][1 - s["to_play"]], 0] = 1
+
+
+class PlainRace(Game, version=1):
+    """The same in plain Python."""
+
+    num_actions, num_chances = 2, 4
+    observation_shape, max_plies = (2, GOAL, 1), 2 * GOAL
+    at, begun, thrown, to_play = (0, 0), False, False, 0
+
+    def legal_actions(self):
+        return [] if self.outcome() else [0, 1]
+
+    def chances(self):
+        return (3 / 4, 1 / 4, 0, 0) if not self.begun else CHANCES if self.thrown else ()
+
+    def play(self, action):
+        after = copy.copy(self)
+        if not self.begun:
+            after.begun, after.at = True, (0, action)
+        elif action == 1 and not self.thrown:
+            after.thrown = True
+        else:
+            at = list(self.at)
+            at[self.to_play] += STEPS[action] if self.thrown else 2
+            after.at = tuple(at)
+            if not (self.thrown and action == AGAIN):
+                after.thrown, after.to_play = False, 1 - self.to_play
+        return after
+
+    def outcome(self):
+        for player in range(2):
+            if self.at[player] >= GOAL:
+                return Outcome(None if self.at[player] == GOAL + 1 else player)
+        return None
+
+    def observe(self):
+        planes = np.zeros((2, GOAL, 1), np.float32)
+        planes[0, self.at[self.to_play], 0] = planes[1, self.at[1 - self.to_play], 0] = 1
+        return planes
+
+    def action_name(self, action):
+        return Race.action_names[action]
+
+    def roll_name(self, roll):
+        return Race.roll_names[roll]
+
+    def key(self):
+        return self.at, self.begun, self.thrown, self.to_play
+
+
+def expectimax(position: Game, memo: dict[Any, float]) -> float:
+    """Return the expected result under perfect play for player `to_play`, at a position of a player or of chance."""
+    key = position.key()
+    if key not in memo:
+        outcome, chances = position.outcome(), chances_of(position)
+        if outcome is not None:
+            memo[key] = float(outcome.value(position.to_play))
+        elif len(chances):
+            rolls = np.flatnonzero(chances).tolist()
+            values = [after_move(position, roll, memo) for roll in rolls]
+            memo[key] = float(chances[rolls].astype(float) @ values / chances.astype(float).sum())
+        else:
+            memo[key] = max(after_move(position, action, memo) for action in position.legal_actions())
+    return memo[key]
+
+
+def after_move(position: Game, move: int, memo: dict[Any, float]) -> float:
+    """Return the expected result of playing `move` for player `to_play` of `position`."""
+    after = position.play_unchecked(move)
+    return expectimax(after, memo) * (1 if after.to_play == position.to_play else -1)
+
+
+def all_positions(start: Game) -> list[Game]:
+    """Return every position that moves and rolls reach, finished ones included, once."""
+    found, open_ = {start.key(): start}, [start]
+    while open_:
+        position = open_.pop()
+        if position.outcome() is None:
+            chances = chances_of(position)
+            for move in np.flatnonzero(chances).tolist() if len(chances) else position.legal_actions():
+                after = position.play_unchecked(move)
+                if after.key() not in found:
+                    found[after.key()] = after
+                    open_.append(after)
+    return list(found.values())

@@ -1,0 +1,203 @@
+"""Chance in the search: proofs and expectations against expectimax, visits against probabilities, plain as compiled."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plyzero.rules.chance import chances_of, first_decision, is_chance, rolled
+from plyzero.search.evaluators import Evaluation, Rollouts
+from plyzero.search.selection import select_chance
+from plyzero.search.slots import SearchSlots, search
+from plyzero.search.tree import EDGE, NO_NODE, NODE, UNPROVEN
+from plyzero.settings import SearchSettings
+from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race, after_move, all_positions, expectimax
+from tests.helpers.toys import Hashed
+
+both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
+both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
+
+
+def decisions(start):
+    """All unfinished positions in which a player moves."""
+    return [each for each in all_positions(start) if each.outcome() is None and not is_chance(each)]
+
+
+def searched(position, kind, simulations):
+    slots = SearchSlots(position, SearchSettings(algorithm=kind), slots=1, simulations=simulations)
+    slots.begin(0, position, simulations=simulations)
+    assert slots.run(Hashed(position.num_actions)) == [0]
+    return slots
+
+
+def nodes_of(slots, position, node=0):
+    """Yield every node of a tree with its edges and its position, made by the rules from `position`, the root's."""
+    record = slots.trees.nodes[0, node]
+    edges = slots.trees.edges[0, record["first_edge"] : record["first_edge"] + record["num_edges"]]
+    yield record, edges, position
+    for edge in edges:
+        if edge["child"] != NO_NODE:
+            yield from nodes_of(slots, position.play_unchecked(int(edge["action"])), int(edge["child"]))
+
+
+@both_kinds
+@both_games
+def test_what_is_proven_or_exact_is_what_expectimax_says(start, kind):
+    memo, proven, exact = {}, 0, 0
+    for position in decisions(start):
+        for record, edges, reached in nodes_of(searched(position, kind, 60), position):
+            assert record["is_chance"] == is_chance(reached)
+            if record["proven"] != UNPROVEN:
+                proven += 1
+                assert record["proven"] == expectimax(reached, memo)
+            if record["is_exact"]:
+                exact += 1
+                assert record["value_sum"] / record["visits"] == pytest.approx(expectimax(reached, memo), abs=1e-6)
+            for edge in edges:
+                if edge["proven"] != UNPROVEN:
+                    proven += 1
+                    assert edge["proven"] == after_move(reached, int(edge["action"]), memo)
+    assert proven > 100
+    assert exact > 30
+
+
+@both_kinds
+def test_a_throw_whose_ends_are_all_proven_is_worth_its_expectation_at_the_root(kind):
+    memo, found = {}, 0
+    for position in decisions(Race()):
+        slots = searched(position, kind, 40)
+        for i, edge in enumerate(slots.trees.edges[0, :2]):
+            if edge["child"] != NO_NODE and slots.trees.nodes[0, edge["child"]]["is_exact"]:
+                found += 1
+                exact = after_move(position, int(edge["action"]), memo)
+                assert slots.result(0).q[i] == pytest.approx(exact, abs=1e-6)
+                assert -1 < exact < 1
+    assert found > 5
+
+
+class Knowing:
+    """An evaluator that knows the expected result of every leaf, and no move from another."""
+
+    def __init__(self):
+        self.memo = {}
+
+    def __call__(self, leaves):
+        values = np.array([expectimax(each, self.memo) for each in leaves.positions()], np.float32)
+        wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
+        return Evaluation(np.zeros((len(values), 2), np.float32), wdl)
+
+
+@both_kinds
+def test_if_leaves_are_known_so_are_the_best_move_and_what_it_is_worth(kind):
+    evaluate, clear = Knowing(), 0
+    for position in decisions(Race()):
+        exact = [after_move(position, action, evaluate.memo) for action in (0, 1)]
+        found = search([position], evaluate, simulations=200, settings=SearchSettings(algorithm=kind))[0]
+        best = int(np.argmax(exact))
+        if abs(exact[0] - exact[1]) > 0.1:
+            clear += 1
+            assert found.best_action() == best
+            assert found.q[best] == pytest.approx(exact[best], abs=0.2)
+    assert clear > 20
+
+
+@both_kinds
+@both_games
+def test_visits_of_rolls_stay_within_one_of_their_share(start, kind):
+    seen = 0
+    for record, edges, reached in nodes_of(searched(first_decision(start), kind, 500), first_decision(start)):
+        if record["is_chance"]:
+            share = chances_of(reached)[edges["action"]] * edges["visits"].sum()
+            assert np.abs(edges["visits"] - share).max() <= 1
+            assert record["visits"] == edges["visits"].sum()
+            seen += record["visits"] > 20
+    assert seen > 2
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=40))
+def test_no_roll_is_visited_much_more_or_less_often_than_its_share(weights):
+    chances = np.array(weights) / sum(weights)
+    node, edges = np.zeros(1, NODE), np.zeros(len(weights), EDGE)
+    edges["prior"], node["num_edges"] = chances, len(weights)
+    for n in range(1, 300):
+        edges[select_chance(node[0], edges)]["visits"] += 1
+        node["visits"] = n
+        surplus = edges["visits"] - n * chances
+        assert surplus.max() < 1 + 1e-3
+        assert surplus.min() > -2
+
+
+@both_kinds
+def test_compiled_and_plain_dice_give_the_same_search(kind):
+    pairs = list(zip(decisions(Race()), decisions(PlainRace()), strict=True))
+    settings = SearchSettings(algorithm=kind)
+    for seed, (compiled, plain) in enumerate(pairs):
+        one, other = (
+            search([each], Hashed(2), simulations=50, settings=settings, rng=np.random.default_rng(seed))[0]
+            for each in (compiled, plain)
+        )
+        for name in ("actions", "visits", "prior", "q", "value", "draw", "proven", "simulations"):
+            assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
+        assert one.principal_variations == other.principal_variations
+    assert len(pairs) > 50
+
+
+def test_a_search_without_noise_is_a_function_of_its_arguments_with_dice_too():
+    start = first_decision(Race())
+    trees = [searched(start, "gumbel", 200).trees for _ in range(2)]
+    assert all(np.array_equal(*(getattr(each, name) for each in trees)) for name in ("nodes", "edges", "states"))
+
+
+def test_a_principal_variation_ends_where_chance_moves():
+    start = first_decision(Race())
+    steps, throws = searched(start, "gumbel", 200).principal_variations(0)
+    assert throws == (1,)
+    assert steps[0] == 0
+    assert len(steps) > 1
+    assert 1 not in steps[:-1]
+
+
+def test_where_chance_moves_nothing_is_searched():
+    with pytest.raises(ValueError, match="roll first"):
+        search([Race()], Hashed(2), simulations=4)
+
+
+@both_games
+def test_rollouts_roll_the_dice(start):
+    # From 6 : 6 a step of two draws; a throw wins by one, and by two where three or four would.
+    evaluate = Rollouts(2, np.random.default_rng(0))
+    memo = {}
+    for position in decisions(start):
+        if position.key() in memo or len(memo) >= 6:
+            continue
+        memo[position.key()] = None
+        mean = np.mean([evaluate._playout(position) for _ in range(3000)])
+        assert mean == pytest.approx(random_value(position), abs=0.07)
+    assert len(memo) == 6
+
+
+def random_value(position):
+    """Return the expected result of random play for player `to_play`."""
+    outcome, chances = position.outcome(), chances_of(position)
+    if outcome is not None:
+        return outcome.value(position.to_play)
+    moves = np.flatnonzero(chances).tolist() if len(chances) else position.legal_actions()
+    shares = chances[moves] if len(chances) else [1 / len(moves)] * len(moves)
+    after = [position.play_unchecked(move) for move in moves]
+    return sum(
+        p * random_value(a) * (1 if a.to_play == position.to_play else -1) for p, a in zip(shares, after, strict=True)
+    )
+
+
+def test_the_toy_rolls_as_it_says():
+    rng, seen = np.random.default_rng(0), {}
+    thrown = first_decision(Race()).play(1)
+    for _ in range(4000):
+        after = rolled(thrown, rng)
+        seen[int(after.record["at"][0])] = seen.get(int(after.record["at"][0]), 0) + 1 / 4000
+    assert seen[1] == pytest.approx(CHANCES[0], abs=0.03)
+    assert seen[4] == pytest.approx(CHANCES[2], abs=0.03)
+    assert sum(seen.values()) == pytest.approx(1)
+    assert all(each.max_plies == 2 * GOAL for each in itertools.chain([Race()], [PlainRace()]))

@@ -1,0 +1,136 @@
+"""Self-play with dice: the rolls follow from the seed, compiled and plain games are equal, and records stay true."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.rules.chance import MAX_ROLLS, chances_of, is_chance, roll_as_recorded, roll_at, roll_on, roll_random
+from plyzero.rules.counter_rng import random_bits
+from plyzero.settings import SearchSettings, SelfplaySettings, Settings
+from selfplay.games_in_play import GamesInPlay
+from selfplay.step import NUM_PURPOSES
+from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
+from tests.helpers.runs import moves_of, replay
+from tests.helpers.toys import Hashed
+
+both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
+
+
+def played(start, count, *, algorithm="gumbel", **selfplay):
+    """At least so many games, by seed."""
+    options = {"parallel_games": 4, "simulations": 16, "fast_simulations": 4, "full_search_probability": 0.5}
+    settings = Settings(search=SearchSettings(algorithm=algorithm), selfplay=SelfplaySettings(**options | selfplay))
+    games, found = GamesInPlay(start, settings, seeds=itertools.count()), {}
+    while len(found) < count:
+        for game in games.run(Hashed(start.num_actions), fence=1, step=2):
+            found[int(game.games["seed"][0])] = game
+    return found
+
+
+@pytest.mark.parametrize(("algorithm", "reuse"), [("gumbel", False), ("gumbel", True), ("puct", True)])
+def test_compiled_and_plain_games_with_equal_seeds_are_equal_byte_for_byte(algorithm, reuse):
+    one, other = (played(each, 150, algorithm=algorithm, reuse_trees=reuse) for each in (Race(), PlainRace()))
+    both = one.keys() & other.keys()
+    assert len(both) > 140
+    for seed in both:
+        for name in ("games", "positions", "moves", "observations"):
+            assert getattr(one[seed], name).tobytes() == getattr(other[seed], name).tobytes()
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+@both_games
+def test_seed_and_actions_replay_a_game_with_its_rolls(start, reuse):
+    kept = 0
+    for game in played(start, 100, algorithm="puct", reuse_trees=reuse).values():
+        (line,) = replay(start, game)
+        outcome = line[-1].outcome()
+        assert game.games["winner"][0] == (-1 if outcome.winner is None else outcome.winner)
+        for i, (record, position) in enumerate(zip(game.positions, line, strict=False)):
+            assert not is_chance(position)
+            assert record["to_play"] == position.to_play
+            assert np.array_equal(game.observations[i], position.observe())
+            moves = moves_of(game, i)
+            assert moves["action"].tolist() == list(position.legal_actions())
+            kept += int(moves["visits"].sum()) > record["simulations"]
+    assert (kept > 10) == reuse
+
+
+@both_games
+def test_rolls_are_as_frequent_as_their_probabilities_whatever_was_played(start):
+    rolls = {0: [], 1: []}
+    heads = []
+    for game in played(start, 1200, simulations=2, fast_simulations=2).values():
+        position, first = roll_as_recorded(start, game.games[0], 0)
+        heads += first
+        for ply, record in enumerate(game.positions, 1):
+            position = position.play(int(record["action"]))
+            position, found = roll_as_recorded(position, game.games[0], ply)
+            for which, roll in enumerate(found[:2]):
+                rolls[which].append(roll)
+    assert np.mean(heads) == pytest.approx(1 / 4, abs=0.05)
+    for found in rolls.values():
+        assert np.bincount(found, minlength=4) / len(found) == pytest.approx(np.array(CHANCES), abs=0.05)
+        assert len(found) > 200
+
+
+def test_no_roll_shares_its_random_number_with_anything_else():
+    seed = np.uint64(123)
+    rolls = [
+        roll_random(seed, opening, ply, number) for ply in range(100) for number in range(3) for opening in (0, 200)
+    ]
+    others = [random_bits(seed, n) / 2**32 for n in range(100 * NUM_PURPOSES)]
+    assert len({*rolls, *others}) == len(rolls) + len(others) - 3  # before the first move there is always an opening
+    assert np.mean(rolls) == pytest.approx(0.5, abs=0.05)
+
+
+@both_games
+def test_an_opening_that_a_roll_ends_is_taken_back_and_rolled_anew(start):
+    # Openings as long as whole games: every one of them runs into the end.
+    again = 0
+    for seed, game in played(start, 200, opening_plies=2 * GOAL - 1, simulations=2).items():
+        opening = int(game.games["opening_plies"][0])
+        assert game.positions["search"][opening] > 0
+        (line,) = replay(start, game)
+        assert line[-1].outcome() is not None
+        position = line[opening].play(1)
+        if is_chance(position):
+            random = [roll_random(np.uint64(seed), plies, opening + 1, 0) for plies in (opening, opening + 1)]
+            again += len({roll_at(chances_of(position), each) for each in random}) > 1
+    assert again > 20
+
+
+def test_a_roll_is_never_of_probability_0_and_follows_the_numbers():
+    chances = np.array([0, 0.25, 0, 0.5, 0.25, 0], np.float32)
+    random = (0, 0.2499, 0.25, 0.7499, 0.75, np.nextafter(1, 0))
+    assert [roll_at(chances, each) for each in random] == [1, 1, 3, 3, 4, 4]
+
+
+class Endless(PlainRace):
+    def play(self, action):
+        return self
+
+    def chances(self):
+        return (0, 0, 0, 1)
+
+
+def test_a_roll_that_never_ends_is_told():
+    with pytest.raises(ValueError, match=f"after {MAX_ROLLS} rolls"):
+        roll_on(Endless(), lambda number: 0.5)
+    with pytest.raises(ValueError, match=f"after {MAX_ROLLS} rolls"):
+        played(Endless(), 1)
+
+
+class Over(PlainRace):
+    """The head start is the whole way."""
+
+    def play(self, action):
+        after = super().play(action)
+        after.at = (0, GOAL)
+        return after
+
+
+def test_a_game_that_the_first_roll_ends_is_refused():
+    with pytest.raises(UserError, match="before any player has moved"):
+        played(Over(), 1)
