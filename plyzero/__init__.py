@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from plyzero.play.match import play_match
     from plyzero.play.players import Bot, RandomPlayer
     from plyzero.rules.catalog import load_game
+    from plyzero.rules.chance import played, rolled
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
     from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome
     from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
@@ -42,6 +43,7 @@ _MODULES = {
     "plyzero.play.match": ["play_match"],
     "plyzero.play.players": ["Bot", "RandomPlayer"],
     "plyzero.rules.catalog": ["load_game"],
+    "plyzero.rules.chance": ["played", "rolled"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
     "plyzero.rules.game": ["DRAW", "ONGOING", "Game", "IllegalActionError", "Outcome"],
     "plyzero.rules.symmetry": ["Symmetry", "mirror_columns", "turns_and_mirrors"],
@@ -74,8 +76,10 @@ __all__ = [
     "load_game",
     "mirror_columns",
     "play_match",
+    "played",
     "read_games",
     "render_grid",
+    "rolled",
     "square_names",
     "turns_and_mirrors",
 ]

@@ -212,10 +212,11 @@ def seconds_of_rules(search: SearchSlots) -> float:
     rules = search.trees.rules
     position = search.position(0)
     mask, planes = np.zeros(position.num_actions, np.bool_), np.zeros(position.observation_shape, np.float32)
+    chances = np.zeros(position.num_chances, np.float32)
     states = search.trees.states[:, 0].copy()
-    read_followers(states[:1], states[0].copy(), mask, planes, 1, rules)  # compiles
+    read_followers(states[:1], states[0].copy(), mask, planes, chances, 1, rules)  # compiles
     began = time.perf_counter()
-    positions: int = read_followers(states, states[0].copy(), mask, planes, 200, rules)
+    positions: int = read_followers(states, states[0].copy(), mask, planes, chances, 200, rules)
     return (time.perf_counter() - began) / positions
 
 
@@ -225,6 +226,7 @@ def read_followers(
     scratch: NDArray[np.uint8],
     mask: NDArray[np.bool_],
     planes: NDArray[np.float32],
+    chances: NDArray[np.float32],
     repeats: int,
     rules: Any,
 ) -> int:
@@ -238,7 +240,7 @@ def read_followers(
             scratch[:] = states[b]
             rule_calls.play(rules, scratch, first)
             made += 1
-            if rule_calls.outcome(rules, scratch) == ONGOING:
+            if rule_calls.outcome(rules, scratch) == ONGOING and not rule_calls.is_chance(rules, scratch, chances):
                 mask[:] = False
                 rule_calls.legal(rules, scratch, mask)
                 planes[:] = 0

@@ -1,7 +1,8 @@
 """Consistency of recorded games: what the network cannot tell apart must follow the same rules.
 
 The observation has to decide which moves are legal, what a move leads to, and the value of the position, and an image
-under a symmetry must behave like the position itself. Positions that are recorded more than once show if it is so.
+under a symmetry must behave like the position itself. Positions that are recorded more than once show if it is so. With
+dice a move leads to many positions, so that only legal moves and values are compared.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class _Rows(NamedTuple):
     legal:        `[N, 1 + S]`, the legal moves.
     move:         `[N, 1 + S]`, the observation and the move that was played.
     effect:       `[N, 1 + S]`, what the move led to: the next observation and its legal moves, or the result.
-    has_effect:   `[N]` bool, False where the game was truncated after the move.
+    has_effect:   `[N]` bool, False where the game was truncated after the move, and in games with dice.
     proven:       `[N]` int8.
     """
 
@@ -88,6 +89,7 @@ class ConsistencyCheck:
         # The hash of an image is the hash of the position with the factors in another order.
         self._of_cell = [of_cell, *(of_cell[np.argsort(each.planes)] for each in game.symmetries())]
         self._of_action = np.stack([of_action, *(of_action[each.actions] for each in game.symmetries())], axis=1)
+        self._has_dice = game.num_chances > 0
         self._newest: deque[_Rows] = deque()
 
     def add(self, games: Games) -> None:
@@ -109,7 +111,7 @@ class ConsistencyCheck:
         effects = _agreement(rows.move[rows.has_effect], rows.effect[rows.has_effect])
         return Consistency(
             positions=len(np.unique(seen)),
-            repeats=_agreement(rows.path[:, np.newaxis], looks[:, :1]).of_positions,
+            repeats=Agreement() if self._has_dice else _agreement(rows.path[:, np.newaxis], looks[:, :1]).of_positions,
             legal=legal.of_positions,
             effects=effects.of_positions,
             values=_agreement(seen[proven, np.newaxis], rows.proven[proven, np.newaxis]).of_positions,
@@ -130,6 +132,7 @@ class ConsistencyCheck:
         legal = np.add.reduceat(self._of_action[games.moves["action"]], first_move, axis=0)
         played = self._of_action[position["action"]]
 
+        is_truncated = np.repeat(games.games["end"], games.games["positions"]) == TRUNCATED
         winner = np.repeat(games.games["winner"], games.games["positions"])
         result = np.where(winner == DRAW, 1, np.where(winner == position["to_play"], 2, 3)).astype(np.uint64)
         follows, following = np.arange(count - 1), np.arange(1, count)
@@ -143,7 +146,7 @@ class ConsistencyCheck:
             legal=legal,
             move=_mix(observation) + played,
             effect=effect,
-            has_effect=~is_last | (np.repeat(games.games["end"], games.games["positions"]) != TRUNCATED),
+            has_effect=np.zeros(count, np.bool_) if self._has_dice else ~is_last | ~is_truncated,
             proven=np.where(position["search"] > 0, position["proven"], UNPROVEN).astype(np.int8),
         )
 

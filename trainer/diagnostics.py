@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -48,7 +49,7 @@ OPENING_PLIES: Final = 8
 class GameResult(NamedTuple):
     """What the statistics need of one game.
 
-    opening:   its first actions, as bytes.
+    opening:   its first actions and, as dice count too, a hash of the observation after them, as bytes.
     winner:    as in its record.
     end:       as in its record.
     moves:     number of plies that player 0 and player 1 made.
@@ -174,11 +175,13 @@ def game_results(games: Games) -> list[GameResult]:
     results, start = [], 0
     for game in games.games:
         end = start + int(game["positions"])
+        middle = start + min(OPENING_PLIES, (end - start) // 2)
+        reached = hashlib.blake2b(games.observations[middle].tobytes(), digest_size=8).digest()
         second = int(position["to_play"][start:end].sum())
         predicted = product[start:end][is_predicted[start:end]]
         results.append(
             GameResult(
-                opening=position["action"][start : start + min(OPENING_PLIES, (end - start) // 2)].tobytes(),
+                opening=position["action"][start:middle].tobytes() + reached,
                 winner=int(game["winner"]),
                 end=int(game["end"]),
                 moves=(end - start - second, second),

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from plyzero import __version__
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import first_decision
 from plyzero.run.directory import Run
 from plyzero.search.onnx_network import CPU, ENCODING, INPUT, LOGITS, WDL, Network
 from plyzero.settings import Settings
@@ -72,7 +73,8 @@ def untrained(run: Run) -> bytes:
     torch.manual_seed(run.seed)
     network = make_network(run.settings.network, run.game.start)
     metadata = describe_model(run.settings, step=0, positions=0)
-    return export(network, run.game, run.game.start.observe()[np.newaxis].astype(np.float32), metadata=metadata)
+    observation = np.asarray(first_decision(run.game.start).observe(), np.float32)
+    return export(network, run.game, observation[np.newaxis], metadata=metadata)
 
 
 def describe_model(settings: Settings, *, step: int, positions: int) -> dict[str, str]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import load_object
+from plyzero.rules.chance import first_decision
 from plyzero.run.directory import Run
 from trainer.export import export
 from trainer.loss import Loss, Losses
@@ -51,7 +52,7 @@ def make_parts(run: Run) -> Parts:
 
 def _try_step(parts: Parts, run: Run) -> None:
     """Make one step with three times the initial position, on a copy of the network, and export that copy."""
-    start = run.game.start
+    start = first_decision(run.game.start)
     observations = np.stack([np.asarray(start.observe(), np.float32)] * 3)
     legal = torch.zeros(3, start.num_actions, dtype=torch.bool)
     legal[:, list(start.legal_actions())] = True

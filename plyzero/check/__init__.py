@@ -1,6 +1,7 @@
 """Is a game right?
 
 laws           the laws that hold at every position of a game
+chance_laws    the law of games with dice
 symmetry_laws  the laws of symmetries
 compiled_laws  the laws of compiled games
 sampling       positions and games on which laws about many positions are tested

@@ -17,6 +17,7 @@ from plyzero.check.laws import (
     register,
     rule_answers,
 )
+from plyzero.rules.chance import possible_moves
 from plyzero.rules.compiled_game import CompiledGame
 
 MAX_WIDE_ACTIONS: Final = 8
@@ -32,7 +33,7 @@ def numbers_fit_their_fields(trace: GameTrace) -> None:
     position = trace.position
     assert isinstance(position, CompiledGame)
     wide = position.with_wide_fields()
-    for action in evenly_spaced(position.legal_actions(), max_count=MAX_WIDE_ACTIONS):
+    for action in evenly_spaced(possible_moves(position), max_count=MAX_WIDE_ACTIONS):
         try:
             after = wide.play_unchecked(action)
         except Exception:  # compiled_as_written reports a rule that raises
@@ -59,7 +60,7 @@ def compiled_as_written(trace: GameTrace) -> None:
     expect_equal(
         trace.answers[-1], rule_answers(compiled), "the rules differ between plain Python (first) and compiled (second)"
     )
-    for action in evenly_spaced(plain.legal_actions()):
+    for action in evenly_spaced(possible_moves(plain)):
         states = [play_legal(each, action).record for each in (plain, compiled)]  # type: ignore[attr-defined]
         for name in plain.State.names or ():
             one, other = (state[name] for state in states)

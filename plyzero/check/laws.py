@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from plyzero.rules.chance import chances_of, is_chance, move_name, possible_moves
 from plyzero.rules.game import Game, Outcome
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class GameTrace:
 
     make:      returns a new initial position.
     positions: the positions so far; the first is the initial position, the last the current one.
-    moves:     the actions between them.
+    moves:     the actions and rolls between them.
     answers:   the results of `rule_answers` for each position, recorded when the position was reached.
     replicas:  the positions of further games that replay this one, by the key that `replica` was given.
     """
@@ -71,6 +72,11 @@ class GameTrace:
     def position(self) -> Game:
         """The current position."""
         return self.positions[-1]
+
+    @property
+    def plies(self) -> int:
+        """The number of moves of players."""
+        return sum(not is_chance(each) for each in self.positions[: len(self.moves)])
 
     def add(self, position: Game) -> None:
         """Append `position`, which becomes the current one, and record its answers."""
@@ -94,6 +100,14 @@ class GameTrace:
 
 def rule_answers(position: Game) -> dict[str, Any]:
     """Return the results of the rules at `position`, by the name of the method; arrays as bytes, to be compared."""
+    chances = chances_of(position)
+    if len(chances):  # nobody asks for anything else
+        return {
+            "outcome()": None,
+            "chances()": tuple(chances.tolist()),
+            "str()": str(position),
+            "key()": position.key(),
+        }
     legal = position.legal_actions()
     if not isinstance(legal, Iterable):
         raise LawBrokenError(
@@ -162,6 +176,8 @@ def answers_in_form(trace: GameTrace) -> None:
 @register(POSITION_LAWS)
 def legal_actions_in_order(trace: GameTrace) -> None:
     """Legal actions are in ascending order, lie in [0, num_actions), and are empty if and only if the game is over."""
+    if is_chance(trace.position):
+        return
     legal, outcome = trace.position.legal_actions(), trace.position.outcome()
     expect(
         isinstance(legal, Sequence | np.ndarray),
@@ -169,7 +185,11 @@ def legal_actions_in_order(trace: GameTrace) -> None:
     )
     legal = list(legal)
     if outcome is None:
-        expect(bool(legal), "legal_actions() is empty, but outcome() is None, which means that the game is not over")
+        nor_chance = ", and chances() is empty" if trace.position.num_chances else ""
+        expect(
+            bool(legal),
+            f"legal_actions() is empty{nor_chance}, but outcome() is None, which means that the game is not over",
+        )
     else:
         expect(not legal, f"legal_actions() is {legal}, but the game is over: {outcome}")
     expect(all(isinstance(a, int | np.integer) for a in legal), f"legal_actions() is {legal}, expected integers")
@@ -185,7 +205,7 @@ def legal_actions_in_order(trace: GameTrace) -> None:
 def observation_as_declared(trace: GameTrace) -> None:
     """The observation has the declared shape, finite values, and only 0 and 1 if observation_dtype is bool."""
     position = trace.position
-    if position.outcome() is not None:
+    if position.outcome() is not None or is_chance(position):
         return
     planes = np.asarray(position.observe())
     shape = tuple(position.observation_shape)
@@ -211,7 +231,7 @@ def asking_changes_nothing(trace: GameTrace) -> None:
 def play_makes_a_new_position(trace: GameTrace) -> None:
     """Every legal action can be played; play() returns a new position and does not change the old one."""
     position = trace.position
-    for action in evenly_spaced(position.legal_actions()):
+    for action in evenly_spaced(possible_moves(position)):
         after = play_legal(position, action)
         called = f"play({action}), {name_of(position, action)},"
         expect(type(after) is type(position), f"{called} returns {type(after).__name__}, expected a new position")
@@ -242,8 +262,8 @@ def same_moves_same_position(trace: GameTrace) -> None:
 def games_end(trace: GameTrace) -> None:
     """No game is longer than max_plies."""
     limit = trace.position.max_plies
-    if len(trace.moves) >= limit and trace.position.outcome() is None:
-        message = f"the game is not over after {len(trace.moves)} plies, but max_plies is {limit}"
+    if trace.plies >= limit and trace.position.outcome() is None and not is_chance(trace.position):
+        message = f"the game is not over after {trace.plies} plies, but max_plies is {limit}"
         names = names_of(trace.positions, trace.moves)
         commonest = max(names, key=names.count)
         count = names.count(commonest)
@@ -253,14 +273,17 @@ def games_end(trace: GameTrace) -> None:
 
 @register(POSITION_LAWS)
 def actions_have_names(trace: GameTrace) -> None:
-    """Legal actions have different names without spaces, and parse_action() finds each action by its name."""
+    """Legal actions, and rolls, have different names without spaces; parse_action() finds each action by its name."""
     position = trace.position
     names: dict[str, int] = {}
-    for action in position.legal_actions():
-        name = position.action_name(action)
-        expect(isinstance(name, str) and name.split() == [name], f"action_name({action}) is {name!r}, expected a word")
-        expect(name.lower() not in names, f"actions {names.get(name.lower())} and {action} are both called {name!r}")
-        names[name.lower()] = action
+    method, moves = ("roll_name", "rolls") if is_chance(position) else ("action_name", "actions")
+    for move in possible_moves(position):
+        name = getattr(position, method)(move)
+        expect(isinstance(name, str) and name.split() == [name], f"{method}({move}) is {name!r}, expected a word")
+        expect(name.lower() not in names, f"{moves} {names.get(name.lower())} and {move} are both called {name!r}")
+        names[name.lower()] = move
+    if is_chance(position):
+        return
     for action in evenly_spaced(position.legal_actions(), max_count=4):  # parse_action calls legal_actions each time
         name = position.action_name(action)
         expect(position.parse_action(name) == action, f"parse_action({name!r}) is not {action}, which has this name")
@@ -271,7 +294,7 @@ def agreement_with(make: Callable[[], Game]) -> Law:
 
     def agrees(trace: GameTrace) -> None:
         other = trace.replica("against", make)
-        answers = [rule_answers(each) | {"names": each.legal_names()} for each in (trace.position, other)]
+        answers = [rule_answers(each) | {"names": names_at(each)} for each in (trace.position, other)]
         for each in answers:  # two implementations may have different keys and renderings
             each.pop("str()"), each.pop("key()", None)
         expect_equal(answers[0], answers[1], "this game (first) and the other one (second) disagree")
@@ -326,7 +349,8 @@ def play_legal(position: Game, action: int) -> Game:
         after = position.play_unchecked(action)
         after.outcome()
     except Exception as error:
-        error.add_note(f"while playing the legal action {action}, {position.action_name(action)}")
+        kind = "possible roll" if is_chance(position) else "legal action"
+        error.add_note(f"while playing the {kind} {action}, {move_name(position, action)}")
         raise
     return after
 
@@ -339,9 +363,14 @@ def names_of(positions: Sequence[Game], moves: Sequence[int]) -> list[str]:
 def name_of(position: Game, action: int) -> str:
     """Return the name of `action`, or its number if action_name() does not answer, since it may be what is broken."""
     try:
-        return str(position.action_name(action))
+        return str(move_name(position, action))
     except Exception:
         return str(action)
+
+
+def names_at(position: Game) -> str:
+    """Return the names of the legal actions, or of the rolls if chance moves, separated by spaces."""
+    return " ".join(move_name(position, move) for move in possible_moves(position))
 
 
 def evenly_spaced(these: Sequence[T], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[T]:

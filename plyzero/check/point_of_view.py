@@ -70,12 +70,12 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
 
 
 def turn_passes(played: Sequence[PlayedGame]) -> Sequence[Pass]:
-    """Return up to MAX_PASSES moves after which the other player is to move."""
+    """Return up to MAX_PASSES moves after which the other player is to move, and nothing is rolled before."""
     found = [
         (game, ply)
         for game in played
-        for ply, (one, other) in enumerate(itertools.pairwise(game.positions))
-        if other.outcome() is None and one.to_play != other.to_play
+        for ply, following in itertools.pairwise(game.decisions)
+        if following == ply + 1 and game.positions[ply].to_play != game.positions[following].to_play
     ]
     return [
         Pass(game, ply, _observed(game.positions[ply]), _observed(game.positions[ply + 1]))

@@ -10,6 +10,7 @@ import numpy as np
 
 from plyzero.check.laws import Law, LawBrokenError, evenly_spaced, name_of, observation_bytes, register
 from plyzero.check.sampling import RulesFailedError, Sample, SamplePosition
+from plyzero.rules.chance import chances_of, possible_moves
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names
 
@@ -29,11 +30,11 @@ SAMPLE_LAWS: list[Law] = []
 def both_players_move(sample: Sample) -> None:
     """In games of more than one move, each of the players is to move somewhere."""
     movers = {each.position.to_play for each in sample.positions}
-    longest = max(sample.games, key=lambda game: len(game.moves))
-    if len(movers) == 1 and len(longest.moves) > 1:
+    longest = max(sample.games, key=lambda game: game.plies)
+    if len(movers) == 1 and longest.plies > 1:
         raise LawBrokenError(
             f"player {1 - movers.pop()} is not to move at any of {len(sample.positions)} positions, although games "
-            f"have up to {len(longest.moves)} moves: does play() pass the turn?",
+            f"have up to {longest.plies} moves: does play() pass the turn?",
             longest.moves,
         )
 
@@ -120,7 +121,7 @@ class Future(NamedTuple):
 def future(position: Game, feature: Callable[[Game], Hashable], *, relative: bool) -> Future:
     """Return the answers of an unfinished position and of those after its legal actions."""
     player = position.to_play if relative else None
-    legal = tuple(int(each) for each in position.legal_actions())
+    legal = tuple(possible_moves(position))
     after = tuple(answer(position.play_unchecked(action), player, feature) for action in legal)
     return Future(legal, answer(position, player, feature), after)
 
@@ -130,6 +131,9 @@ def answer(position: Game, player: int | None, feature: Callable[[Game], Hashabl
     outcome = position.outcome()
     if outcome is not None:
         return Answer(f"the game is {_result(outcome, player)}", None)
+    chances = chances_of(position)
+    if len(chances):
+        return Answer("chance moves", tuple(chances.tolist()))
     names = [f"player {number}" for number in range(2)]
     if player is not None:
         names[player], names[1 - player] = "the same player as at first", "the other player"
@@ -168,7 +172,7 @@ def play_twins(
     moves: list[int] = []
     try:
         while twins[0].outcome() is None and len(moves) < twins[0].max_plies:
-            moves.append(int(rng.choice(twins[0].legal_actions())))
+            moves.append(int(rng.choice(possible_moves(twins[0]))))
             twins = [each.play_unchecked(moves[-1]) for each in twins]
             futures = [_present(each, player, feature) for each, player in zip(twins, players, strict=True)]
             if found := contrast(futures[0], futures[1], twins[1]):
@@ -179,7 +183,7 @@ def play_twins(
 
 
 def _present(position: Game, player: int | None, feature: Callable[[Game], Hashable]) -> Future:
-    return Future(tuple(int(each) for each in position.legal_actions()), answer(position, player, feature))
+    return Future(tuple(possible_moves(position)), answer(position, player, feature))
 
 
 def _result(outcome: Outcome, player: int | None) -> str:

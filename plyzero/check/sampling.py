@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from plyzero.check.laws import evenly_spaced
+from plyzero.rules import random_game
+from plyzero.rules.chance import is_chance, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
 
@@ -48,37 +50,36 @@ def sample(start: Game, *, games: int, seed: int = 0, until: float = math.inf) -
         for number in range(count)
         if number == 0 or time.monotonic() < until
     ]
-    far = [
-        SamplePosition(tuple(game.moves[:ply]), position)
-        for game in played
-        for ply, position in enumerate(game.positions)
-        if position.outcome() is None
-    ]
+    far = [SamplePosition(tuple(game.moves[:ply]), game.positions[ply]) for game in played for ply in game.decisions]
     return Sample([*positions_near(start), *far], played, until)
 
 
 def positions_near(start: Game) -> list[SamplePosition]:
-    """Return the unfinished positions next to `start` in breadth-first order; transpositions are listed repeatedly."""
+    """Return the positions next to `start` at which a player moves, in breadth-first order.
+
+    Transpositions are listed repeatedly.
+    """
     found = [SamplePosition((), start)]
     for moves, position in found:
-        for action in position.legal_actions():
-            after = position.play_unchecked(action)
+        for move in possible_moves(position):
+            after = position.play_unchecked(move)
             if after.outcome() is None:
-                found.append(SamplePosition((*moves, int(action)), after))
+                found.append(SamplePosition((*moves, move), after))
         if len(found) >= NEAR_POSITIONS:
             break
-    return found
+    return [each for each in found if not is_chance(each.position)]
 
 
 def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGame:
     """Play a game from `start`, which is cut off after max_plies.
 
-    choose: returns the next action, given the positions so far.
+    choose: returns the next action or roll, given the positions so far.
     Raises RulesFailedError if a rule raises.
     """
-    game = PlayedGame([], [start])
+    game, plies = PlayedGame([], [start]), 0
     try:
-        while game.positions[-1].outcome() is None and len(game.moves) < start.max_plies:
+        while game.positions[-1].outcome() is None and plies < start.max_plies:
+            plies += not is_chance(game.positions[-1])
             game.moves.append(choose(game.positions))
             game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))
     except Exception as error:
@@ -87,9 +88,8 @@ def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGam
 
 
 def random_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
-    """Return a random legal action of the last position."""
-    legal = positions[-1].legal_actions()
-    return int(legal[int(rng.integers(len(legal)))])
+    """Return a random legal action, or roll, of the last position."""
+    return random_game.random_move(positions[-1], rng)
 
 
 def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
@@ -99,14 +99,17 @@ def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
     ends the game only if every move does. A game of such moves comes to limits that random games do not reach: a
     position that is repeated, many plies without progress, max_plies.
     """
+    if is_chance(positions[-1]):
+        return random_move(rng, positions)
     legal = [int(each) for each in rng.permutation(evenly_spaced(positions[-1].legal_actions()))]
     chosen, nearest = legal[0], math.inf
     if len(positions) <= MAX_OPENING and rng.random() < 1 / 2:
         return chosen
-    recent = [(each.to_play, np.asarray(each.observe(), np.float32)) for each in positions[-RECENT:]]
+    last = [each for each in positions[-RECENT:] if not is_chance(each)]
+    recent = [(each.to_play, np.asarray(each.observe(), np.float32)) for each in last]
     for action in legal:
         after = positions[-1].play_unchecked(action)
-        if after.outcome() is None:
+        if after.outcome() is None and not is_chance(after):
             numbers = np.asarray(after.observe(), np.float32)
             changed = [np.count_nonzero(each != numbers) for player, each in recent if player == after.to_play]
             if (distance := float(min(changed, default=numbers.size))) < nearest:

@@ -58,20 +58,19 @@ class Survey:
 def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
     """Play `games` random games from `start` and return their statistics."""
     played = [random_game(start, np.random.default_rng([seed, number])) for number in range(games)]
-    unfinished = [position for game in played for position in game.positions if position.outcome() is None]
+    unfinished = [game.positions[i] for game in played for i in game.decisions]
     legal = [len(position.legal_actions()) for position in unfinished]
-    plies = [len(game.moves) for game in played]
+    plies = [game.plies for game in played]
     winners = Counter(winner(game.positions[-1]) for game in played)
     microseconds = microseconds_per_call(played)
     same_mover = [
-        one.to_play == other.to_play
+        game.positions[one].to_play == game.positions[other].to_play
         for game in played
-        for one, other in itertools.pairwise(game.positions)
-        if other.outcome() is None
+        for one, other in itertools.pairwise(game.decisions)
     ]
     symmetries = (len(start.symmetries()), len(symmetries_of_start(start)))
     won_by_last = [
-        winner(game.positions[-1]) == game.positions[-2].to_play
+        winner(game.positions[-1]) == game.positions[game.decisions[-1]].to_play
         for game in played
         if winner(game.positions[-1]) is not None
     ]
@@ -130,9 +129,7 @@ def is_below_half(won: Sequence[bool]) -> bool:
 
 def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
     """Return the mean time of a call from Python, in microseconds, by the name of the rule."""
-    steps = [(position, move) for game in played for position, move in zip(game.positions, game.moves, strict=False)][
-        :2000
-    ]
+    steps = [(game.positions[i], game.moves[i]) for game in played for i in game.decisions[: game.plies]][:2000]
     found = {}
     rules: dict[str, Callable[[Game, int], Any]] = {
         "play": lambda position, move: position.play_unchecked(move),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.check.laws import GameTrace, Law, LawBrokenError, expect, name_of, names_of, register
+from plyzero.rules.chance import chances_of, first_decision, is_chance
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 
@@ -50,7 +51,10 @@ def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
     """If a symmetry maps all moves, the result is the mapped position: same outcome, mapped legal actions."""
     start, position = trace.positions[0], trace.position
     for number, symmetry in symmetries_of_start(start):
-        images = [int(symmetry.actions[move]) for move in trace.moves]
+        images = [  # a symmetry leaves the rolls as they are
+            move if is_chance(before) else int(symmetry.actions[move])
+            for before, move in zip(trace.positions, trace.moves, strict=False)
+        ]
         try:
             reached = trace.replica(number, lambda: start, images)
         except Exception as error:
@@ -68,6 +72,11 @@ def disagreements(position: Game, reached: Game, symmetry: Symmetry) -> Iterator
     """Yield how `reached` differs from the image of `position` under `symmetry`."""
     if position.outcome() != reached.outcome():
         yield f"outcome() is {position.outcome()} here and {reached.outcome()} there"
+    chances = [chances_of(each).tolist() for each in (position, reached)]
+    if chances[0] != chances[1]:
+        yield f"chances() is {chances[0]} here and {chances[1]} there"
+    if any(chances):
+        return
     image, legal = {int(symmetry.actions[a]) for a in position.legal_actions()}, set(reached.legal_actions())
     if image != legal:
         only = [
@@ -92,7 +101,7 @@ def disagreements(position: Game, reached: Game, symmetry: Symmetry) -> Iterator
 
 def symmetries_of_start(start: Game) -> list[tuple[int, Symmetry]]:
     """Return the symmetries that map the initial position to itself, with their number. Playing can test only these."""
-    planes = np.ravel(start.observe())
+    planes = np.ravel(first_decision(start).observe())
     return [
         (number, each) for number, each in enumerate(start.symmetries()) if np.array_equal(planes[each.planes], planes)
     ]

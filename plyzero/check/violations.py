@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
+from plyzero.check.chance_laws import CHANCE_LAWS
 from plyzero.check.compiled_laws import COMPILED_LAWS
 from plyzero.check.laws import POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
 from plyzero.check.new_project import TEMPLATE
@@ -26,13 +27,14 @@ from plyzero.check.sample_laws import SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.errors import UserError
+from plyzero.rules.chance import possible_moves
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 
 GAMES_PER_INTERPRETED_GAME: Final = 4
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many games."""
 
-ALL_LAWS: Final = (*COMPILED_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *SAMPLE_LAWS)
+ALL_LAWS: Final = (*COMPILED_LAWS, *CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *SAMPLE_LAWS)
 """All laws, in the order in which they are checked."""
 
 RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_answer")
@@ -88,15 +90,15 @@ def find_violation(
     extra_laws:  laws of GameTraces to check besides those of every game.
     on_progress: called before every game.
     """
-    compiled = COMPILED_LAWS if isinstance(make(), CompiledGame) else []
+    applicable = laws_of(make())
     searches: list[tuple[Callable[..., Violation | None], list[Law], int]] = [
-        (find_position_violation, compiled, max(1, games // GAMES_PER_INTERPRETED_GAME)),
-        (find_position_violation, [*POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
+        (find_position_violation, COMPILED_LAWS, max(1, games // GAMES_PER_INTERPRETED_GAME)),
+        (find_position_violation, [*CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
         (find_sample_violation, SAMPLE_LAWS, games),
     ]
     end = time.monotonic() + seconds
     for left, (find, laws, count) in zip(range(len(searches), 0, -1), searches, strict=True):
-        wanted = [law for law in laws if law.name not in skip]
+        wanted = [law for law in laws if law.name not in skip and (law in applicable or law in extra_laws)]
         until = time.monotonic() + (end - time.monotonic()) / left  # each search gets its share of the time
         if wanted and (broken := find(make, wanted, games=count, until=until, on_progress=on_progress)):
             return broken
@@ -104,8 +106,9 @@ def find_violation(
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws that apply to a game; COMPILED_LAWS apply to compiled games only."""
-    return [law for law in ALL_LAWS if law not in COMPILED_LAWS or isinstance(start, CompiledGame)]
+    """Return the laws that apply to a game: COMPILED_LAWS to compiled games only, CHANCE_LAWS to those with dice."""
+    without = [] if isinstance(start, CompiledGame) else COMPILED_LAWS
+    return [law for law in ALL_LAWS if law not in without and (start.num_chances or law not in CHANCE_LAWS)]
 
 
 def find_position_violation(
@@ -204,8 +207,8 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
         trace.add(position)
         for law in laws:
             law.check(trace)
-        over = position.outcome() is not None or len(trace.moves) >= position.max_plies
-        return None, [] if over else [int(each) for each in position.legal_actions()]
+        over = position.outcome() is not None or trace.plies >= position.max_plies
+        return None, [] if over else possible_moves(position)
     except UserError:  # rules that cannot be compiled
         raise
     except Exception as error:

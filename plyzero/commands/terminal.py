@@ -15,6 +15,7 @@ from plyzero.commands.common import make_console, make_table, show_progress
 from plyzero.files import write_file
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.session import SIDES, Session
+from plyzero.rules.chance import first_decision
 
 with suppress(ImportError):  # gives input() arrow keys and a history; not available on every system
     import readline  # noqa: F401
@@ -83,17 +84,19 @@ class Terminal:
     def warm_up(self) -> None:
         """Search once in the background, so that everything is compiled before the bot's first move."""
         with suppress(Exception):  # the bot's first move raises the error again
-            self.bot.choose(self.session.game.start)
+            self.bot.choose(first_decision(self.session.game.start))
 
     def show_board(self) -> None:
-        """Print the board, the result of a finished game, and a note if the same player moves again."""
+        """Print the rolls, the board, the result of a finished game, and a note if the same player moves again."""
         session, self.is_outdated = self.session, False
+        if session.last_rolls:
+            self.say(f"Rolled: {' '.join(session.last_rolls)}.")
         self.say(f"\n{session.position}")
         if session.outcome:
             how = " by resignation" if session.resigned else ""
             verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
             self.say(f"{verdict}{how}.")
-        elif session.moves and session.positions[-2].to_play == session.position.to_play:
+        elif session.last_mover == session.position.to_play:
             self.say("You move again." if session.is_persons_turn else "The bot moves again.")
 
     def begin(self) -> None:

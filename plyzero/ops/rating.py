@@ -15,6 +15,7 @@ from plyzero.ops.failures import describe_error
 from plyzero.play.match import MatchResult, play_match, random_openings
 from plyzero.play.model_loader import load_model
 from plyzero.play.players import Bot, Player, find_player
+from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import append_line
@@ -132,7 +133,9 @@ class Rater:
         other = _Checked(find_player(opponent, self._run.game, rng), check)
         openings = random_openings(start, min(4, start.max_plies // 5), rng, count=(settings.games + 1) // 2)
         for player in (bot, other):
-            player.choose_all([start])  # the first search loads compiled code, whose time must not count
+            player.choose_all(
+                [first_decision(start)]
+            )  # the first search loads compiled code, whose time must not count
         began = self._clock()
         results: list[MatchResult] = []
         played, games = 0, 2

@@ -11,6 +11,7 @@ from typing import Any, Final, TextIO
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import is_chance, move_name, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 
@@ -69,13 +70,17 @@ def parse_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
         return id_, f"unknown {fields} {', '.join(sorted(unknown))}; expected id and moves"
     moves = query.get("moves")
     if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
-        return id_, f'expected moves as a list of names, such as "moves": ["{game.start.legal_names().split()[0]}"]'
+        example = move_name(game.start, possible_moves(game.start)[0])
+        return id_, f'expected moves as a list of names, such as "moves": ["{example}"]'
     try:
         position = play_named(game.start, moves)[0][-1]
     except ValueError as error:
         return id_, str(error)
     if position.outcome() is not None:
         return id_, "the game is over after these moves; there is nothing to analyze"
+    if is_chance(position):
+        rolls = " ".join(move_name(position, roll) for roll in possible_moves(position))
+        return id_, f"chance moves after these moves; add a roll to them, one of {rolls}"
     return id_, position
 
 

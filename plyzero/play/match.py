@@ -11,6 +11,7 @@ import numpy as np
 
 from plyzero.errors import UserError
 from plyzero.play.players import Player
+from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game
 
 
@@ -27,11 +28,12 @@ def play_match(
 ) -> MatchResult:
     """Play `games` games between `first` and `second`, all in parallel, and return the result for `first`.
 
-    Every opening is played twice, with sides swapped, so that no opening favours a player. A game that reaches the
-    max_plies of the rules counts as a draw.
+    Every opening is played twice, with sides swapped, so that no opening favours a player. The two games share their
+    dice: the n-th roll has the same random number in both. A game that reaches the max_plies of the rules counts as a
+    draw.
 
     opening_plies: number of random moves in an opening; None = a fifth of max_plies, at most 4.
-    openings:      at least (games + 1) // 2 openings as sequences of actions, in place of random ones.
+    openings:      at least (games + 1) // 2 openings as sequences of actions and rolls, in place of random ones.
     on_progress:   called after every move with the number of finished games and the plies of the longest game.
     Raises UserError if there is no game to play, or no move left after the openings.
     """
@@ -45,8 +47,17 @@ def play_match(
             f"{start.max_plies} plies"
         )
     openings = openings or random_openings(start, opening_plies, rng, count=(games + 1) // 2)
+    seeds = rng.integers(1 << 63, size=games // 2 + 1).tolist() if start.num_chances else [0] * games
+    dice = [np.random.default_rng(seeds[i // 2]) for i in range(games)]
     moves = [list(openings[i // 2]) for i in range(games)]
-    positions = [_position_after(start, actions) for actions in moves]
+    positions, plies = map(list, zip(*(_position_after(start, opening) for opening in moves), strict=True))
+
+    def roll(i: int) -> None:
+        positions[i], rolls = roll_dice(positions[i], dice[i])
+        moves[i] += rolls
+
+    for i in range(games):
+        roll(i)
     points = [0, 0, 0]
     playing = list(range(games))
     while playing:
@@ -58,15 +69,17 @@ def play_match(
             for i, action in zip(to_move, player.choose_all([positions[i] for i in to_move]), strict=True):
                 positions[i] = positions[i].play(action)
                 moves[i].append(action)
+                plies[i] += 1
+                roll(i)
             for i in to_move:
                 outcome = positions[i].outcome()
                 if outcome is not None:
                     points[1 - outcome.value(i % 2)] += 1
                     playing.remove(i)
-                elif len(moves[i]) >= start.max_plies:
+                elif plies[i] >= start.max_plies:
                     points[1] += 1
                     playing.remove(i)
-            on_progress(games - len(playing), max(map(len, moves)))
+            on_progress(games - len(playing), max(plies))
     wins, draws, losses = points
     return MatchResult(wins, draws, losses, distinct=len({tuple(actions) for actions in moves}))
 
@@ -160,20 +173,22 @@ def random_openings(start: Game, plies: int, rng: np.random.Generator, *, count:
 
 
 def random_opening(start: Game, plies: int, rng: np.random.Generator) -> list[int]:
-    """Return `plies` uniformly random actions from `start`, fewer if the next one would end the game."""
-    opening: list[int] = []
-    position = start
+    """Return `plies` uniformly random actions from `start`, fewer if the next one would end the game, and the rolls."""
+    position, opening = roll_dice(start, rng)
     for _ in range(plies):
         action = int(rng.choice(np.asarray(position.legal_actions())))
-        after = position.play_unchecked(action)
+        after, rolls = roll_dice(position.play_unchecked(action), rng)
         if after.outcome() is not None:
             break
-        opening.append(action)
+        opening += [action, *rolls]
         position = after
     return opening
 
 
-def _position_after(position: Game, actions: Sequence[int]) -> Game:
-    for action in actions:
-        position = position.play_unchecked(action)
-    return position
+def _position_after(position: Game, moves: Sequence[int]) -> tuple[Game, int]:
+    """Return the position after actions and rolls, and the number of actions."""
+    plies = 0
+    for move in moves:
+        plies += not is_chance(position)
+        position = position.play_unchecked(move)
+    return position, plies

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+import numpy as np
+
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game, Outcome
-from plyzero.rules.notation import play_named
+from plyzero.rules.notation import action_names, play_named
 
 VERSION: Final = 1
 """Version of the game record, whose fields are listed in docs/formats.md."""
@@ -21,9 +24,10 @@ class Session:
     """A game in progress.
 
     person:    the side of the person, 0 or 1.
-    positions: the positions so far, the current one last.
-    moves:     the actions between them.
+    positions: the positions so far, the current one last; those in which chance moves are among them.
+    moves:     the actions and rolls between them.
     resigned:  whether the person has resigned.
+    rng:       rolls the dice, as soon as chance moves.
     """
 
     game: GameSpec
@@ -31,9 +35,11 @@ class Session:
     positions: list[Game] = field(default_factory=list)
     moves: list[int] = field(default_factory=list)
     resigned: bool = False
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def __post_init__(self) -> None:
         self.positions = self.positions or [self.game.start]
+        self._roll()
 
     @property
     def position(self) -> Game:
@@ -50,15 +56,32 @@ class Session:
         """Whether the person is the player to move."""
         return self.position.to_play == self.person
 
+    @property
+    def last_mover(self) -> int | None:
+        """The player who made the last move; None if there is none."""
+        movers = (each.to_play for each in self.positions[-2::-1] if not is_chance(each))
+        return next(movers, None)
+
+    @property
+    def last_rolls(self) -> list[str]:
+        """The names of the rolls after the last move, or before the first one."""
+        names: list[str] = []
+        for position, move in zip(self.positions[-2::-1], self.moves[::-1], strict=True):
+            if not is_chance(position):
+                break
+            names.insert(0, position.roll_name(move))
+        return names
+
     def play(self, action: int) -> None:
-        """Play a legal action for the player to move."""
+        """Play a legal action for the player to move, and roll where chance moves then."""
         self.positions.append(self.position.play(action))
         self.moves.append(action)
+        self._roll()
 
     def undo(self) -> bool:
-        """Take back the person's last move and all later moves. Return False if the person has not moved."""
+        """Take back the person's last move and all later moves and rolls. Return False if the person has not moved."""
         for ply in range(len(self.moves) - 1, -1, -1):
-            if self.positions[ply].to_play == self.person:
+            if self.positions[ply].to_play == self.person and not is_chance(self.positions[ply]):
                 del self.positions[ply + 1 :], self.moves[ply:]
                 return True
         return False
@@ -76,9 +99,7 @@ class Session:
             "game": self.game.identity,
             "person": SIDES[self.person],
             "bot": bot,
-            "moves": [
-                position.action_name(action) for position, action in zip(self.positions, self.moves, strict=False)
-            ],
+            "moves": action_names(self.positions[0], tuple(self.moves)),
             "result": result,
             "resigned": self.resigned,
         }
@@ -95,3 +116,9 @@ class Session:
             raise ValueError("expected moves as a list of action names, and person as first or second")
         positions, actions = play_named(game.start, moves)
         return cls(game, SIDES.index(person), positions, actions, bool(record.get("resigned")))
+
+    def _roll(self) -> None:
+        _, rolls = roll_dice(self.position, self.rng)
+        for roll in rolls:
+            self.positions.append(self.position.play_unchecked(roll))
+        self.moves += rolls

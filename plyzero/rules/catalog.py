@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from plyzero.errors import UserError, shown
+from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 
@@ -186,6 +187,8 @@ def _check_declarations(target: str, start: Game) -> None:
         number = getattr(start, name)
         if not isinstance(number, int | np.integer) or not 1 <= number < 1 << 31:
             raise UserError(f"{target}.{name}: expected a number from 1 on, got {shown(number)}")
+    if not isinstance(start.num_chances, int | np.integer) or not 0 <= start.num_chances < 1 << 31:
+        raise UserError(f"{target}.num_chances: expected a number from 0 on, got {shown(start.num_chances)}")
     if start.to_play not in (0, 1):
         raise UserError(f"{target}.to_play: expected 0 or 1, got {shown(start.to_play)}")
     shape = start.observation_shape
@@ -205,7 +208,7 @@ def _check_declarations(target: str, start: Game) -> None:
             f"{target}.observation_dtype is {start.observation_dtype!r}, which is not a NumPy type"
         ) from error
     if not hasattr(start, "State"):  # the planes of a compiled game always have the declared shape
-        observation = start.observe()
+        observation = first_decision(start).observe()
         if observation is None:
             raise UserError(f"{target}.observe() returns None; is a return missing?")
         observed = np.shape(observation)

@@ -48,6 +48,20 @@ def move_name(position: Game, move: int) -> str:
     return position.roll_name(move) if is_chance(position) else position.action_name(move)
 
 
+def parse_move(position: Game, text: str) -> int:
+    """Return the legal action, or the possible roll, whose name is `text`, ignoring case.
+
+    Raises ValueError with what is expected if there is none.
+    """
+    if not is_chance(position):
+        return position.parse_action(text)
+    names = {position.roll_name(roll).lower(): roll for roll in possible_moves(position)}
+    wanted = text.strip().lower()
+    if wanted not in names:
+        raise ValueError(f"expected a roll, one of {' '.join(names)}, got {text.strip()!r}")
+    return names[wanted]
+
+
 def roll_at(chances: NDArray[np.float32], random: float) -> int:
     """Return the roll at `random`, from [0, 1), of the probabilities `chances`, `[K]`; never one of probability 0."""
     total, rolled = 0.0, 0
@@ -82,12 +96,17 @@ def rolled(position: Game, rng: np.random.Generator) -> Game:
 
     The rolls are sampled by `rng`. A game without dice returns `position` itself and leaves `rng` alone.
     """
-    return roll_on(position, lambda number: rng.random())[0]
+    return roll_dice(position, rng)[0]
 
 
 def played(position: Game, action: int, rng: np.random.Generator) -> Game:
     """Return the position after `action`, which must be legal, and after the rolls that follow, sampled by `rng`."""
     return rolled(position.play(action), rng)
+
+
+def roll_dice(position: Game, rng: np.random.Generator) -> tuple[Game, list[int]]:
+    """Return what `rolled` returns, and the rolls."""
+    return roll_on(position, lambda number: rng.random())
 
 
 def roll_on(position: Game, random: Callable[[int], float]) -> tuple[Game, list[int]]:

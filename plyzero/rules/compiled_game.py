@@ -120,6 +120,8 @@ class CompiledGame(Game):
                     f"{type(self).__name__}.State: Numba does not support arrays of bool in a record; give {name} "
                     "the type i1"
                 )
+        if self.rule_functions["chances"] is not no_chances and not self.num_chances:
+            raise TypeError(f"{type(self).__name__} has a rule chances, but num_chances is 0: give the number of rolls")
         self.state = np.zeros(self.State.itemsize, np.uint8)
         if "start" in self.rule_functions:
             self.rule_functions["start"](self.record)

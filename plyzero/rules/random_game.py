@@ -1,4 +1,4 @@
-"""Random games: every move is sampled uniformly from the legal actions."""
+"""Random games: every move is sampled uniformly from the legal actions, every roll by its probability."""
 
 from __future__ import annotations
 
@@ -6,25 +6,45 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plyzero.rules.chance import chances_of, is_chance, roll_at
 from plyzero.rules.game import Game
 
 
 def random_game(start: Game, rng: np.random.Generator) -> PlayedGame:
     """Return a game of uniformly random moves from `start`. A game that does not end is cut off after max_plies."""
-    game = PlayedGame([], [start])
-    while game.positions[-1].outcome() is None and len(game.moves) < start.max_plies:
-        legal = game.positions[-1].legal_actions()
-        game.moves.append(int(legal[int(rng.integers(len(legal)))]))
+    game, plies = PlayedGame([], [start]), 0
+    while game.positions[-1].outcome() is None and plies < start.max_plies:
+        plies += not is_chance(game.positions[-1])
+        game.moves.append(random_move(game.positions[-1], rng))
         game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))
     return game
+
+
+def random_move(position: Game, rng: np.random.Generator) -> int:
+    """Return a uniformly random legal action or, if chance moves, a roll sampled by its probability."""
+    chances = chances_of(position)
+    if len(chances):
+        return roll_at(chances, rng.random())
+    legal = position.legal_actions()
+    return int(legal[int(rng.integers(len(legal)))])
 
 
 class PlayedGame(NamedTuple):
     """The moves of a game and the positions before, between and after them.
 
-    moves:     the actions played.
+    moves:     the actions and rolls played.
     positions: one more than moves: the initial position first, the final position last.
     """
 
     moves: list[int]
     positions: list[Game]
+
+    @property
+    def decisions(self) -> list[int]:
+        """The indices of the positions at which a player moves: the unfinished ones at which chance does not."""
+        return [i for i, each in enumerate(self.positions) if each.outcome() is None and not is_chance(each)]
+
+    @property
+    def plies(self) -> int:
+        """The number of moves of players."""
+        return sum(i < len(self.moves) for i in self.decisions)

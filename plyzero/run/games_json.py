@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from plyzero.rules.chance import roll_as_recorded
 from plyzero.rules.game import DRAW, ONGOING, Game
+from plyzero.rules.notation import action_names
 from plyzero.run.records import TRUNCATED, Games
 
 VERSION: Final = 1
@@ -21,14 +23,14 @@ def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
     for game in games.games:
         positions = games.positions[first : first + game["positions"]]
         first += int(game["positions"])
-        moves, position = [], start
-        for record in positions:
-            moves.append(position.action_name(int(record["action"])))
-            position = position.play_unchecked(int(record["action"]))
+        position, moves = roll_as_recorded(start, game, 0)
+        for ply, action in enumerate(positions["action"].tolist(), 1):
+            position, rolls = roll_as_recorded(position.play_unchecked(action), game, ply)
+            moves += [action, *rolls]
         yield {
             "version": VERSION,
             "id": f"{game['id']:016x}",
-            "moves": moves,
+            "moves": action_names(start, tuple(moves)),
             "winner": WINNERS[int(game["winner"])],
             "end": "truncated" if game["end"] == TRUNCATED else "rule",
             "opening_plies": int(game["opening_plies"]),

@@ -73,8 +73,8 @@ def requirements(start: Game) -> list[Requirement]:
     has room for WINDOW_GAMES games. With more than 64 legal moves a search has more simulations.
     """
     games = [random_game(start, np.random.default_rng(number)) for number in range(NUM_GAMES)]
-    plies = sum(len(game.moves) for game in games) / NUM_GAMES
-    max_legal = max(len(position.legal_actions()) for game in games for position in game.positions)
+    plies = sum(game.plies for game in games) / NUM_GAMES
+    max_legal = max(len(game.positions[i].legal_actions()) for game in games for i in game.decisions)
     side = max(start.observation_shape[1:])
     window = WINDOW_GAMES * plies * Settings().selfplay.full_search_probability
     return [

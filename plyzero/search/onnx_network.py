@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from plyzero.errors import ModelRefusedError, plain, shown
 from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.chance import first_decision
 from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.search.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
@@ -156,17 +157,18 @@ _OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
 
 
 def reachable_observations(game: GameSpec) -> NDArray[np.float32]:
-    """Return the observations of up to NUM_TESTS unfinished positions of random games, the initial position first.
+    """Return the observations of up to NUM_TESTS positions of random games at which a player moves, the first one first.
 
     They are always the same for a game, and are computed once. Rules that raise an error give the initial position
     only: the error is reported where the game is played next.
     """
     key = (game.identity, *game.start.observation_shape)
     if key not in _OBSERVATIONS:
-        positions = [game.start]
+        positions = [first_decision(game.start)]
         try:
             for number in range(4):
-                played = random_game(game.start, np.random.default_rng(number)).positions[:-1]
+                random = random_game(game.start, np.random.default_rng(number))
+                played = [random.positions[i] for i in random.decisions if i < len(random.moves)]
                 positions += played[:: max(1, len(played) * 4 // NUM_TESTS)]
         except Exception:
             del positions[1:]
