@@ -289,19 +289,6 @@ def actions_have_names(trace: GameTrace) -> None:
         expect(position.parse_action(name) == action, f"parse_action({name!r}) is not {action}, which has this name")
 
 
-def agreement_with(make: Callable[[], Game]) -> Law:
-    """Return the law that a game agrees, move for move, with the game whose initial position `make` returns."""
-
-    def agrees(trace: GameTrace) -> None:
-        other = trace.replica("against", make)
-        answers = [rule_answers(each) | {"names": names_at(each)} for each in (trace.position, other)]
-        for each in answers:  # two implementations may have different keys and renderings
-            each.pop("str()"), each.pop("key()", None)
-        expect_equal(answers[0], answers[1], "this game (first) and the other one (second) disagree")
-
-    return Law("agrees_with_the_other", "Both games agree move for move.", agrees)
-
-
 # --- helpers of the laws ---
 
 
@@ -366,11 +353,6 @@ def name_of(position: Game, action: int) -> str:
         return str(move_name(position, action))
     except Exception:
         return str(action)
-
-
-def names_at(position: Game) -> str:
-    """Return the names of the legal actions, or of the rolls if chance moves, separated by spaces."""
-    return " ".join(move_name(position, move) for move in possible_moves(position))
 
 
 def evenly_spaced(these: Sequence[T], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[T]:

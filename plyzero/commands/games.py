@@ -47,7 +47,7 @@ def check(
     ] = False,
 ) -> None:
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
-    from plyzero.check.laws import agreement_with
+    from plyzero.check.agreement import agreement_with
     from plyzero.check.survey import survey
     from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
     from plyzero.run.presets import unmet_requirements

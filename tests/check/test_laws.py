@@ -21,7 +21,7 @@ from games.hex import Hex
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.check.compiled_laws import COMPILED_LAWS
-from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, agreement_with, games_end
+from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, games_end
 from plyzero.check.sampling import play_game, positions_near, random_move, sample, shuffling_move
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import ALL_LAWS, GameLaws, Violation, find_violation, laws_of, shorten
@@ -509,29 +509,6 @@ def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
 
 def test_the_same_check_finds_the_same():
     assert find_violation(FailsLate, games=100) == find_violation(FailsLate, games=100)
-
-
-def test_a_form_that_differs_in_one_position_is_found():
-    class Differs(TicTacToe):
-        def legal_actions(self):
-            return [a for a in super().legal_actions() if a != 3 or self.board[4] != 1]
-
-        def symmetries(self):
-            return ()
-
-    agreement = agreement_with(CompiledTicTacToe)
-    assert find_violation(TicTacToe, games=30, extra_laws=[agreement]) is None
-    broken = find_violation(Differs, games=60, extra_laws=[agreement])
-    assert broken is not None
-    assert (broken.law.name, broken.moves) == ("agrees_with_the_other", ("b2",))
-
-
-def test_a_game_of_another_size_does_not_agree():
-    broken = find_violation(
-        functools.partial(Othello, size=6), games=2, extra_laws=[agreement_with(functools.partial(Othello, size=8))]
-    )
-    assert broken is not None
-    assert broken.moves == ()
 
 
 def test_a_rule_error_names_the_law_the_moves_and_the_line_of_the_game():

@@ -1,0 +1,91 @@
+"""Two implementations of a game are compared move for move: by number where they look alike, by name otherwise."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from games.othello import Othello
+from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
+from plyzero.check.agreement import agreement_with
+from plyzero.check.template.tic_tac_toe import TicTacToe
+from plyzero.check.violations import find_violation
+from plyzero.rules.game import Game
+
+
+class OneMoveLess(TicTacToe):
+    """One move is missing after b2."""
+
+    def legal_actions(self):
+        return [action for action in super().legal_actions() if action != 3 or self.board[4] != 1]
+
+    def symmetries(self):
+        return ()
+
+
+class Backwards(TicTacToe):
+    """The squares are numbered from the other end, names are in capitals, and a plane says who is to move."""
+
+    observation_shape = (3, 3, 3)
+
+    def legal_actions(self):
+        return sorted(8 - action for action in super().legal_actions())
+
+    def play(self, action):
+        return TicTacToe.play_unchecked(self, 8 - action)
+
+    def action_name(self, action):
+        return super().action_name(8 - action).upper()
+
+    def observe(self):
+        planes = super().observe()
+        return np.concatenate([planes, np.full((1, 3, 3), self.to_play, planes.dtype)])
+
+    def symmetries(self):
+        return ()
+
+
+class BackwardsOneMoveLess(Backwards):
+    """One move is missing after b2."""
+
+    def legal_actions(self):
+        return [action for action in super().legal_actions() if action != 5 or self.board[4] != 1]
+
+
+class WrongWinner(Backwards):
+    """Three in a row lose."""
+
+    def outcome(self):
+        found = super().outcome()
+        return found if found is None or found.winner is None else type(found)(1 - found.winner)
+
+
+@pytest.mark.parametrize("other", [CompiledTicTacToe, Backwards])
+def test_two_forms_of_a_game_agree(other: type[Game]):
+    assert find_violation(TicTacToe, games=30, extra_laws=[agreement_with(other)]) is None
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "difference"),
+    [
+        (OneMoveLess, ("b2",), "legal_actions(): "),
+        (BackwardsOneMoveLess, ("B2",), "names: "),
+        (WrongWinner, None, "outcome(): "),
+    ],
+)
+def test_a_form_that_differs_in_one_position_is_found(
+    game: type[Game], moves: tuple[str, ...] | None, difference: str
+):
+    broken = find_violation(game, games=60, extra_laws=[agreement_with(CompiledTicTacToe)])
+    assert broken is not None
+    assert broken.law.name == "agrees_with_the_other"
+    assert moves is None or broken.moves == moves
+    assert f"this game (first) and the other one (second) disagree: {difference}" in broken.what
+
+
+def test_a_game_of_another_size_does_not_agree():
+    broken = find_violation(
+        functools.partial(Othello, size=6), games=2, extra_laws=[agreement_with(functools.partial(Othello, size=8))]
+    )
+    assert broken is not None
+    assert broken.moves == ()
