@@ -133,7 +133,7 @@ class OpenSpielGame(Game):
             view.observer.set_from(self._state, self.to_play ^ view.first)
             tensor: NDArray[np.float32] = view.observer.tensor
             if not view.shows_mover:
-                seen = tensor.take(view.numbers) if self.to_play and view.numbers is not None else tensor.copy()
+                seen = tensor[view.numbers] if self.to_play and view.numbers is not None else tensor.copy()
                 return seen.reshape(shape)
             planes = np.empty(shape, np.float32)
             planes[:-1] = tensor.reshape(-1, *shape[1:])
