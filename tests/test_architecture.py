@@ -180,6 +180,8 @@ def test_heavy_packages_stay_where_they_belong():
         assert folder == "trainer" or not packages & {"torch"}, name
         assert folder == "trainer" or name == "plyzero.search.onnx_graph" or not loaded & {"onnx"}, name
         assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name
+        assert name == "plyzero.rules.openspiel" or not packages & {"pyspiel", "open_spiel"}, name
+        assert "plyzero.rules.openspiel" not in {each.module for each in imports_of(path) if each.at_import}, name
 
 
 PLAIN_GAME = """
@@ -298,8 +300,8 @@ def test_tests_lie_in_the_folder_of_what_they_test_and_nothing_is_imported_from_
 @pytest.mark.parametrize(
     ("command", "absent"),
     [
-        (["--help"], {"torch", "numba", "zarr", "onnxruntime", "onnx"}),
-        (["play", "tic-tac-toe"], {"torch", "zarr"}),
+        (["--help"], {"torch", "numba", "zarr", "onnxruntime", "onnx", "pyspiel"}),
+        (["play", "tic-tac-toe"], {"torch", "zarr", "pyspiel"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str]):

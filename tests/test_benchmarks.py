@@ -1,13 +1,14 @@
 """The benchmarks run, and count what they should: their figures are made by hand."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import guard, soak, speed, store
+from benchmarks import guard, openspiel_games, soak, speed, store
 from benchmarks.strength import exams, ladder, score
 from benchmarks.strength.solver import Solver
 from plyzero.play.match import play_match
@@ -55,6 +56,24 @@ def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monke
     assert min(report["kills"].values()) > 0
     assert np.isfinite(report["held_out"]["newest"]["policy"])
     assert len(read_lines(tmp_path / "r" / "soak.jsonl")) >= 2
+
+
+def test_the_table_of_openspiels_games_is_continued_where_it_was_stopped(tmp_path: Path, monkeypatch):
+    page = tmp_path / "page.md"
+    verdicts = {
+        "openspiel:nim": ("all 15 hold", "100"),
+        "openspiel:tic_tac_toe": openspiel_games.verdict("openspiel:tic_tac_toe", 1),
+        "openspiel:quoridor": openspiel_games.verdict("openspiel:quoridor(board_size=3)", 5),
+    }
+    monkeypatch.setattr(openspiel_games, "verdict", lambda name, seconds: verdicts.pop(name))
+    monkeypatch.setattr(sys, "argv", ["openspiel_games.py", "--write", str(page)])
+    for games in (["nim"], ["nim", "tic_tac_toe"], ["nim", "quoridor", "tic_tac_toe"]):
+        monkeypatch.setattr("plyzero.rules.openspiel.playable_games", lambda names=games: dict.fromkeys(names))
+        openspiel_games.main()
+    nim, tic_tac_toe, quoridor = page.read_text().splitlines()[-3:]
+    assert nim.startswith(f"| {load_game('openspiel:nim').identity} | all 15 hold | 100 | 40x1x1 | 29 | 0 | ")
+    assert re.search(r"openspiel:tic_tac_toe v\d+ \| all 15 hold \| \d+ \| 3x3x3 \| 9 \| 7 \| ", tic_tac_toe)
+    assert "| `equal_observations_equal_futures` does not hold: only the first has the legal actions" in quoridor
 
 
 def test_the_cases_of_the_speed_page_are_commands_that_exist():

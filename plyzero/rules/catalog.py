@@ -1,4 +1,4 @@
-"""The catalog of games: finds a game by name, installed or as `my_module:MyGame` in the current directory."""
+"""The catalog of games: finds a game by name, be it installed, a class of your own, or a game of OpenSpiel."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class GameSpec:
 
 
 def load_game(text: str) -> GameSpec:
-    """Return the game named by `text`: `connect-four`, `othello(size=6)` or `my_module:MyGame`.
+    """Return the game named by `text`: `othello(size=6)`, `my_module:MyGame` or `openspiel:hex(board_size=7)`.
 
     Raises UserError with the closest names if there is no such game, and with the reason if its class is unusable.
     """

@@ -18,6 +18,14 @@ def test_all_symmetries_of_tic_tac_toe_are_proven():
     assert len(proven) == 7
 
 
+def test_with_the_symmetries_that_are_proven_come_their_products():
+    quarter_turn, reflection = PROPOSED[0], PROPOSED[3]
+    trial = play_trial(TicTacToe(), plies=100)
+    assert len(trial.proven([quarter_turn])) == 3
+    proven = trial.proven([quarter_turn, reflection])
+    assert {each.actions.tobytes() for each in proven} == {each.actions.tobytes() for each in PROPOSED}
+
+
 class LastRowDraws(TicTacToe):
     """Three in the last row are a draw."""
 
