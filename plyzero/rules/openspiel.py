@@ -263,8 +263,9 @@ def _try_out(
     """Return the initial position, with what random games show of the game. It is the same in every process."""
     game, name = state.get_game(), cls.spiel_name
     observer, num_actions = make_observation(game), game.num_distinct_actions()
-    numbers, actions = turned(name, shape, num_actions) if _is_alike_for_both(state, observer) else (None, None)
-    shows_mover = numbers is None and name not in MOVER_SEES
+    is_alike = _is_alike_for_both(state, observer)
+    numbers, actions = turned(name, shape, num_actions) if is_alike else (None, None)
+    shows_mover = numbers is None and (is_alike or name not in MOVER_SEES)
     constants: dict[str, Any] = {
         "_view": _View(parameters, observer, threading.Lock(), state.current_player(), numbers, actions, shows_mover),
         "_symmetries": (),

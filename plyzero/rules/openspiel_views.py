@@ -99,7 +99,8 @@ def proposed_symmetries(name: str, shape: tuple[int, int, int], num_actions: int
     squares = rows * columns
     if rows == columns > 1 and squares <= num_actions <= squares + 1:
         proposed = list(turns_and_mirrors(shape, non_board_actions=num_actions - squares))
-        if order := HALF_TURN_PLANES.get(name, ())[: shape[0]]:
+        order = HALF_TURN_PLANES.get(name, ())
+        if len(order) == shape[0]:
             half_turn = proposed[1]
             proposed.append(Symmetry(half_turn.planes.reshape(shape)[list(order)].ravel(), half_turn.actions))
         return proposed

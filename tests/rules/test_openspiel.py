@@ -306,6 +306,12 @@ def test_an_observation_that_openspiel_turns_is_not_turned_again():
     assert after.observe()[:-1].argmax(axis=0)[0, 3] == after.play(2).observe()[:-1].argmax(axis=0)[0, 2]
 
 
+def test_a_tensor_that_is_alike_for_both_is_never_shown_without_a_turn_or_a_plane(monkeypatch):
+    monkeypatch.setattr(openspiel, "MOVER_SEES", {"twixt"})
+    start = start_of("twixt(board_size=9)")
+    assert start.play(start.legal_actions()[0]).observe()[-1].all()
+
+
 def test_each_observation_is_an_array_of_its_own():
     for name in ("hex(board_size=4)", "twixt", "othello"):
         start = start_of(name)
