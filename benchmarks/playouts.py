@@ -13,25 +13,38 @@ import platform
 from collections.abc import Callable
 from statistics import median
 from time import process_time
-from typing import Any
 
 import numpy as np
 
-from plyzero.rules.catalog import load_game
+from games.breakthrough import Breakthrough
+from games.connect_four import ConnectFour
+from games.go import Go
+from games.gomoku import Gomoku
+from games.hex import Hex
+from games.othello import Othello
+from games.tic_tac_toe import TicTacToe
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.search.evaluators import random_playout
 from plyzero.search.rule_calls import addresses
 
-GAMES = {  # the same rules in both, except that OpenSpiel's go ends when a board is repeated
-    "games.tic_tac_toe:TicTacToe": "tic_tac_toe",
-    "games.connect_four:ConnectFour": "connect_four",
-    "games.othello:Othello": "othello",
-    "games.breakthrough:Breakthrough": "breakthrough",
-    "games.gomoku:Gomoku": "gomoku",
-    "games.hex:Hex(swap=False)": "hex",
-    "games.go:Go": "go(board_size=9)",
-    "games.go:Go(size=19)": "go(board_size=19)",
+try:
+    import pyspiel
+except ImportError:
+    pyspiel = None
+
+GAMES: dict[str, tuple[CompiledGame, str]] = {
+    "tic-tac-toe": (TicTacToe(), "tic_tac_toe"),
+    "connect-four": (ConnectFour(), "connect_four"),
+    "othello": (Othello(), "othello"),
+    "breakthrough": (Breakthrough(), "breakthrough"),
+    "gomoku": (Gomoku(), "gomoku"),
+    "hex(swap=False)": (Hex(swap=False), "hex"),
+    "go": (Go(), "go(board_size=9)"),
+    "go(size=19)": (Go(size=19), "go(board_size=19)"),
 }
+"""Games here and there. The rules are the same, except that OpenSpiel's go ends when a board is repeated."""
+
+HEAD = ("game", "plies of a playout", "bytes of a state", "playouts/s", "OpenSpiel, playouts/s", "ratio")
 
 Playouts = Callable[[int], None]
 """Plays so many random playouts."""
@@ -40,24 +53,21 @@ Playouts = Callable[[int], None]
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=11, help="measurements of each figure, of which the table has the median")
+    parser.add_argument("--turns", type=int, default=11, help="measurements of each figure; the table has the median")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
     given = parser.parse_args()
-    try:
-        import pyspiel
-
-        loaded: Callable[[str], Playouts] | None = lambda text: openspiel_playouts(pyspiel, text)
-    except ImportError:
-        loaded = None
     print(f"{processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {datetime.date.today()}\n")
-    print("| game | plies of a playout | bytes of a state | playouts/s | OpenSpiel | ratio |\n|---|---|---|---|---|---|")
-    for text, theirs in GAMES.items():
-        start = load_game(text).start
-        assert isinstance(start, CompiledGame)
-        players = [compiled_playouts(start), *([loaded(theirs)] if loaded else [])]
-        rates = measured(players, turns=given.turns, seconds=given.seconds)
-        compared = f"{rates[1]:,.0f} | {rates[0] / rates[1]:.1f}" if loaded else "| "
-        print(f"| {text.partition(':')[2]} | {plies_of(start):.0f} | {start.State.itemsize:,} | {rates[0]:,.0f} | {compared} |")
+    print_row(*HEAD)
+    print_row(*("---" for _ in HEAD))
+    for name, (start, text) in GAMES.items():
+        players = [compiled_playouts(start), *([openspiel_playouts(text)] if pyspiel else [])]
+        ours, *theirs = measured(players, turns=given.turns, seconds=given.seconds)
+        compared = [f"{theirs[0]:,.0f}", f"{ours / theirs[0]:.1f}"] if theirs else ["", ""]
+        print_row(name, f"{plies_of(start):.0f}", f"{start.State.itemsize:,}", f"{ours:,.0f}", *compared)
+
+
+def print_row(*cells: str) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def measured(players: list[Playouts], *, turns: int, seconds: float) -> list[float]:
@@ -90,8 +100,8 @@ def compiled_playouts(start: CompiledGame) -> Playouts:
     return play
 
 
-def openspiel_playouts(pyspiel: Any, text: str) -> Playouts:
-    """Return OpenSpiel's random playouts of one of its games, as a search in C++ that ends after its first simulation."""
+def openspiel_playouts(text: str) -> Playouts:
+    """Return OpenSpiel's random playouts of one of its games: a search in C++ that ends after its first simulation."""
     game = pyspiel.load_game(text)
     state = game.new_initial_state()
 

@@ -16,9 +16,23 @@ class Breakthrough(CompiledGame, version=1):
     def __init__(self, size: int = 8) -> None:
         if size not in range(4, 11):
             raise ValueError(f"expected a size from 4 to 10, got {size!r}")
-        self.State = np.dtype([("board", "i1", (size, size)), ("pawns", "i1", (2,)), ("result", "i1"), ("to_play", "i1")])
+        self.State = np.dtype(
+            [("board", "i1", (size, size)), ("pawns", "i1", (2,)), ("result", "i1"), ("to_play", "i1")]
+        )
+        # The action 2 * column + to, plus 3 * size - 2 for every row before, is the step from (row, column) to
+        # (row + 1, to), as the player to move sees the board.
         self.num_actions = (size - 1) * (3 * size - 2)
-        self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns, with the own first row as row 0
+        squares = np.reshape(square_names(size, size), (size, size))
+        self.names = [
+            [
+                f"{seen[row, column]}-{seen[row + 1, to]}"
+                for row in range(size - 1)
+                for column in range(size)
+                for to in range(max(column - 1, 0), min(column + 2, size))
+            ]
+            for seen in (squares, squares[::-1])
+        ]
+        self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns
         self.max_plies = 2 * size * (2 * size - 5) + 1  # examples/breakthrough.py says why
         super().__init__()
 
@@ -28,15 +42,18 @@ class Breakthrough(CompiledGame, version=1):
         s["result"] = ONGOING
 
     def legal(s: Record, mask: Record) -> None:
-        own = s["to_play"] + 1
-        for action in range(len(mask)):
-            row, column, to = step(action, len(s["board"]))
-            if s["board"][row_for(s, row), column] == own:
-                ahead = s["board"][row_for(s, row + 1), to]
-                mask[action] = ahead == 0 or (ahead != own and column != to)
+        size, own = len(s["board"]), s["to_play"] + 1
+        for row in range(size - 1):
+            for column in range(size):
+                if s["board"][row_for(s, row), column] == own:
+                    for to in range(max(column - 1, 0), min(column + 2, size)):
+                        ahead = s["board"][row_for(s, row + 1), to]
+                        mask[row * (3 * size - 2) + 2 * column + to] = ahead == 0 or (ahead != own and column != to)
 
     def play(s: Record, action: int) -> None:
-        row, column, to = step(action, len(s["board"]))
+        row, step = divmod(action, 3 * len(s["board"]) - 2)
+        column = (step + 1) // 3
+        to = step - 2 * column
         other = 1 - s["to_play"]
         s["pawns"][other] -= s["board"][row_for(s, row + 1), to] != 0
         s["board"][row_for(s, row), column] = 0
@@ -56,29 +73,16 @@ class Breakthrough(CompiledGame, version=1):
                     planes[(pawn - 1) ^ s["to_play"], row, column] = 1
 
     def action_name(self, action: int) -> str:
-        rows, columns = self.record["board"].shape
-        row, column, to = step(action, columns)
-        names = square_names(rows, columns)
-        near, far = row_for(self.record, row), row_for(self.record, row + 1)
-        return f"{names[near * columns + column]}-{names[far * columns + to]}"
+        return self.names[self.to_play][action]
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the left-right reflection, which reverses the order of the steps from each row."""
-        rows, steps = len(self.record["board"]) - 1, 3 * len(self.record["board"]) - 2
-        return (mirror_columns(self.observation_shape, np.arange(rows * steps).reshape(rows, steps)[:, ::-1].ravel()),)
+        steps = 3 * len(self.record["board"]) - 2
+        mirrored = np.arange(self.num_actions).reshape(-1, steps)[:, ::-1]
+        return (mirror_columns(self.observation_shape, mirrored.ravel().tolist()),)
 
     def __str__(self) -> str:
         return render_grid(self.record["board"], rows_up=True)
-
-
-@kernel
-def step(action: int, size: int) -> tuple[int, int, int]:
-    """Return row, column and target column of a step, as the player to move sees the board.
-
-    From each row go 3 * size - 2 steps: two from a column at the edge, three from every other.
-    """
-    row, number = divmod(action, 3 * size - 2)
-    return row, (number + 1) // 3, (number + 1) // 3 + (number + 1) % 3 - 1
 
 
 @kernel

@@ -19,7 +19,13 @@ class Gomoku(CompiledGame, version=1):
         if exactly_five not in (False, True):
             raise ValueError(f"expected True or False for exactly_five, got {exactly_five!r}")
         # A row through a stone has at most 4 + 1 + 4 stones, or the game would have been over before.
-        fields = [("board", "i1", (size, size)), ("plies", "i2"), ("longest", "i1"), ("result", "i1"), ("to_play", "i1")]
+        fields = [
+            ("board", "i1", (size, size)),
+            ("plies", "i2"),
+            ("longest", "i1"),
+            ("result", "i1"),
+            ("to_play", "i1"),
+        ]
         self.State = np.dtype(fields)
         self.num_actions = self.max_plies = size * size
         self.action_names = square_names(size, size)

@@ -30,7 +30,9 @@ class Hex(CompiledGame, version=1):
             [("board", "i1", (size, size)), ("plies", "i2"), ("swap", "i1"), ("result", "i1"), ("to_play", "i1")]
         )
         self.num_actions = self.max_plies = size * size + swap
-        self.action_names = (*square_names(size, size), "swap")
+        names = square_names(size, size)
+        mirrored = [names[column * size + row] for row in range(size) for column in range(size)]
+        self.names = [[*names, "swap"], [*mirrored, "swap"]]  # for each player
         self.observation_shape = (2 + swap, size, size)  # own stones, the opponent's, may I swap?
         super().__init__()
         self.record["swap"] = swap
@@ -40,8 +42,9 @@ class Hex(CompiledGame, version=1):
 
     def legal(s: Record, mask: Record) -> None:
         size = len(s["board"])
-        for cell in range(size * size):
-            mask[cell] = s["board"][place(s, cell)] == 0
+        for row in range(size):
+            for column in range(size):
+                mask[row * size + column] = s["board"][place(s, row, column)] == 0
         if may_swap(s):
             mask[size * size] = True
 
@@ -56,7 +59,7 @@ class Hex(CompiledGame, version=1):
                 stone |= FIRST
             if action // size == size - 1:
                 stone |= LAST
-            row, column = place(s, action)
+            row, column = place(s, action // size, action % size)
             for down, right in NEIGHBOURS:
                 r, c = row + down, column + right
                 if 0 <= r < size and 0 <= c < size and board[r, c] & PLAYER == player:
@@ -72,19 +75,16 @@ class Hex(CompiledGame, version=1):
 
     def observe(s: Record, planes: Record) -> None:
         size = len(s["board"])
-        for cell in range(size * size):
-            stone = s["board"][place(s, cell)] & PLAYER
-            if stone:
-                planes[(stone - 1) ^ s["to_play"], cell // size, cell % size] = 1
+        for row in range(size):
+            for column in range(size):
+                stone = s["board"][place(s, row, column)] & PLAYER
+                if stone:
+                    planes[(stone - 1) ^ s["to_play"], row, column] = 1
         if may_swap(s):
             planes[2] = 1
 
     def action_name(self, action: int) -> str:
-        size = len(self.record["board"])
-        if action < size * size:
-            row, column = place(self.record, action)
-            action = row * size + column
-        return self.action_names[action]
+        return self.names[self.to_play][action]
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the half turn of the board."""
@@ -97,10 +97,9 @@ class Hex(CompiledGame, version=1):
 
 
 @kernel
-def place(s: Record, cell: int) -> tuple[int, int]:
-    """Return row and column of a cell that is numbered as the player to move sees the board."""
-    first, second = cell // len(s["board"]), cell % len(s["board"])
-    return (first, second) if s["to_play"] == 0 else (second, first)
+def place(s: Record, row: int, column: int) -> tuple[int, int]:
+    """Return row and column on the board of a cell, given those that the player to move sees."""
+    return (row, column) if s["to_play"] == 0 else (column, row)
 
 
 @kernel
@@ -127,6 +126,6 @@ def fill(board: Record, row: int, column: int, stone: int) -> None:
     board[row, column] = stone
     for down, right in NEIGHBOURS:
         r, c = row + down, column + right
-        if 0 <= r < len(board) and 0 <= c < len(board) and board[r, c] != stone:
-            if board[r, c] & PLAYER == stone & PLAYER:
-                fill(board, r, c, stone)
+        inside = 0 <= r < len(board) and 0 <= c < len(board)
+        if inside and board[r, c] != stone and board[r, c] & PLAYER == stone & PLAYER:
+            fill(board, r, c, stone)

@@ -1,12 +1,14 @@
 """The documentation: its code runs, its tables are those of the code, its commands exist."""
 
 import ast
+import inspect
 import os
 import re
 import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from plyzero.commands.cli import app
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run
 from plyzero.run.models import publish_model
+from tests.helpers import toys
 from tests.helpers.cli import shown
 from trainer.export import untrained
 
@@ -137,6 +140,36 @@ def test_the_python_api_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     runpy.run_path("script.py")
     assert re.match(r"-?0\.\d+ \{0: \d+, 1: \d+,", capsys.readouterr().out)
+
+
+def project_games() -> dict[str, str]:
+    """Return the classes of the included games, MODULE:CLASS, by name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return project["project"]["entry-points"]["plyzero.games"]
+
+
+def test_the_page_of_games_has_all_of_them_with_their_sizes():
+    text = (ROOT / "docs" / "games.md").read_text()
+    row = r"^\| \[`([\w-]+)`\]\(#([\w-]+)\) \|(.*)\| (\d+) \| ([\d x]+) \| (\d+) \|$"
+    rows = re.findall(row, text, re.MULTILINE)
+    assert {name for name, *_ in rows} == project_games().keys()
+    for name, heading, parameters, actions, shape, plies in rows:
+        start = load_game(project_games()[name]).start
+        defaults = [f"`{each.name}={each.default!r}`" for each in inspect.signature(type(start)).parameters.values()]
+        assert (parameters.strip(), f"## {heading}\n" in text) == (", ".join(defaults), True)
+        assert (int(actions), shape, int(plies)) == (
+            start.num_actions,
+            " x ".join(map(str, start.observation_shape)),
+            start.max_plies,
+        )
+
+
+@pytest.mark.parametrize("picture", blocks(ROOT / "docs" / "games.md", ""))
+def test_the_pictures_of_the_page_of_games_are_what_the_games_draw(picture: str):
+    line, _, drawn = picture.partition("\n\n")
+    name, parameters, moves = re.fullmatch(r"([\w-]+)(\(.*\))?: (.*)", line).groups()
+    position = load_game(project_games()[name] + (parameters or "")).start.as_plain_python()
+    assert f"{toys.after(position, moves)}\n" == drawn
 
 
 def test_the_zarr_of_the_formats_page_is_python():

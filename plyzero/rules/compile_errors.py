@@ -24,6 +24,7 @@ _ADVICE: Final = (
     (r"name '(\w+)' is not defined|NameError", "define or import this name"),
     (r"No conversion from .* to int64", "return ONGOING, DRAW, 0 or 1 in every branch"),
     (r"Cannot unify", "give the variable values of one type only"),
+    (r"Type of variable '\$.* cannot be determined", "assign in a line of its own where there is a :="),
     (r"cannot index .* with (\d+) indices", "use as many indices as the field has dimensions in State"),
     (r"attribute", "use what Numba supports for this type, or write a loop"),
 )
@@ -66,7 +67,7 @@ def place_of(text: str, function: Callable[..., Any], reason: str) -> tuple[str,
     own = Path(__file__).parent
     for file, line in [*_RAISED_FROM.findall(text), *_PLACE.findall(text)]:
         path = Path(file).resolve()
-        if path.parent != own and "numba" not in path.parts:
+        if int(line) and path.parent != own and "numba" not in path.parts:  # line 0 is an unknown location
             return str(path), int(line)
     name = re.search(r"name '(\w+)'", reason)  # Numba says which name is undefined, but not where
     lines = {number: linecache.getline(code.co_filename, number) for _, _, number in code.co_lines() if number}

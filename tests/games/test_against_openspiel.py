@@ -62,7 +62,8 @@ def compare(start: CompiledGame, text: str, name_of: Callable[[str], str], *, po
 
 @pytest.mark.parametrize("swap", [True, False])
 def test_hex_agrees_with_openspiel(swap):
-    compare(Hex(size=5, swap=swap), f"hex(board_size=5,swap={swap})", str, positions=1000)
+    start = Hex(size=5, swap=swap).as_plain_python()  # nothing to compile
+    compare(start, f"hex(board_size=5,swap={swap})", str, positions=300)
 
 
 @pytest.mark.slow
@@ -139,6 +140,9 @@ def test_go_agrees_with_openspiel():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "komi"), [(3, 0.5), (5, 1.0), (9, 7.5), (19, 7.0)])
-def test_go_agrees_with_openspiel_in_many_positions_but_forbids_to_repeat_a_board(size, komi):
-    print(size, compare_go(size, komi, positions=MANY))
+@pytest.mark.parametrize(
+    ("size", "komi", "positions"), [(3, 0.5, MANY), (5, 1.0, MANY), (9, 7.5, MANY), (19, 7.0, 2000)]
+)
+def test_go_agrees_with_openspiel_in_many_positions_but_forbids_to_repeat_a_board(size, komi, positions):
+    repeating = compare_go(size, komi, positions=positions)
+    assert repeating or size > 5  # random games on larger boards rarely come to such positions

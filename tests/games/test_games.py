@@ -6,6 +6,7 @@ Perft counts the sequences of moves of a given length. Othello's and Connect Fou
 import itertools
 import re
 import sys
+import tomllib
 from collections import Counter
 
 import numpy as np
@@ -365,6 +366,19 @@ def test_a_rule_that_numba_cannot_compile_is_refused_with_its_name_and_the_way_o
     assert writer_legal.endswith("; use a field that State has, or add stones to State")
 
 
+def test_an_assignment_inside_of_an_expression_is_refused_with_what_to_do():
+    def observe(s, planes):
+        for row in range(3):
+            for column in range(3):
+                if stone := s["board"][row, column]:
+                    planes[0, row, column] = stone
+
+    with pytest.raises(UserError) as refused:
+        whole_game("Walrus", [("board", "i1", (3, 3)), ("to_play", "i1")], observe=observe)().legal_actions()
+    assert re.match(r"Walrus.observe cannot be compiled: test_games.py, line \d+, `def observe", str(refused.value))
+    assert str(refused.value).endswith("; assign in a line of its own where there is a :=")
+
+
 def whole_game(name: str, state: list, **rules) -> type[CompiledGame]:
     def nothing(s, argument):
         pass
@@ -397,6 +411,12 @@ def test_the_version_of_a_game_is_said_where_the_class_is_written():
 
 
 # --- the catalog ---
+
+
+def test_every_game_that_the_project_installs_can_be_loaded():
+    project = tomllib.loads((toys.ROOT / "pyproject.toml").read_text())
+    for name, target in project["project"]["entry-points"]["plyzero.games"].items():
+        assert name.replace("-", "_") == type(load_game(target).start).__module__.removeprefix("games.")
 
 
 def test_the_shipped_games_are_installed_with_a_line_about_each():

@@ -17,7 +17,7 @@ def gomoku(size: int = 9, exactly_five: bool = False) -> Game:
 
 def after_own(stones: str, start: Game) -> Game:
     """Return the position after the first player has played `stones`; the other one plays where it does not matter."""
-    others = "a9 c9 e9 g9 i9 b8 f8".split()
+    others = ["a9", "c9", "e9", "g9", "i9", "b8", "f8"]
     moves = zip_longest(stones.split(), others[: len(stones.split()) - 1], fillvalue="")
     return toys.after(start, " ".join(f"{one} {other}" for one, other in moves))
 
