@@ -42,16 +42,17 @@ def test_two_sides_of_ones_own_win_when_they_are_connected(moves, winner):
         "a1 a2 b1 a3 c1",  # the first player connects left and right, which are the other's sides
         "b1 a1 b2 a2 c2 a3",  # the second player connects top and bottom
         "a1 a2 b2 c1 c3",  # a1, b2 and c3 lie on the long diagonal, where cells do not touch
+        "c3 a2 b2 c1 a1",
     ],
 )
 def test_what_does_not_connect_ones_own_sides_does_not_win(moves):
     assert toys.after(hex_game(), moves).outcome() is None
 
 
-def test_two_chains_that_a_stone_joins_are_one():
-    position = toys.after(hex_game(5), "c1 a1 c2 a2 c5 a3 c4 a4")
+def test_a_stone_connects_all_of_its_chain_with_a_side():
+    position = toys.after(hex_game(5), "c3 a1 c4 a2 c1 a3 c2 a4")  # c2 connects c4, which it does not touch, with c1
     assert position.outcome() is None
-    assert toys.after(position, "c3").outcome() == Outcome(0)
+    assert toys.after(position, "c5").outcome() == Outcome(0)
 
 
 def reaches_the_other_side(stones: np.ndarray) -> bool:
