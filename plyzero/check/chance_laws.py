@@ -25,9 +25,9 @@ def chances_are_probabilities(trace: GameTrace) -> None:
     chances = np.asarray(position.chances(), np.float64)
     if not chances.size:
         return
-    shape, expected = chances.shape, (position.num_chances,)
     expect(
-        shape == expected, f"chances() has shape {shape}, expected {expected}: num_chances is {position.num_chances}"
+        chances.shape == (position.num_chances,),
+        f"chances() has {chances.size} numbers, expected one for each of num_chances = {position.num_chances} rolls",
     )
     expect(bool(np.isfinite(chances).all()), f"chances() is {_numbers(chances)}, expected finite numbers")
     expect(bool((chances >= 0).all()), f"chances() is {_numbers(chances)}, expected numbers from 0 to 1")

@@ -102,12 +102,7 @@ def rule_answers(position: Game) -> dict[str, Any]:
     """Return the results of the rules at `position`, by the name of the method; arrays as bytes, to be compared."""
     chances = chances_of(position)
     if len(chances):  # nobody asks for anything else
-        return {
-            "outcome()": None,
-            "chances()": tuple(chances.tolist()),
-            "str()": str(position),
-            "key()": position.key(),
-        }
+        return {"outcome()": None, "chances()": tuple(chances.tolist()), "str()": str(position)}
     legal = position.legal_actions()
     if not isinstance(legal, Iterable):
         raise LawBrokenError(

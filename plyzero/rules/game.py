@@ -136,6 +136,8 @@ class Game(ABC):
 
     def __str__(self) -> str:
         """Return the position as text for people; by default the numbers of `observe`, planes side by side."""
+        if rolls := _possible_rolls(self):
+            return f"chance moves: {' '.join(map(self.roll_name, rolls))}"
         rows = np.asarray(self.observe(), np.float32).transpose(1, 0, 2)
         board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]
         return "\n".join([f"player {self.to_play} to move, observation:", *board])
@@ -179,12 +181,10 @@ class Game(ABC):
 def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     @functools.wraps(play)
     def play_if_legal(self: Game, action: int) -> Game:
-        legal: Sequence[int] = ()
-        if self.num_chances and self.outcome() is None:
-            legal = [roll for roll, chance in enumerate(self.chances()) if chance > 0]
-            if legal and action not in legal:
-                raise IllegalActionError(f"impossible roll {action} in\n{self}\npossible: {legal}")
-        if not legal and action not in (legal := self.legal_actions()):
+        rolls = _possible_rolls(self)
+        if rolls and action not in rolls:
+            raise IllegalActionError(f"impossible roll {action} in\n{self}\npossible: {rolls}")
+        if not rolls and action not in (legal := self.legal_actions()):
             name = _name_if_any(self, action)
             allowed = self.legal_names() if len(legal) else "none, the game is over"
             raise IllegalActionError(f"illegal action {action} ({name}) in\n{self}\nlegal: {allowed}")
@@ -192,6 +192,13 @@ def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
         return after
 
     return play_if_legal
+
+
+def _possible_rolls(position: Game) -> list[int]:
+    """Return the rolls that are possible in `position`, none where a player moves or the game is over."""
+    if not position.num_chances or position.outcome() is not None:
+        return []
+    return [roll for roll, chance in enumerate(position.chances()) if chance > 0]
 
 
 def _name_if_any(position: Game, action: int) -> str:

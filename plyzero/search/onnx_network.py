@@ -157,7 +157,7 @@ _OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
 
 
 def reachable_observations(game: GameSpec) -> NDArray[np.float32]:
-    """Return the observations of up to NUM_TESTS positions of random games at which a player moves, the first one first.
+    """Return the observations of up to NUM_TESTS positions of random games at which a player moves, the first first.
 
     They are always the same for a game, and are computed once. Rules that raise an error give the initial position
     only: the error is reported where the game is played next.
@@ -168,7 +168,7 @@ def reachable_observations(game: GameSpec) -> NDArray[np.float32]:
         try:
             for number in range(4):
                 random = random_game(game.start, np.random.default_rng(number))
-                played = [random.positions[i] for i in random.decisions if i < len(random.moves)]
+                played = [random.positions[i] for i in random.decisions[: random.plies]]
                 positions += played[:: max(1, len(played) * 4 // NUM_TESTS)]
         except Exception:
             del positions[1:]

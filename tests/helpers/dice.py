@@ -26,7 +26,7 @@ class Race(CompiledGame, version=1):
     State = np.dtype([("at", "i1", (2,)), ("begun", "i1"), ("thrown", "i1"), ("to_play", "i1")])
     num_actions, num_chances = 2, 4
     action_names, roll_names = ("step", "throw"), ("one", "three", "four", "again")
-    observation_shape, max_plies = (2, GOAL, 1), 2 * GOAL
+    observation_shape, max_plies = (2, GOAL + 4, 1), 2 * GOAL
 
     def legal(s, mask):
         mask[:] = True
@@ -66,7 +66,7 @@ class PlainRace(Game, version=1):
     """The same in plain Python."""
 
     num_actions, num_chances = 2, 4
-    observation_shape, max_plies = (2, GOAL, 1), 2 * GOAL
+    observation_shape, max_plies = (2, GOAL + 4, 1), 2 * GOAL
     at, begun, thrown, to_play = (0, 0), False, False, 0
 
     def legal_actions(self):
@@ -96,7 +96,7 @@ class PlainRace(Game, version=1):
         return None
 
     def observe(self):
-        planes = np.zeros((2, GOAL, 1), np.float32)
+        planes = np.zeros(self.observation_shape, np.float32)
         planes[0, self.at[self.to_play], 0] = planes[1, self.at[1 - self.to_play], 0] = 1
         return planes
 

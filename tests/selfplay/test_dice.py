@@ -8,12 +8,17 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.rules.chance import MAX_ROLLS, chances_of, is_chance, roll_as_recorded, roll_at, roll_on, roll_random
 from plyzero.rules.counter_rng import random_bits
+from plyzero.rules.notation import play_named
+from plyzero.run.games_json import games_to_json
+from plyzero.run.records import Games
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
 from selfplay.step import NUM_PURPOSES
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
 from tests.helpers.runs import moves_of, replay
 from tests.helpers.toys import Hashed
+from trainer.consistency import ConsistencyCheck
+from trainer.diagnostics import game_results
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
@@ -134,3 +139,32 @@ class Over(PlainRace):
 def test_a_game_that_the_first_roll_ends_is_refused():
     with pytest.raises(UserError, match="before any player has moved"):
         played(Over(), 1)
+
+
+@both_games
+def test_an_exported_game_names_its_rolls_and_can_be_played_again(start):
+    for game in played(start, 40).values():
+        (exported,) = games_to_json(game, start)
+        positions, _ = play_named(start, exported["moves"])
+        (line,) = replay(start, game)
+        assert positions[-1].key() == line[-1].key()
+        assert sum(not is_chance(each) for each in positions[:-1]) == len(exported["values"]) == len(game.positions)
+        assert exported["moves"][0] in ("one", "three")
+
+
+@both_games
+def test_the_trainer_finds_nothing_inconsistent_in_games_with_dice(start):
+    check = ConsistencyCheck(start)
+    for game in played(start, 200).values():
+        check.add(game)
+    found = check.compare()
+    assert found.legal.compared > 20
+    assert found.values.compared > 2
+    for each in (found.repeats, found.legal, found.effects, found.values, found.images):
+        assert each.different == 0
+
+
+def test_games_that_differ_in_their_rolls_do_not_look_alike():
+    games = Games.concatenate(list(played(Race(), 100, opening_plies=0, temperature=0.01).values()))
+    actions = {tuple(each) for each in np.split(games.positions["action"], np.cumsum(games.games["positions"])[:-1])}
+    assert len({each.opening for each in game_results(games)}) > len(actions) / 2

@@ -1,0 +1,59 @@
+"""Pig, a game with one die: roll as often as you dare, but a one takes back the whole turn."""
+
+import numpy as np
+
+from plyzero.rules.compiled_game import CompiledGame, Record
+from plyzero.rules.game import ONGOING
+
+HOLD, ROLL = 0, 1
+
+
+class Pig(CompiledGame, version=1):
+    """Roll a die and add up, or hold to keep the sum; a one loses the turn. First to 100 wins, or to `pig(goal=50)`."""
+
+    State = np.dtype([("goal", "i2"), ("scores", "i2", (2,)), ("turn", "i2"), ("is_rolling", "i1"), ("to_play", "i1")])
+    num_actions, num_chances = 2, 6
+    action_names, roll_names = ("hold", "roll"), "123456"
+    observation_dtype = bool
+
+    def __init__(self, goal: int = 100) -> None:
+        if not 2 <= goal <= 1000:
+            raise ValueError(f"expected a goal from 2 to 1000, got {goal!r}")
+        self.observation_shape = (3 * goal, 1, 1)
+        self.max_plies = 10 * goal  # turns without a point can go on for ever, but hardly do
+        super().__init__()
+        self.record["goal"] = goal
+
+    def legal(s: Record, mask: Record) -> None:
+        mask[HOLD] = s["turn"] > 0
+        mask[ROLL] = True
+
+    def chances(s: Record, weights: Record) -> None:
+        if s["is_rolling"]:
+            weights[:] = 1 / 6
+
+    def play(s: Record, action: int) -> None:
+        if s["is_rolling"]:
+            s["is_rolling"] = 0
+            s["turn"] = s["turn"] + action + 1 if action else 0
+        elif action == ROLL:
+            s["is_rolling"] = 1
+            return
+        else:
+            s["scores"][s["to_play"]] += s["turn"]
+            s["turn"] = 0
+        if s["turn"] == 0:
+            s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s: Record) -> int:
+        return s["to_play"] if s["scores"][s["to_play"]] + s["turn"] >= s["goal"] else ONGOING
+
+    def observe(s: Record, planes: Record) -> None:
+        goal = s["goal"]
+        planes[: s["scores"][s["to_play"]], 0, 0] = 1
+        planes[goal : goal + s["scores"][1 - s["to_play"]], 0, 0] = 1
+        planes[2 * goal : 2 * goal + s["turn"], 0, 0] = 1
+
+    def __str__(self) -> str:
+        s = self.record
+        return f"{s['scores'][0]} : {s['scores'][1]}, player {s['to_play']} has {s['turn']} in this turn"

@@ -1,0 +1,115 @@
+"""The laws for games with dice: they hold where they should, and each mistake is named."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from games.tic_tac_toe import TicTacToe
+from plyzero import GameLaws
+from plyzero.check.laws import agreement_with
+from plyzero.check.survey import survey
+from plyzero.check.violations import find_violation, laws_of
+from plyzero.rules.random_game import random_game
+from plyzero.run.presets import requirements
+from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
+
+
+class TestCompiledDice(GameLaws):
+    game = Race
+    games = 15
+
+
+class TestPlainDice(GameLaws):
+    game = PlainRace
+    games = 15
+
+
+def test_the_law_of_chance_is_for_games_with_dice_only():
+    name = "chances_are_probabilities"
+    assert name in [law.name for law in laws_of(PlainRace())]
+    assert name not in [law.name for law in laws_of(TicTacToe())]
+
+
+def test_compiled_and_plain_dice_agree_and_others_do_not():
+    assert find_violation(Race, games=5, extra_laws=[agreement_with(PlainRace)]) is None
+
+    class Loaded(PlainRace):
+        def chances(self):
+            return tuple(reversed(super().chances())) if self.thrown else super().chances()
+
+    broken = find_violation(PlainRace, games=5, extra_laws=[agreement_with(Loaded)])
+    assert broken.law.name == "agrees_with_the_other"
+    assert "chances()" in broken.what
+
+
+@pytest.mark.parametrize(
+    ("chances", "what"),
+    [
+        ((0.5, 0.5, 0.5, 0.5), "chances() is 0.5 0.5 0.5 0.5, whose sum is 2, expected 1"),
+        ((1.5, -0.5, 0, 0), "chances() is 1.5 -0.5 0 0, expected numbers from 0 to 1"),
+        ((0.5, 0.5), "chances() has 2 numbers, expected one for each of num_chances = 4 rolls"),
+        ((0.0, 0.0, 0.0, 0.0), "chances() is all zeros: return () where a player moves"),
+        ((float("nan"), 0, 0, 1), "expected finite numbers"),
+    ],
+)
+def test_what_is_no_probability_is_told(chances, what):
+    class Wrong(PlainRace):
+        def chances(self):
+            return chances if self.thrown else super().chances()
+
+    broken = find_violation(Wrong, games=10)
+    assert broken.law.name == "chances_are_probabilities"
+    assert what in broken.what
+    assert [move for move in broken.moves if move in ("throw", "step")][-1] == "throw"
+    assert len(broken.moves) == 2
+
+
+def test_a_position_that_is_nobodys_turn_is_told():
+    class Stuck(Race):
+        def chances(s, weights):
+            if s["begun"] == 0:
+                weights[0] = 1
+
+        def legal(s, mask):
+            mask[:] = s["thrown"] == 0
+
+    broken = find_violation(Stuck, games=10, skip=["compiled_as_written"])
+    assert broken.law.name == "legal_actions_in_order"
+    assert broken.what.startswith("legal_actions() is empty, and chances() is empty, but outcome() is None")
+
+
+def test_rolls_need_names_and_rules_that_are_functions_of_the_moves():
+    class Same(PlainRace):
+        def roll_name(self, roll):
+            return "die"
+
+    assert "rolls 0 and 1 are both called 'die'" in find_violation(Same, games=5).what
+
+    class Random(PlainRace):
+        def play(self, action):
+            after = super().play(action)
+            if self.thrown:
+                after.at = (after.at[0] + next(counter) % 2, after.at[1])
+            return after
+
+    counter = itertools.count()
+    assert find_violation(Random, games=20).law.name in ("same_moves_same_position", "play_makes_a_new_position")
+
+
+def test_statistics_count_moves_and_not_rolls():
+    found = survey(PlainRace(), games=60)
+    assert found.branching == (2.0, 2)
+    assert found.plies[2] < 2 * GOAL
+    game = random_game(PlainRace(), np.random.default_rng(0))
+    assert 0 < game.plies < len(game.moves)
+    assert [game.positions[i].thrown for i in game.decisions] == [False] * len(game.decisions)
+    assert requirements(PlainRace())[-1].minimum == 0
+
+
+def test_random_games_roll_by_probability():
+    rng, rolls = np.random.default_rng(0), []
+    for _ in range(800):
+        game = random_game(PlainRace(), rng)
+        rolls += [move for each, move in zip(game.positions, game.moves, strict=False) if each.thrown]
+    assert np.bincount(rolls, minlength=4) / len(rolls) == pytest.approx(np.array(CHANCES), abs=0.03)

@@ -1,0 +1,140 @@
+"""Pig against its exact solution by value iteration, and against the published one."""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+from games.pig import HOLD, ROLL, Pig
+from plyzero import GameLaws
+from plyzero.check.survey import survey
+from plyzero.play.match import play_match
+from plyzero.rules.catalog import load_game
+from plyzero.rules.chance import is_chance
+from plyzero.rules.game import IllegalActionError, Outcome
+from plyzero.search.evaluators import Evaluation
+from plyzero.search.slots import search
+from plyzero.settings import SearchSettings
+from tests.helpers.dice import all_positions
+from tests.helpers.pig import HoldAt, Optimal, numbers, solve_pig
+
+
+class TestLaws(GameLaws):
+    game = functools.partial(Pig, goal=10)
+    games = 8
+
+
+def test_the_first_player_of_pig_to_100_wins_the_published_share():
+    assert solve_pig(100)[0, 0, 0] == pytest.approx(0.5306, abs=5e-5)  # Neller and Presser, 2004
+
+
+def test_the_rules_are_those_of_the_solution():
+    # The equation holds with what the rules of the game say about moves, rolls and the end.
+    goal = 20
+    p = solve_pig(goal)
+
+    def win(position, player):
+        if position.outcome():
+            return float(position.outcome() == Outcome(player))
+        if is_chance(position):
+            after = [position.play(roll) for roll in range(6)]
+            return sum(chance * win(each, player) for chance, each in zip(position.chances(), after, strict=True))
+        own, other, turn = numbers(position)
+        return p[own, other, turn] if position.to_play == player else 1 - p[own, other, turn]
+
+    checked = 0
+    for position in all_positions(Pig(goal=goal)):
+        if position.outcome() is None and not is_chance(position):
+            own, other, turn = numbers(position)
+            values = [win(position.play(action), position.to_play) for action in position.legal_actions()]
+            assert max(values) == pytest.approx(p[own, other, turn], abs=1e-6)
+            checked += 1
+    assert checked > 4000
+
+
+def test_a_one_loses_the_turn_and_holding_keeps_it():
+    start = Pig(goal=30)
+    assert start.legal_actions() == (ROLL,)
+    thrown = start.play(ROLL)
+    assert thrown.legal_actions() == ()
+    assert thrown.chances() == pytest.approx([1 / 6] * 6)
+    assert [thrown.roll_name(roll) for roll in range(6)] == list("123456")
+    assert numbers(thrown.play(0)) == (0, 0, 0)
+    assert thrown.play(0).to_play == 1
+    six = thrown.play(5)
+    assert (six.to_play, numbers(six)) == (0, (0, 0, 6))
+    held = six.play(HOLD)
+    assert (held.to_play, numbers(held)) == (1, (0, 6, 0))
+    assert str(held) == "6 : 0, player 1 has 0 in this turn"
+    for impossible in (-1, 6):
+        with pytest.raises(IllegalActionError, match="impossible roll"):
+            thrown.play(impossible)
+
+
+def test_whoever_reaches_the_goal_wins_without_holding():
+    position = Pig(goal=10)
+    for _ in range(2):
+        assert position.outcome() is None
+        position = position.play(ROLL).play(4)
+    assert position.outcome() == Outcome(0)
+
+
+@pytest.mark.parametrize("goal", [1, 1001])
+def test_an_impossible_goal_is_refused(goal):
+    with pytest.raises(ValueError, match="expected a goal from 2 to 1000"):
+        Pig(goal=goal)
+
+
+def test_pig_is_found_with_its_goal():
+    assert load_game("games.pig:Pig(goal=50)").start.observation_shape == (150, 1, 1)
+
+
+def test_the_optimal_player_beats_hold_at_20():
+    result = play_match(Optimal(100), HoldAt(20), Pig(), games=400, rng=np.random.default_rng(1), opening_plies=0)
+    assert result.score == pytest.approx(0.5325, abs=0.075)  # by Neller and Presser 0.5874 and 0.4776 of the games
+    weak = play_match(Optimal(40), HoldAt(5), Pig(goal=40), games=400, rng=np.random.default_rng(1))
+    assert weak.score > 0.6
+
+
+def position_at(goal, own, other, turn):
+    """Return the position in which player 0 has these numbers: own score, the opponent's, and the sum of this turn."""
+    position = Pig(goal=goal)
+    position.record["scores"][:], position.record["turn"] = (own, other), turn
+    return position
+
+
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+def test_a_search_with_a_network_that_knows_the_solution_returns_it(algorithm):
+    goal, rng, checked = 30, np.random.default_rng(0), 0
+    optimal = Optimal(goal)
+
+    def evaluate(leaves):
+        positions = leaves.positions()
+        wins = np.array([optimal.p[numbers(each)] for each in positions], np.float32)
+        logits = np.zeros((len(wins), 2), np.float32)
+        logits[np.arange(len(wins)), optimal.choose_all(positions)] = 5
+        return Evaluation(logits, np.stack([wins, 0 * wins, 1 - wins], axis=1))
+
+    while checked < 40:
+        own, other, turn = (int(each) for each in rng.integers((0, 0, 1), goal))
+        if own + turn < goal:
+            position, settings = position_at(goal, own, other, turn), SearchSettings(algorithm=algorithm)
+            found = search([position], evaluate, simulations=120, settings=settings)[0]
+            rolled = [optimal.p[own, other, turn + r] if own + turn + r < goal else 1 for r in range(2, 7)]
+            exact = {HOLD: 1 - optimal.p[other, own + turn, 0], ROLL: (sum(rolled) + 1 - optimal.p[other, own, 0]) / 6}
+            best = optimal.choose(position)
+            assert (1 + found.q[best]) / 2 == pytest.approx(exact[best], abs=0.1)
+            if abs(exact[HOLD] - exact[ROLL]) > 0.05:
+                assert found.best_action() == best
+                checked += 1
+
+
+def test_random_games_of_pig_end_long_before_max_plies():
+    found = survey(Pig(), games=30)
+    shortest, mean, longest, limit = found.plies
+    assert shortest > 10
+    assert longest < limit / 2
+    assert mean > 50
+    assert found.branching == (pytest.approx(1.6, abs=0.25), 2)
+    assert not [sentence for sentence in found.warnings if re.search("max_plies", sentence)]
