@@ -73,9 +73,7 @@ def test_two_forms_of_a_game_agree(other: type[Game]):
         (WrongWinner, None, "outcome(): "),
     ],
 )
-def test_a_form_that_differs_in_one_position_is_found(
-    game: type[Game], moves: tuple[str, ...] | None, difference: str
-):
+def test_a_form_that_differs_in_one_position_is_found(game: type[Game], moves: tuple[str, ...] | None, difference: str):
     broken = find_violation(game, games=60, extra_laws=[agreement_with(CompiledTicTacToe)])
     assert broken is not None
     assert broken.law.name == "agrees_with_the_other"
