@@ -13,9 +13,6 @@ from plyzero.play.match import play_match
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import IllegalActionError, Outcome
-from plyzero.search.evaluators import Evaluation
-from plyzero.search.slots import search
-from plyzero.settings import SearchSettings
 from tests.helpers.dice import all_positions
 from tests.helpers.pig import HoldAt, Optimal, numbers, solve_pig
 
@@ -95,39 +92,6 @@ def test_the_optimal_player_beats_hold_at_20():
     assert result.score == pytest.approx(0.5325, abs=0.075)  # by Neller and Presser 0.5874 and 0.4776 of the games
     weak = play_match(Optimal(40), HoldAt(5), Pig(goal=40), games=400, rng=np.random.default_rng(1))
     assert weak.score > 0.6
-
-
-def position_at(goal, own, other, turn):
-    """Return the position in which player 0 has these numbers: own score, the opponent's, and the sum of this turn."""
-    position = Pig(goal=goal)
-    position.record["scores"][:], position.record["turn"] = (own, other), turn
-    return position
-
-
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
-def test_a_search_with_a_network_that_knows_the_solution_returns_it(algorithm):
-    goal, rng, checked = 30, np.random.default_rng(0), 0
-    optimal = Optimal(goal)
-
-    def evaluate(leaves):
-        positions = leaves.positions()
-        wins = np.array([optimal.p[numbers(each)] for each in positions], np.float32)
-        logits = np.zeros((len(wins), 2), np.float32)
-        logits[np.arange(len(wins)), optimal.choose_all(positions)] = 5
-        return Evaluation(logits, np.stack([wins, 0 * wins, 1 - wins], axis=1))
-
-    while checked < 40:
-        own, other, turn = (int(each) for each in rng.integers((0, 0, 1), goal))
-        if own + turn < goal:
-            position, settings = position_at(goal, own, other, turn), SearchSettings(algorithm=algorithm)
-            found = search([position], evaluate, simulations=120, settings=settings)[0]
-            rolled = [optimal.p[own, other, turn + r] if own + turn + r < goal else 1 for r in range(2, 7)]
-            exact = {HOLD: 1 - optimal.p[other, own + turn, 0], ROLL: (sum(rolled) + 1 - optimal.p[other, own, 0]) / 6}
-            best = optimal.choose(position)
-            assert (1 + found.q[best]) / 2 == pytest.approx(exact[best], abs=0.1)
-            if abs(exact[HOLD] - exact[ROLL]) > 0.05:
-                assert found.best_action() == best
-                checked += 1
 
 
 def test_random_games_of_pig_end_long_before_max_plies():
