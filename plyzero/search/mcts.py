@@ -92,7 +92,7 @@ def select(
     n = 0
     while True:
         if nodes[n]["is_chance"]:
-            e = select_chance(nodes[n], edges)
+            e = select_chance(nodes[n], edges, n)
         elif slot["algorithm"] == PUCT:
             e = select_puct(nodes[n], edges, settings, n == 0)
         elif n == 0:
@@ -178,12 +178,11 @@ def add_node(slot: Any, nodes: Records, edges: Records, possible: NDArray[Any]) 
 
 @cached_njit
 def roll_in_tree(slot: Any, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
-    """Let the simulation go on from the chance node just added, with `chances`, `[K]`, to what its likeliest roll leads
-    to."""
+    """Let the simulation go on from the chance node just added, of `chances`, `[K]`, to what a roll leads to."""
     n = slot["leaf"]
     for e in range(nodes[n]["first_edge"], slot["edges"]):
         edges[e]["prior"], edges[e]["logit"] = chances[edges[e]["action"]], 0.0
-    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], select_chance(nodes[n], edges), n
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], select_chance(nodes[n], edges, n), n
     slot["phase"] = READ
 
 

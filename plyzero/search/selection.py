@@ -11,12 +11,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.counter_rng import random_bits
 from plyzero.search.gumbel import improved_policy, transformed_q
 from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.tree import NO_EDGE, PROVEN_LOSS, UNPROVEN
 
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
+
+
+GOLDEN_RATIO: Final = (math.sqrt(5) - 1) / 2
 
 
 @cached_njit
@@ -107,18 +111,21 @@ def select_gumbel(node: Any, edges: NDArray[np.void], settings: Any, scratch: ND
 
 
 @cached_njit
-def select_chance(node: Any, edges: NDArray[np.void]) -> int:
-    """Return argmax_a P(s, a) · (1 + N(s)) - N(s, a), the edge of the roll that lags most behind its share of visits.
+def select_chance(node: Any, edges: NDArray[np.void], n: int) -> int:
+    """Return the edge of the roll whose turn it is at chance node `n`, evenly spread: visits stay near P(s, a) · N(s).
 
-    Nothing is sampled: the visits stay within about one of P(s, a) · N(s), nearer to it than a sample would be. The
-    usual P / (1 + N) visits likely rolls too often: one of probability 1/2 beside 50 of 1/100 gets 49 of 50 visits.
+    The i-th visit takes the roll at frac(u + i · φ), φ the golden ratio, on the line on which each roll is as long as
+    probable; u depends on n alone. Nothing is sampled, and over many nodes the first visit sees every roll by its
+    probability. The usual P / (1 + N) visits likely rolls too often, and begins with the same roll at all nodes.
     """
-    best, most = NO_EDGE, -np.inf
-    for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
-        lag = edges[e]["prior"] * (1.0 + node["visits"]) - edges[e]["visits"]
-        if lag > most:
-            best, most = e, lag
-    return best
+    left = random_bits(np.uint64(n), 0) / 2**32 + node["visits"] * GOLDEN_RATIO
+    left -= math.floor(left)
+    last = node["first_edge"] + node["num_edges"] - 1
+    for e in range(node["first_edge"], last):
+        left -= edges[e]["prior"]
+        if left < 0:
+            return e
+    return last
 
 
 @cached_njit

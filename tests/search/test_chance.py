@@ -60,7 +60,7 @@ def test_what_is_proven_or_exact_is_what_expectimax_says(start, kind):
                     proven += 1
                     assert edge["proven"] == after_move(reached, int(edge["action"]), memo)
     assert proven > 100
-    assert exact > 30
+    assert exact > 15
 
 
 @both_kinds
@@ -105,12 +105,12 @@ def test_if_leaves_are_known_so_are_the_best_move_and_what_it_is_worth(kind):
 
 @both_kinds
 @both_games
-def test_visits_of_rolls_stay_within_one_of_their_share(start, kind):
+def test_visits_of_rolls_stay_within_two_of_their_share(start, kind):
     seen = 0
     for record, edges, reached in nodes_of(searched(first_decision(start), kind, 500), first_decision(start)):
         if record["is_chance"]:
             share = chances_of(reached)[edges["action"]] * edges["visits"].sum()
-            assert np.abs(edges["visits"] - share).max() <= 1
+            assert np.abs(edges["visits"] - share).max() <= 2
             assert record["visits"] == edges["visits"].sum()
             seen += record["visits"] > 20
     assert seen > 2
@@ -122,11 +122,18 @@ def test_no_roll_is_visited_much_more_or_less_often_than_its_share(weights):
     node, edges = np.zeros(1, NODE), np.zeros(len(weights), EDGE)
     edges["prior"], node["num_edges"] = chances, len(weights)
     for n in range(1, 300):
-        edges[select_chance(node[0], edges)]["visits"] += 1
+        edges[select_chance(node[0], edges, 7)]["visits"] += 1
         node["visits"] = n
         surplus = edges["visits"] - n * chances
-        assert surplus.max() < 1 + 1e-3
-        assert surplus.min() > -2
+        assert np.abs(surplus).max() < 3
+
+
+def test_the_first_visits_of_many_nodes_see_every_roll_by_its_probability():
+    chances = np.array([0.5, 0.3, 0.2])
+    node, edges = np.zeros(1, NODE), np.zeros(3, EDGE)
+    edges["prior"], node["num_edges"] = chances, 3
+    first = np.bincount([select_chance(node[0], edges, n) for n in range(4000)], minlength=3) / 4000
+    assert first == pytest.approx(chances, abs=0.03)
 
 
 @both_kinds
