@@ -307,7 +307,7 @@ def test_tests_lie_in_the_folder_of_what_they_test_and_nothing_is_imported_from_
 def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str]):
     code = (
         "import sys, atexit; "
-        "atexit.register(lambda: print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))); "
+        "atexit.register(lambda: print('LOADED', *sorted({name.partition('.')[0] for name in [*sys.modules]}))); "
         f"sys.argv = ['plyzero', *{command}]; from plyzero.commands.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, input="quit\n", check=False)
