@@ -145,12 +145,19 @@ class OpenSpielGame(Game):
 
     @functools.cached_property
     def _names(self) -> dict[int, str]:
-        """The name of each legal action. Names that differ in case only, as in chess, end with the action's number."""
+        """The name of each legal action, without a first word that all have in common, such as the colour in go.
+
+        Names that differ in case only, as in chess, end with the action's number.
+        """
         player = self._state.current_player()
-        names = {
-            action: "_".join(self._state.action_to_string(player, self._in_openspiel(action)).split()) or str(action)
+        words = {
+            action: self._state.action_to_string(player, self._in_openspiel(action)).split()
             for action in self.legal_actions()
         }
+        shared = len({each[0] for each in words.values() if each}) == 1 and all(
+            len(each) > 1 for each in words.values()
+        )
+        names = {action: "_".join(each[shared:]) or str(action) for action, each in words.items()}
         count = Counter(name.lower() for name in names.values())
         return {action: name if count[name.lower()] == 1 else f"{name}/{action}" for action, name in names.items()}
 

@@ -11,6 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from games.hex import Hex
+from plyzero.check.agreement import agreement_with
+from plyzero.check.violations import find_violation
 from plyzero.errors import UserError
 from plyzero.rules import openspiel
 from plyzero.rules.catalog import load_game
@@ -206,6 +209,24 @@ def test_returns_count_by_their_sign():
         returns = game.positions[-1]._state.returns()
         winner = None if returns[0] == 0 else int(returns[0] < 0)
         assert game.positions[-1].outcome() == Outcome(winner)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [("go(board_size=3)", "a1", "pass"), ("hex(board_size=3)", "a1", "c3"), ("connect_four", "x0", "o6")],
+)
+def test_names_of_moves_do_not_begin_with_a_word_that_all_have_in_common(name: str, first: str, second: str):
+    start = start_of(name)
+    position = start.play(start.parse_action(first))
+    assert start.action_name(start.legal_actions()[0]) == first
+    assert position.parse_action(second) == position.legal_actions()[-1]
+
+
+def test_hex_is_the_same_game_in_both_forms_by_the_names_of_its_moves():
+    agreement = agreement_with(lambda: start_of("hex(board_size=3)"))
+    for size, is_same in ((3, True), (4, False)):
+        broken = find_violation(lambda size=size: Hex(size, swap=False), games=5, extra_laws=[agreement])
+        assert (broken is None) == is_same
 
 
 def test_a_match_is_played_by_name():
