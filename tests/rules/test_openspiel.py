@@ -400,7 +400,7 @@ def test_names_that_differ_in_case_only_get_their_numbers():
 
 
 def test_names_are_words():
-    assert start_of("go(board_size=5)").legal_names().split()[::25] == ["B_a1", "B_PASS"]
+    assert "Place_Stone" in start_of("cursor_go").legal_names().split()
 
 
 def test_the_board_is_text_without_colours_and_more_than_one_line():
