@@ -40,7 +40,7 @@ class Solver:
 
 
 def _solver_of(game: CompiledGame) -> Callable[[NDArray[np.uint8], Any], int]:
-    play, outcome, legal, _ = game.rules
+    play, outcome, legal = game.rules.play, game.rules.outcome, game.rules.legal
     num_actions = game.num_actions
     assert game.State.fields is not None
     to_play = int(game.State.fields["to_play"][1])

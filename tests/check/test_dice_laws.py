@@ -7,7 +7,7 @@ import pytest
 
 from games.tic_tac_toe import TicTacToe
 from plyzero import GameLaws
-from plyzero.check.laws import agreement_with
+from plyzero.check.agreement import agreement_with
 from plyzero.check.survey import survey
 from plyzero.check.violations import find_violation, laws_of
 from plyzero.rules.random_game import random_game

@@ -49,7 +49,6 @@ class NotAGame: pass
 class Half(TicTacToe): num_actions = property()
 class NoActions(TicTacToe): num_actions = 0
 class NoEnd(TicTacToe): max_plies = -4
-class ManyPlanes(TicTacToe): policy_planes = 2
 class NoShape(TicTacToe): observation_shape = 3
 class NoSize(TicTacToe): observation_shape = (0, 3, 3)
 class Nobody(TicTacToe): to_play = 7
@@ -61,6 +60,7 @@ class NoOutcome(TicTacToe):
     def outcome(self): return 5
 class NoBoard(TicTacToe):
     def __str__(self): raise RuntimeError("no board")
+class ManyPlanes(TicTacToe): policy_planes = 2
 """
 
 
