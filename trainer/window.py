@@ -131,13 +131,15 @@ class _Chunk(NamedTuple):
         """Return the chunk of these samples."""
         legal = np.zeros((len(samples.wdl), num_actions), np.bool_)
         legal[np.repeat(np.arange(len(legal)), samples.num_legal), samples.actions] = True
+        with np.errstate(under="ignore"):  # smaller probabilities than half precision has are 0
+            probabilities = samples.probabilities.astype(np.float16)
         return cls(
             observations=samples.observations,
             wdl=samples.wdl,
             legal=np.packbits(legal, axis=1),
             num_legal=samples.num_legal,
             first=np.cumsum(samples.num_legal) - samples.num_legal,
-            probabilities=samples.probabilities.astype(np.float16),
+            probabilities=probabilities,
         )
 
     @classmethod
