@@ -3,18 +3,18 @@
 import functools
 import re
 
+import numba
 import numpy as np
 import pytest
 
+from benchmarks.pig import BEST, duel, hold_at, optimal, place, rule_of, solve_pig
 from games.pig import HOLD, ROLL, Pig
 from plyzero import GameLaws
 from plyzero.check.survey import survey
-from plyzero.play.match import play_match
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import IllegalActionError, Outcome
 from tests.helpers.dice import all_positions
-from tests.helpers.pig import HoldAt, Optimal, numbers, solve_pig
 
 
 class TestLaws(GameLaws):
@@ -23,13 +23,15 @@ class TestLaws(GameLaws):
 
 
 def test_the_first_player_of_pig_to_100_wins_the_published_share():
-    assert solve_pig(100)[0, 0, 0] == pytest.approx(0.5306, abs=5e-5)  # Neller and Presser, 2004
+    assert solve_pig(*[np.full((100, 100, 100), BEST)] * 2)[0, 0, 0, 0] == pytest.approx(
+        0.5306, abs=5e-5
+    )  # Neller and Presser, 2004
 
 
 def test_the_rules_are_those_of_the_solution():
     # The equation holds with what the rules of the game say about moves, rolls and the end.
     goal = 20
-    p = solve_pig(goal)
+    p = solve_pig(*[np.full((goal, goal, goal), BEST)] * 2)[0]
 
     def win(position, player):
         if position.outcome():
@@ -87,11 +89,43 @@ def test_pig_is_found_with_its_goal():
     assert load_game("games.pig:Pig(goal=50)").start.observation_shape == (150, 1, 1)
 
 
-def test_the_optimal_player_beats_hold_at_20():
-    result = play_match(Optimal(100), HoldAt(20), Pig(), games=400, rng=np.random.default_rng(1), opening_plies=0)
-    assert result.score == pytest.approx(0.5325, abs=0.075)  # by Neller and Presser 0.5874 and 0.4776 of the games
-    weak = play_match(Optimal(40), HoldAt(5), Pig(goal=40), games=400, rng=np.random.default_rng(1))
-    assert weak.score > 0.6
+def test_what_rules_are_worth_against_each_other_is_what_games_say():
+    best, hold = optimal(100), hold_at(20, 100)
+    for first, second in ((best, hold), (hold, best), (hold, hold)):
+        assert duel(first, second) == pytest.approx(share_won(first, second, games=200_000), abs=0.005)  # 4.5 sigma
+    assert duel(best, hold) - duel(hold, hold) > 0.03
+
+
+@numba.njit
+def share_won(first, second, games):
+    np.random.seed(1)
+    won = 0
+    for _ in range(games):
+        scores, player, turn = [0, 0], 0, 0
+        while scores[player] + turn < len(first):
+            rule = first if player == 0 else second
+            if turn and rule[scores[player], scores[1 - player], turn] == HOLD:
+                scores[player] += turn
+                player, turn = 1 - player, 0
+                continue
+            thrown = np.random.randint(1, 7)
+            if thrown == 1:
+                player, turn = 1 - player, 0
+            else:
+                turn += thrown
+        won += player == 0
+    return won / games
+
+
+def test_the_rule_of_a_player_is_read_from_its_moves():
+    class HoldAtFive:
+        name = "hold at 5"
+
+        def choose_all(self, positions):
+            return [HOLD if numbers(each)[2] >= 5 else ROLL for each in positions]
+
+    assert duel(rule_of(HoldAtFive(), 20), hold_at(5, 20)) == duel(hold_at(5, 20), hold_at(5, 20))
+    assert numbers(place(20, 3, 4, 5)) == (3, 4, 5)
 
 
 def test_random_games_of_pig_end_long_before_max_plies():
@@ -102,3 +136,9 @@ def test_random_games_of_pig_end_long_before_max_plies():
     assert mean > 50
     assert found.branching == (pytest.approx(1.6, abs=0.25), 2)
     assert not [sentence for sentence in found.warnings if re.search("max_plies", sentence)]
+
+
+def numbers(position):
+    state = position.record
+    mover = int(state["to_play"])
+    return int(state["scores"][mover]), int(state["scores"][1 - mover]), int(state["turn"])
