@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.rules.chance import MAX_ROLLS, roll_at, roll_random
+from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS, roll_at, roll_random
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING
 from plyzero.search import rule_calls
@@ -190,7 +190,7 @@ def roll(
     ply, number: of the move that follows, and of the roll before this move, both from 0 on.
     """
     if number >= MAX_ROLLS:
-        raise ValueError("after 1024 rolls no player is to move: does play() end the roll?")
+        raise ValueError(ENDLESS_ROLLS)
     rolled = roll_at(chances, roll_random(game["seed"], game["opening_plies"], ply, number))
     game["edge"] = edge_of_roll(nodes, edges, game["edge"], rolled)
     return rolled

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from plyzero.rules.chance import chances_of, is_chance, move_name, possible_moves
+from plyzero.rules.chance import ENDLESS_ROLLS, chances_of, is_chance, move_name, possible_moves, rolls_endlessly
 from plyzero.rules.game import Game, Outcome
 
 T = TypeVar("T")
@@ -255,7 +255,8 @@ def same_moves_same_position(trace: GameTrace) -> None:
 
 @register(POSITION_LAWS)
 def games_end(trace: GameTrace) -> None:
-    """No game is longer than max_plies."""
+    """No game is longer than max_plies, and rolls do not follow each other endlessly."""
+    expect(not rolls_endlessly(trace.positions), ENDLESS_ROLLS)
     limit = trace.position.max_plies
     if trace.plies >= limit and trace.position.outcome() is None and not is_chance(trace.position):
         message = f"the game is not over after {trace.plies} plies, but max_plies is {limit}"

@@ -27,7 +27,7 @@ from plyzero.check.sample_laws import SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.errors import UserError
-from plyzero.rules.chance import possible_moves
+from plyzero.rules.chance import possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 
@@ -198,7 +198,7 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
     """Play `action`, None for the initial position, and check `laws`.
 
     Return the violation, None if the laws hold, and the legal actions to go on with: none if the game is over, has
-    reached max_plies or has broken a law.
+    reached max_plies, rolls endlessly or has broken a law.
     """
     law = RULES_ANSWER
     try:
@@ -207,7 +207,7 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
         trace.add(position)
         for law in laws:
             law.check(trace)
-        over = position.outcome() is not None or trace.plies >= position.max_plies
+        over = position.outcome() is not None or trace.plies >= position.max_plies or rolls_endlessly(trace.positions)
         return None, [] if over else possible_moves(position)
     except UserError:  # rules that cannot be compiled
         raise

@@ -5,7 +5,7 @@ A *roll* is an outcome of chance, a number from 0 to num_chances - 1: of dice, o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,9 @@ from plyzero.rules.game import Game
 
 MAX_ROLLS: Final = 1024
 """Largest number of rolls between two moves."""
+
+ENDLESS_ROLLS: Final = f"after {MAX_ROLLS} rolls no player is to move: does play() end the roll?"
+"""What is wrong with the rules where there are more."""
 
 OPENING_ROLLS: Final = 1 << 30
 SEARCHED_ROLLS: Final = 2 << 30
@@ -35,6 +38,11 @@ def chances_of(position: Game) -> NDArray[np.float32]:
 def is_chance(position: Game) -> bool:
     """Return whether chance moves next: not a player, and the game is not over."""
     return len(chances_of(position)) > 0
+
+
+def rolls_endlessly(positions: Sequence[Game]) -> bool:
+    """Return whether chance moves at each of the last MAX_ROLLS + 1 of `positions`, which follow each other."""
+    return len(positions) > MAX_ROLLS and all(map(is_chance, positions[: -MAX_ROLLS - 2 : -1]))
 
 
 def possible_moves(position: Game) -> list[int]:
@@ -118,7 +126,7 @@ def roll_on(position: Game, random: Callable[[int], float]) -> tuple[Game, list[
     rolls: list[int] = []
     while len(chances := chances_of(position)):
         if len(rolls) == MAX_ROLLS:
-            raise ValueError(f"after {MAX_ROLLS} rolls no player is to move: does play() end the roll?")
+            raise ValueError(ENDLESS_ROLLS)
         rolls.append(roll_at(chances, random(len(rolls))))
         position = position.play_unchecked(rolls[-1])
     return position, rolls

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from open_spiel.python.observation import make_observation
 
 from plyzero.errors import UserError, plain, shown
+from plyzero.rules.chance import MAX_ROLLS
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.openspiel_views import MOVER_SEES, board_shape, proposed_symmetries, turned
 from plyzero.rules.symmetry import Symmetry
@@ -29,6 +30,9 @@ MOST_PLIES: Final = 512
 MAX_ACTIONS: Final = 1 << 16
 """Largest number of actions of a game."""
 
+MAX_CHANCES: Final = 1 << 13
+"""Largest number of different rolls of a game."""
+
 MAX_NUMBERS: Final = 1 << 20
 """Largest number of numbers in an observation."""
 
@@ -39,7 +43,7 @@ TRIAL_PLIES: Final = 200
 """How many plies of random games are looked at, at least, when a game is loaded. Its version depends on this."""
 
 EARLY_PLIES: Final = 20
-"""In how many plies the tensors of the two players are compared."""
+"""In how many moves and rolls the tensors of the two players are compared."""
 
 LONGEST_TRIAL: Final = 1000
 """After how many plies a game of the trial is cut off."""
@@ -49,6 +53,9 @@ TYPES: Final = {bool: "True or False", int: "an integer", float: "a float", str:
 
 OUTCOMES: Final = {-1: Outcome(1), 0: Outcome(None), 1: Outcome(0)}
 """The sign of what the first player has won -> the outcome."""
+
+CLUTTER: Final = re.compile(r"^chance outcome \d+|(?<=\()roll: |[()]")
+"""What names of rolls go without."""
 
 GameType: Final = pyspiel.GameType
 TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
@@ -62,7 +69,7 @@ class _View(NamedTuple):
     parameters:  of the game, for copies of a position.
     observer:    OpenSpiel's; it writes a position into its tensor.
     lock:        held while a position is in the tensor.
-    first:       OpenSpiel's number of the player who moves first.
+    first:       OpenSpiel's number of player 0, who moves first unless that is rolled.
     numbers:     what the second player sees, as sources in the tensor; None if the tensor is not turned.
     actions:     OpenSpiel's actions by those of the second player; None if they are the same.
     shows_mover: whether the last plane says who is to move.
@@ -104,7 +111,7 @@ class OpenSpielGame(Game):
         position.__dict__.update(self._constants)
         position._state, player = state, state.current_player()
         position._is_over = player == TERMINAL
-        position.to_play = 0 if position._is_over else player ^ self._view.first
+        position.to_play = player ^ self._view.first if player >= 0 else 0  # 0 where chance moves: rolls are not turned
         return position
 
     def legal_actions(self) -> list[int]:
@@ -114,6 +121,14 @@ class OpenSpielGame(Game):
         if self.to_play and self._view.actions:
             return sorted(map(self._view.actions.__getitem__, legal))
         return legal
+
+    def chances(self) -> Sequence[float]:
+        if not self._state.is_chance_node():
+            return ()
+        weights = [0.0] * self.num_chances
+        for roll, chance in self._state.chance_outcomes():
+            weights[roll] = chance
+        return weights
 
     def play(self, action: int) -> Self:
         return self._at(self._state.child(self._in_openspiel(action)))
@@ -145,13 +160,13 @@ class OpenSpielGame(Game):
 
     @functools.cached_property
     def _names(self) -> dict[int, str]:
-        """The name of each legal action, without a first word that all have in common, such as the colour in go.
+        """The name of each legal action or roll, without a first word that all have in common, such as the colour in go.
 
         Names that differ in case only, as in chess, end with the action's number.
         """
         player = self._state.current_player()
         words = {
-            action: self._state.action_to_string(player, self._in_openspiel(action)).split()
+            action: CLUTTER.sub("", self._state.action_to_string(player, self._in_openspiel(action))).split()
             for action in self.legal_actions()
         }
         shared = len({each[0] for each in words.values() if each}) == 1 and all(
@@ -163,6 +178,9 @@ class OpenSpielGame(Game):
 
     def action_name(self, action: int) -> str:
         return self._names[action]
+
+    def roll_name(self, roll: int) -> str:
+        return self._names[roll]
 
     def key(self) -> Hashable:
         return tuple(self._state.history())
@@ -224,7 +242,7 @@ def _obstacle(found: Any, players: int | None = None) -> str:
         f"it is for {players} player{'s' * (players > 1)}, not for two": players == 2,
         "the players move at the same time": found.dynamics == GameType.Dynamics.SEQUENTIAL,
         "it has hidden information": found.information == GameType.Information.PERFECT_INFORMATION,
-        "it has chance events, such as dice": found.chance_mode == GameType.ChanceMode.DETERMINISTIC,
+        "it does not tell the probabilities of its rolls": found.chance_mode != GameType.ChanceMode.SAMPLED_STOCHASTIC,
         "one player may win what the other does not lose": found.utility
         in (GameType.Utility.ZERO_SUM, GameType.Utility.CONSTANT_SUM),
         "it has rewards before the end": found.reward_model == GameType.RewardModel.TERMINAL,
@@ -250,8 +268,10 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, Any], ..
     state = _ask(game.new_initial_state)
     if state.is_terminal():
         raise ValueError("it is over before the first move")
-    if state.is_chance_node():
-        raise ValueError("it has chance events, such as dice")
+    if not state.is_chance_node() <= (num_chances := game.max_chance_outcomes()) <= MAX_CHANCES:
+        raise ValueError(
+            f"expected at most {MAX_CHANCES} different rolls, got {num_chances if num_chances > 0 else 'more'}"
+        )
     return _ask(lambda: _try_out(cls, parameters, state, shape))
 
 
@@ -274,9 +294,10 @@ def _try_out(
     numbers, actions = turned(name, shape, num_actions) if is_alike else (None, None)
     shows_mover = numbers is None and (is_alike or name not in MOVER_SEES)
     constants: dict[str, Any] = {
-        "_view": _View(parameters, observer, threading.Lock(), state.current_player(), numbers, actions, shows_mover),
+        "_view": _View(parameters, observer, threading.Lock(), _first_player(state), numbers, actions, shows_mover),
         "_symmetries": (),
         "num_actions": num_actions,
+        "num_chances": game.max_chance_outcomes(),
         "observation_shape": (shape[0] + shows_mover, *shape[1:]),
         "max_plies": min(game.max_game_length(), LONGEST_TRIAL),
     }
@@ -293,17 +314,26 @@ def _try_out(
     return blank._at(state)
 
 
+def _first_player(state: Any) -> int:
+    """Return OpenSpiel's number of the player who moves first; if rolls come before, after the first one of each."""
+    for _ in range(MAX_ROLLS):
+        if state.is_chance_node():
+            state = state.child(state.legal_actions()[0])
+    return max(0, state.current_player())
+
+
 def _is_alike_for_both(state: Any, observer: Any) -> bool:
-    """Return whether both players see the same tensor, in EARLY_PLIES plies of a random game."""
+    """Return whether both players see the same tensor, in EARLY_PLIES moves and rolls of a random game."""
     rng = np.random.default_rng(0)
     for _ in range(EARLY_PLIES):
         if state.is_terminal():
             break
-        observer.set_from(state, 0)
-        tensor = observer.tensor.copy()
-        observer.set_from(state, 1)
-        if not np.array_equal(observer.tensor, tensor):
-            return False
+        if not state.is_chance_node():
+            observer.set_from(state, 0)
+            tensor = observer.tensor.copy()
+            observer.set_from(state, 1)
+            if not np.array_equal(observer.tensor, tensor):
+                return False
         legal = state.legal_actions()
         state = state.child(legal[int(rng.integers(len(legal)))])
     return True

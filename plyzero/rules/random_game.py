@@ -6,14 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plyzero.rules.chance import chances_of, is_chance, roll_at
+from plyzero.rules.chance import ENDLESS_ROLLS, chances_of, is_chance, roll_at, rolls_endlessly
 from plyzero.rules.game import Game
 
 
 def random_game(start: Game, rng: np.random.Generator) -> PlayedGame:
-    """Return a game of uniformly random moves from `start`. A game that does not end is cut off after max_plies."""
+    """Return a game of uniformly random moves from `start`. A game that does not end is cut off after max_plies.
+
+    Raises ValueError after MAX_ROLLS rolls in a row.
+    """
     game, plies = PlayedGame([], [start]), 0
     while game.positions[-1].outcome() is None and plies < start.max_plies:
+        if rolls_endlessly(game.positions):
+            raise ValueError(ENDLESS_ROLLS)
         plies += not is_chance(game.positions[-1])
         game.moves.append(random_move(game.positions[-1], rng))
         game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.chance import chances_of
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.rules.random_game import PlayedGame, random_game
 from plyzero.rules.symmetry import Symmetry
@@ -22,26 +23,28 @@ CHECKSUMS: Final = 100_000
 class Seen(NamedTuple):
     """What a position shows.
 
-    legal:       `[A]`, which actions are legal.
+    legal:       `[A]`, which actions are legal; none where chance moves.
     outcome:     the code of the outcome.
-    to_play:     the player to move; 0 at the end of the game.
-    observation: empty at the end of the game, where nothing asks for it.
+    to_play:     the player to move; 0 where no player moves.
+    observation: empty where no player moves, and nothing asks for it.
+    chances:     the probability of each roll where chance moves; empty elsewhere.
     """
 
     legal: NDArray[np.bool_]
     outcome: int
     to_play: int
     observation: NDArray[Any]
+    chances: NDArray[np.float32]
 
 
 def look(position: Game) -> Seen:
     """Return what `position` shows."""
     legal = np.zeros(position.num_actions, np.bool_)
-    outcome = position.outcome()
-    if outcome is not None:
-        return Seen(legal, outcome_code(outcome), 0, np.zeros(0, np.float32))
+    outcome, chances = position.outcome(), chances_of(position)
+    if outcome is not None or len(chances):
+        return Seen(legal, outcome_code(outcome), 0, np.zeros(0, np.float32), chances)
     legal[list(position.legal_actions())] = True
-    return Seen(legal, outcome_code(None), position.to_play, np.asarray(position.observe(), np.float32))
+    return Seen(legal, ONGOING, position.to_play, np.asarray(position.observe(), np.float32), chances)
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,14 @@ class Trial:
         for each in (each for seen in self.seen for each in seen):
             found = zlib.crc32(np.packbits(each.legal).tobytes() + bytes([each.outcome + 2, each.to_play]), found)
             found = zlib.crc32(np.rint(256 * each.observation).astype("<i4").tobytes(), found)
+            found = zlib.crc32(each.chances.astype("<f4").tobytes(), found)
         return found % CHECKSUMS
 
     def proven(self, proposed: Iterable[Symmetry]) -> tuple[Symmetry, ...]:
         """Return the group, without the identity, of those of `proposed` with which every position agrees.
 
         The images of all moves are played, and must lead to the image of every position: its legal actions, its
-        observation, its player to move and its outcome. Nothing is proven if no game has ended.
+        observation, its player to move, its outcome and its rolls, which stay as they are. Nothing is proven if no game has ended.
         """
         generators: list[Symmetry] = []
         group: dict[bytes, Symmetry] = {}
@@ -116,10 +120,12 @@ def _agrees(symmetry: Symmetry, game: PlayedGame, seen: Sequence[Seen]) -> bool:
             return False
         if not np.array_equal(here.legal[sources], there.legal):
             return False
-        if here.outcome == ONGOING and not np.array_equal(
+        if not np.array_equal(here.chances, there.chances):  # a symmetry leaves the rolls as they are
+            return False
+        if len(here.observation) and not np.array_equal(
             here.observation.ravel()[symmetry.planes], there.observation.ravel()
         ):
             return False
         if move is not None:
-            image = image.play_unchecked(int(symmetry.actions[move]))
+            image = image.play_unchecked(move if len(here.chances) else int(symmetry.actions[move]))
     return True

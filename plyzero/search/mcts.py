@@ -29,7 +29,7 @@ from plyzero.search.gumbel import considered_visits
 from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.numba_arrays import borrowed, copy_to
 from plyzero.search.proofs import prove
-from plyzero.search.selection import select_chance, select_gumbel, select_gumbel_root, select_puct
+from plyzero.search.selection import limit_rolls, select_chance, select_gumbel, select_gumbel_root, select_puct
 from plyzero.search.tree import (
     BACKUP,
     DONE,
@@ -180,6 +180,7 @@ def add_node(slot: Any, nodes: Records, edges: Records, possible: NDArray[Any]) 
 def roll_in_tree(slot: Any, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
     """Let the simulation go on from the chance node just added, of `chances`, `[K]`, to what a roll leads to."""
     n = slot["leaf"]
+    limit_rolls(nodes, n)
     for e in range(nodes[n]["first_edge"], slot["edges"]):
         edges[e]["prior"], edges[e]["logit"] = chances[edges[e]["action"]], 0.0
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], select_chance(nodes[n], edges, n), n

@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS
 from plyzero.rules.counter_rng import random_bits
 from plyzero.search.gumbel import improved_policy, transformed_q
 from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.tree import NO_EDGE, PROVEN_LOSS, UNPROVEN
+from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN
 
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
@@ -126,6 +127,16 @@ def select_chance(node: Any, edges: NDArray[np.void], n: int) -> int:
         if left < 0:
             return e
     return last
+
+
+@cached_njit
+def limit_rolls(nodes: NDArray[np.void], n: int) -> None:
+    """Raise ValueError if chance moves at node `n` and at the MAX_ROLLS nodes above it."""
+    for _ in range(MAX_ROLLS + 1):
+        if n == NO_NODE or not nodes[n]["is_chance"]:
+            return
+        n = nodes[n]["parent"]
+    raise ValueError(ENDLESS_ROLLS)
 
 
 @cached_njit
