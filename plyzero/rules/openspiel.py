@@ -54,8 +54,8 @@ TYPES: Final = {bool: "True or False", int: "an integer", float: "a float", str:
 OUTCOMES: Final = {-1: Outcome(1), 0: Outcome(None), 1: Outcome(0)}
 """The sign of what the first player has won -> the outcome."""
 
-CLUTTER: Final = re.compile(r"^chance outcome \d+|(?<=\()roll: |[()]")
-"""What names of rolls go without."""
+CLUTTER: Final = re.compile(r"^chance outcome \d+ |^\d+ - |\(roll: (\d+)\)")
+"""What names go without, but for the digits of the roll: numbers of rolls and actions, which are not theirs."""
 
 GameType: Final = pyspiel.GameType
 TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
@@ -160,13 +160,13 @@ class OpenSpielGame(Game):
 
     @functools.cached_property
     def _names(self) -> dict[int, str]:
-        """The name of each legal action or roll, without a first word that all have in common, such as the colour in go.
+        """The name of each legal action, or roll, without a first word that all have in common: in go, the colour.
 
         Names that differ in case only, as in chess, end with the action's number.
         """
         player = self._state.current_player()
         words = {
-            action: CLUTTER.sub("", self._state.action_to_string(player, self._in_openspiel(action))).split()
+            action: CLUTTER.sub(r"\1", self._state.action_to_string(player, self._in_openspiel(action))).split()
             for action in self.legal_actions()
         }
         shared = len({each[0] for each in words.values() if each}) == 1 and all(
@@ -268,10 +268,9 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, Any], ..
     state = _ask(game.new_initial_state)
     if state.is_terminal():
         raise ValueError("it is over before the first move")
-    if not state.is_chance_node() <= (num_chances := game.max_chance_outcomes()) <= MAX_CHANCES:
-        raise ValueError(
-            f"expected at most {MAX_CHANCES} different rolls, got {num_chances if num_chances > 0 else 'more'}"
-        )
+    num_chances = game.max_chance_outcomes()  # 0 or less where OpenSpiel's count of them overflows
+    if not state.is_chance_node() <= num_chances <= MAX_CHANCES:
+        raise ValueError(f"expected at most {MAX_CHANCES} different rolls, got {max(num_chances, 0) or 'far more'}")
     return _ask(lambda: _try_out(cls, parameters, state, shape))
 
 

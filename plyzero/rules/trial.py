@@ -71,7 +71,8 @@ class Trial:
         """Return the group, without the identity, of those of `proposed` with which every position agrees.
 
         The images of all moves are played, and must lead to the image of every position: its legal actions, its
-        observation, its player to move, its outcome and its rolls, which stay as they are. Nothing is proven if no game has ended.
+        observation, its player to move, its outcome and its rolls, which stay as they are. Nothing is proven if no
+        game has ended.
         """
         generators: list[Symmetry] = []
         group: dict[bytes, Symmetry] = {}

@@ -1,5 +1,6 @@
 """The laws for games with dice: they hold where they should, and each mistake is named."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -10,6 +11,7 @@ from plyzero import GameLaws
 from plyzero.check.agreement import agreement_with
 from plyzero.check.survey import survey
 from plyzero.check.violations import find_violation, laws_of
+from plyzero.rules.chance import ENDLESS_ROLLS
 from plyzero.rules.random_game import random_game
 from plyzero.run.presets import requirements
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
@@ -77,6 +79,25 @@ def test_a_position_that_is_nobodys_turn_is_told():
     broken = find_violation(Stuck, games=10, skip=["compiled_as_written"])
     assert broken.law.name == "legal_actions_in_order"
     assert broken.what.startswith("legal_actions() is empty, and chances() is empty, but outcome() is None")
+
+
+class Endless(PlainRace):
+    """The die is thrown for ever."""
+
+    def play(self, action):
+        return copy.copy(self) if self.thrown else super().play(action)
+
+
+@pytest.mark.parametrize("skip", [(), ("games_end",)])
+def test_rolls_that_never_end_are_told(skip, monkeypatch):
+    monkeypatch.setattr("plyzero.rules.chance.MAX_ROLLS", 16)
+    broken = find_violation(Endless, games=2, skip=skip)
+    assert broken.law.name == "games_end"
+    assert broken.what == ENDLESS_ROLLS
+    assert broken.moves.count("throw") == 1
+    assert len(broken.moves) >= 18
+    with pytest.raises(ValueError, match=ENDLESS_ROLLS[:20]):
+        random_game(Endless(), np.random.default_rng(0))
 
 
 def test_rolls_need_names_and_rules_that_are_functions_of_the_moves():

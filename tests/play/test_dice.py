@@ -150,6 +150,9 @@ def test_a_game_that_declares_its_rolls_wrongly_is_not_loaded(tmp_path, monkeypa
         "class Forgotten(PlainRace):\n    num_chances = 0\n"
         "class Compiled(Race):\n    num_chances = 0\n"
         "class Half(PlainRace):\n    num_chances = 1.5\n"
+        "class Optional(PlainRace):\n"
+        "    def __init__(self):\n        self.num_chances, self.begun = 0, True\n"
+        "    def chances(self):\n        return ()\n"
     )
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"Forgotten defines chances\(\), but num_chances is 0"):
@@ -158,3 +161,4 @@ def test_a_game_that_declares_its_rolls_wrongly_is_not_loaded(tmp_path, monkeypa
         load_game("wrong_dice:Compiled")
     with pytest.raises(UserError, match=r"Half.num_chances: expected a number from 0 on, got 1.5"):
         load_game("wrong_dice:Half")
+    assert load_game("wrong_dice:Optional").start.num_chances == 0

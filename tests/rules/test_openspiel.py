@@ -17,6 +17,7 @@ from plyzero.check.violations import find_violation
 from plyzero.errors import UserError
 from plyzero.rules import openspiel
 from plyzero.rules.catalog import load_game
+from plyzero.rules.chance import possible_moves
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import PlayedGame, random_game
 from plyzero.rules.trial import Trial, look
@@ -79,8 +80,10 @@ def test_parameters_reach_the_game():
         ("chinese_checkers(players=3)", r"chinese_checkers\(players=3\): it is for 3 players, not for two"),
         ("goofspiel", "openspiel:goofspiel cannot be played: the players move at the same time"),
         ("kuhn_poker", "openspiel:kuhn_poker cannot be played: it has hidden information"),
-        ("backgammon", "openspiel:backgammon cannot be played: it has chance events, such as dice"),
-        ("chess(chess960=True)", "it has chance events, such as dice"),
+        ("pig(players=3)", r"pig\(players=3\): it is for 3 players, not for two"),
+        ("markov_soccer", "openspiel:markov_soccer cannot be played: the players move at the same time"),
+        ("yacht(num_dice=6)", r"yacht\(num_dice=6\): expected at most 8192 different rolls, got 46656$"),
+        ("yacht(num_dice=32)", r"yacht\(num_dice=32\): expected at most 8192 different rolls, got far more$"),
         ("efg_game", "openspiel:efg_game cannot be played: it needs a file or another game"),
         ("misere(game=tic_tac_toe())", "openspiel:misere cannot be played: it needs a file or another game"),
         ("hex(size=3)", "openspiel:hex has no parameter 'size'; it has: board_size, num_cols, num_rows"),
@@ -110,6 +113,11 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(name: str, message: st
     ("respect", "value", "reason"),
     [
         ("utility", openspiel.GameType.Utility.GENERAL_SUM, "one player may win what the other does not lose"),
+        (
+            "chance_mode",
+            openspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
+            "it does not tell the probabilities of its rolls",
+        ),
         ("reward_model", openspiel.GameType.RewardModel.REWARDS, "it has rewards before the end"),
         ("provides_observation_tensor", False, "it has no observation tensor"),
     ],
@@ -145,15 +153,15 @@ def test_the_list_of_games_has_those_of_openspiel_that_can_be_played():
     listed = re.findall(r"openspiel:(\w+) +(.*?) *$", shown("games"), re.MULTILINE)
     assert dict(listed)["mnk"] == "k=5, m=15, n=15"
     names = [name for name, _ in listed]
-    assert {"chess", "go", "hex", "othello", "shogi"} <= set(names)
-    assert not {"2048", "backgammon", "efg_game", "kuhn_poker", "misere"} & set(names)
+    assert {"backgammon", "chess", "go", "hex", "othello", "pig", "shogi"} <= set(names)
+    assert not {"2048", "efg_game", "kuhn_poker", "misere"} & set(names)
 
 
 def test_every_listed_game_can_be_loaded():
     for name in openspiel.playable_games():
         start = start_of(name)
         assert start.outcome() is None
-        assert len(start.legal_actions()) > 0
+        assert len(possible_moves(start)) > 0
 
 
 # --- rules: the same as those of the games that plyzero includes ---

@@ -1,5 +1,7 @@
 """A trial by random games proves the symmetries that a game has, and no others."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,41 @@ class LookedAtFromTheLeft(TicTacToe):
 def test_a_game_that_differs_in_outcomes_actions_or_observations_has_fewer(wrong: type[TicTacToe]):
     proven = play_trial(wrong(), plies=100).proven(PROPOSED)
     assert len(proven) == 1
+
+
+class CoinFirst(TicTacToe):
+    """A coin is thrown before the first move, and again after it."""
+
+    num_chances = 2
+    coins: tuple[int, ...] = ()
+    odds = (0.5, 0.5)
+
+    def chances(self):
+        return self.odds if len(self.coins) < min(2, 10 - self.board.count(0)) else ()
+
+    def play(self, action):
+        after = super().play(action) if not self.chances() else copy.copy(self)
+        after.coins = (*self.coins, (0, 1)[action]) if self.chances() else self.coins
+        return after
+
+
+class CoinKnowsCorners(CoinFirst):
+    """The coin falls otherwise once the first corner is taken."""
+
+    def chances(self):
+        return (0.25, 0.75) if super().chances() and self.board[0] else super().chances()
+
+
+def test_rolls_stay_as_they_are_and_need_equal_chances():
+    assert len(play_trial(CoinFirst(), plies=100).proven(PROPOSED)) == 7
+    assert len(play_trial(CoinKnowsCorners(), plies=100).proven(PROPOSED)) == 1
+
+
+def test_the_checksum_is_that_of_the_chances_too():
+    class Unfair(CoinFirst):
+        odds = (0.5 + 1e-6, 0.5 - 1e-6)
+
+    assert play_trial(CoinFirst(), plies=100).checksum() != play_trial(Unfair(), plies=100).checksum()
 
 
 def test_nothing_is_proven_by_games_that_do_not_end():

@@ -1,5 +1,6 @@
 """Chance in the search: proofs and expectations against expectimax, visits against probabilities, plain as compiled."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -169,6 +170,26 @@ def test_a_principal_variation_ends_where_chance_moves():
 def test_where_chance_moves_nothing_is_searched():
     with pytest.raises(ValueError, match="roll first"):
         search([Race()], Hashed(2), simulations=4)
+
+
+class EndlessRace(Race):
+    def play(s, action):
+        if s["begun"] == 0:
+            s["begun"] = 1
+        elif s["thrown"] == 0:
+            s["thrown"] = action
+            s["to_play"] = 1 - s["to_play"]
+
+
+class PlainEndlessRace(PlainRace):
+    def play(self, action):
+        return copy.copy(self) if self.thrown else super().play(action)
+
+
+@pytest.mark.parametrize("start", [EndlessRace(), PlainEndlessRace()], ids=["compiled", "plain"])
+def test_rolls_that_never_end_stop_the_search(start):
+    with pytest.raises(ValueError, match="after 1024 rolls no player is to move"):
+        search([start.play(0)], Hashed(2), simulations=4)
 
 
 @both_games
