@@ -2,11 +2,13 @@
 
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from games.pig import Pig
+from plyzero.rules import openspiel
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import chances_of, first_decision, is_chance, move_name, possible_moves
 from plyzero.rules.game import Game
@@ -108,3 +110,12 @@ def test_a_position_after_rolls_can_be_copied():
     other = pickle.loads(pickle.dumps(position))
     assert (other.key(), other.to_play, str(other)) == (position.key(), position.to_play, str(position))
     assert np.array_equal(other.observe(), position.observe())
+
+
+def test_the_page_of_games_lists_all_games_of_openspiel():
+    page = (Path(__file__).parents[2] / "docs" / "games.md").read_text().partition("## The games of OpenSpiel\n")[2]
+    without, _, with_dice = page.partition("* With dice")
+    has_dice = {name: bool(start_of(name).num_chances) for name in openspiel.playable_games()}
+    for text, dice in ((without, False), (with_dice, True)):
+        listed = re.findall(r"`(\w+)`", text)
+        assert listed == sorted(name for name, has in has_dice.items() if has == dice)
