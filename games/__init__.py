@@ -1,5 +1,6 @@
 """The games that plyzero installs: rules only, one file per game.
 
+backgammon    Backgammon, one die at a time, without the doubling cube
 breakthrough  Breakthrough on 4x4 to 10x10
 connect_four  Connect Four
 go            Go on 2x2 to 19x19

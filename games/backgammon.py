@@ -1,0 +1,183 @@
+"""Backgammon, one die at a time: without the doubling cube, and a gammon counts no more than another win."""
+
+import numpy as np
+
+from plyzero.rules.compiled_game import CompiledGame, Record, kernel
+from plyzero.rules.game import ONGOING
+
+# Each player has 26 places of their own: 0 = borne off, the points 1 to 24 as they number them, and 25 = the bar. So
+# both move downwards, and point p of one player is point 25 - p of the other one.
+OFF, HOME, BAR = 0, 6, 25
+PLACES, CHECKERS = 26, 15
+
+PASS = 6 * BAR
+"""The last action. Those before it, 6 * (place - 1) + number - 1, move a checker from a place by a number thrown."""
+
+THROWS = np.array([(high, low) for high in range(1, 7) for low in range(1, high + 1)])
+"""The two numbers of each roll."""
+
+# What is seen of a place: at least one, two, three checkers, then in binary how many more.
+STEPS, BITS = 3, 4
+SEEN = STEPS + BITS
+
+
+def move_name(place: int, number: int) -> str:
+    """Return the usual notation for the move of a checker from a place by a number thrown: 13/7, bar/22, 6/off.
+
+    Where the number is larger than is needed it is added, as in 5/off(6): 5/off is another move.
+    """
+    source = "bar" if place == BAR else str(place)
+    if place > number:
+        return f"{source}/{place - number}"
+    return f"{source}/off" if place == number else f"{source}/off({number})"
+
+
+class Backgammon(CompiledGame, version=1):
+    """Bear off all checkers before the opponent does. Wins only: no cube, and a gammon counts no more than a win.
+
+    Player 0 is who won the opening roll, which is therefore no double.
+    """
+
+    # `dice` is how often each number from 1 to 6 is still to be played; none = the dice have to be thrown.
+    State = np.dtype([("checkers", "i1", (2, PLACES)), ("dice", "i1", (7,)), ("is_opening", "i1"), ("to_play", "i1")])
+    num_actions, num_chances = PASS + 1, len(THROWS)
+    action_names = (*(move_name(place, number) for place in range(1, BAR + 1) for number in range(1, 7)), "pass")
+    roll_names = tuple(f"{high}-{low}" for high, low in THROWS)
+    observation_shape = (2 * PLACES * SEEN + 24, 1, 1)
+    observation_dtype = bool
+    max_plies = 1000  # of 20,000 random games the longest had 838
+
+    def start(s: Record) -> None:
+        for player in range(2):
+            for point, count in ((24, 2), (13, 5), (8, 3), (6, 5)):
+                s["checkers"][player, point] = count
+        s["is_opening"] = 1
+
+    def legal(s: Record, mask: Record) -> None:
+        own, other = s["checkers"][s["to_play"]].copy(), s["checkers"][1 - s["to_play"]]
+        best = 0
+        for number in range(1, 7):
+            if s["dice"][number]:
+                for place in range(1, BAR + 1):
+                    if can_move(own, other, place, number):
+                        # Both numbers must be played if they can be, and else the larger one. In a double no move
+                        # takes away another one.
+                        rank = 7 if can_follow(own, other, place, number, second_number(s, number)) else number
+                        if rank > best:
+                            mask[:] = False
+                            best = rank
+                        mask[6 * (place - 1) + number - 1] = rank == best
+        mask[PASS] = best == 0
+
+    def chances(s: Record, weights: Record) -> None:
+        if not s["dice"].any():
+            for roll in range(len(THROWS)):
+                if THROWS[roll, 0] != THROWS[roll, 1]:
+                    weights[roll] = 1 / 15 if s["is_opening"] else 1 / 18
+                elif not s["is_opening"]:
+                    weights[roll] = 1 / 36
+
+    def play(s: Record, action: int) -> None:
+        if not s["dice"].any():
+            high, low = THROWS[action]
+            s["dice"][high] += 2 if high == low else 1
+            s["dice"][low] += 2 if high == low else 1
+            s["is_opening"] = 0
+            return
+        if action == PASS:
+            s["dice"][:] = 0
+        else:
+            move(s, action // 6 + 1, action % 6 + 1)
+        if not s["dice"].any():
+            s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s: Record) -> int:
+        for player in range(2):
+            if s["checkers"][player, OFF] == CHECKERS:
+                return player
+        return ONGOING
+
+    def observe(s: Record, planes: Record) -> None:
+        for side in range(2):
+            for place in range(PLACES):
+                count = int(s["checkers"][side ^ s["to_play"], place])
+                first = SEEN * (PLACES * side + place)
+                planes[first : first + min(count, STEPS), 0, 0] = 1
+                for bit in range(BITS):
+                    planes[first + STEPS + bit, 0, 0] = max(count - STEPS, 0) >> bit & 1
+        for number in range(1, 7):
+            first = SEEN * PLACES * 2 + 4 * (number - 1)
+            planes[first : first + int(s["dice"][number]), 0, 0] = 1
+
+    def __str__(self) -> str:
+        s = self.record
+        board = s["checkers"][0, 1:BAR] - s["checkers"][1, 1:BAR][::-1]  # x is above zero, and o below
+        numbers = np.arange(1, 25) if self.to_play == 0 else np.arange(24, 0, -1)
+        upper = [" ".join(f"{number:2d}" for number in numbers[12:])]
+        upper += [" ".join(f"{cell(int(count), row):>2}" for count in board[12:]) for row in range(5)]
+        lower = [" ".join(f"{number:2d}" for number in numbers[11::-1])]
+        lower += [" ".join(f"{cell(int(count), row):>2}" for count in board[11::-1]) for row in range(5)]
+        lines = [f" {line[:17]} | {line[18:]}".rstrip() for line in (*upper, *lower[::-1])]
+        dice = " ".join(str(number) for number in range(6, 0, -1) for _ in range(s["dice"][number]))
+        turn = f"{'xo'[self.to_play]} to {f'play {dice}' if dice else 'roll'}"
+        bar, off = (f"x {s['checkers'][0, place]}, o {s['checkers'][1, place]}" for place in (BAR, OFF))
+        lines.append(f"{turn}; bar: {bar}; off: {off}")
+        return "\n".join(lines)
+
+
+def cell(count: int, row: int) -> str:
+    """Return what is drawn of a point in a row, 0 at the edge: `count` checkers of x, or -count of o."""
+    if row == 4 and abs(count) > 5:
+        return str(abs(count))
+    if abs(count) > row:
+        return "x" if count > 0 else "o"
+    return "." if row == 0 else ""
+
+
+@kernel
+def can_move(own: Record, other: Record, place: int, number: int) -> bool:
+    """Return whether a checker of `own`, `[26]`, can move from a place by a number, whatever can be played after it."""
+    if own[place] == 0 or (own[BAR] and place != BAR):
+        return False
+    if place > number:
+        return other[BAR - (place - number)] < 2
+    # Bearing off: all checkers are at home, and a larger number than needed moves the last ones only.
+    return not own[HOME + 1 if place == number else place + 1 :].any()
+
+
+@kernel
+def can_follow(own: Record, other: Record, place: int, number: int, second: int) -> bool:
+    """Return whether `second` can be played after a move; 0 cannot. `own` is changed, and changed back."""
+    if second == 0:
+        return False
+    target = max(place - number, OFF)
+    own[place] -= 1
+    own[target] += 1
+    found = False
+    for source in range(1, BAR + 1):
+        found = found or can_move(own, other, source, second)
+    own[place] += 1
+    own[target] -= 1
+    return found
+
+
+@kernel
+def second_number(s: Record, number: int) -> int:
+    """Return the number that is to be played besides `number`, 0 if there is none or the roll is a double."""
+    for second in range(1, 7):
+        if s["dice"][second] and second != number:
+            return second
+    return 0
+
+
+@kernel
+def move(s: Record, place: int, number: int) -> None:
+    """Move a checker of the player to move, and put a single one of the opponent on the bar if it is hit."""
+    own, other = s["checkers"][s["to_play"]], s["checkers"][1 - s["to_play"]]
+    target = max(place - number, OFF)
+    own[place] -= 1
+    own[target] += 1
+    s["dice"][number] -= 1
+    if target != OFF and other[BAR - target]:
+        other[BAR - target] -= 1
+        other[BAR] += 1
