@@ -16,6 +16,7 @@ from time import process_time
 
 import numpy as np
 
+from games.backgammon import Backgammon
 from games.breakthrough import Breakthrough
 from games.connect_four import ConnectFour
 from games.go import Go
@@ -23,7 +24,9 @@ from games.gomoku import Gomoku
 from games.hex import Hex
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe
+from plyzero.rules.chance import first_decision
 from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import random_playout
 from plyzero.search.rule_calls import addresses
 
@@ -41,8 +44,10 @@ GAMES: dict[str, tuple[CompiledGame, str]] = {
     "hex(swap=False)": (Hex(swap=False), "hex"),
     "go": (Go(), "go(board_size=9)"),
     "go(size=19)": (Go(size=19), "go(board_size=19)"),
+    "backgammon": (Backgammon(), "backgammon"),
 }
-"""Games here and there. The rules are the same, except that OpenSpiel's go ends when a board is repeated."""
+"""Games here and there. The rules are the same, except that OpenSpiel's go ends when a board is repeated, and that its
+backgammon plays two dice in one ply."""
 
 HEAD = ("game", "plies of a playout", "bytes of a state", "playouts/s", "OpenSpiel, playouts/s", "ratio")
 
@@ -91,11 +96,13 @@ def time_of(play: Playouts, count: int) -> float:
 
 def compiled_playouts(start: CompiledGame) -> Playouts:
     """Return random playouts of a compiled game, as pure MCTS plays them."""
-    rules, mask, seeds = addresses(start.rules), np.zeros(start.num_actions, np.bool_), iter(range(1 << 62))
+    rules, seeds = addresses(start.rules), iter(range(1 << 62))
+    mask, chances = np.zeros(start.num_actions, np.bool_), np.zeros(start.num_chances, np.float32)
+    state = first_decision(start).state
 
     def play(count: int) -> None:
         for _ in range(count):
-            random_playout(start.state.copy(), mask, start.max_plies, next(seeds), rules)
+            random_playout(state.copy(), mask, chances, start.max_plies, next(seeds), rules)
 
     return play
 
@@ -104,6 +111,8 @@ def openspiel_playouts(text: str) -> Playouts:
     """Return OpenSpiel's random playouts of one of its games: a search in C++ that ends after its first simulation."""
     game = pyspiel.load_game(text)
     state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.chance_outcomes()[0][0])
 
     def play(count: int) -> None:
         evaluator = pyspiel.RandomRolloutEvaluator(count, 1)
@@ -114,13 +123,8 @@ def openspiel_playouts(text: str) -> Playouts:
 
 def plies_of(start: CompiledGame, games: int = 200) -> float:
     """Return the mean length of random games."""
-    rng, plies = np.random.default_rng(1), 0
-    for _ in range(games):
-        position = start
-        while position.outcome() is None:
-            position = position.play_unchecked(int(rng.choice(position.legal_actions())))
-            plies += 1
-    return plies / games
+    rng = np.random.default_rng(1)
+    return sum(random_game(start, rng).plies for _ in range(games)) / games
 
 
 def processor() -> str:

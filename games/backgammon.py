@@ -102,9 +102,11 @@ class Backgammon(CompiledGame, version=1):
             for place in range(PLACES):
                 count = int(s["checkers"][side ^ s["to_play"], place])
                 first = SEEN * (PLACES * side + place)
-                planes[first : first + min(count, STEPS), 0, 0] = 1
-                for bit in range(BITS):
-                    planes[first + STEPS + bit, 0, 0] = max(count - STEPS, 0) >> bit & 1
+                for step in range(min(count, STEPS)):
+                    planes[first + step, 0, 0] = 1
+                if count > STEPS:
+                    for bit in range(BITS):
+                        planes[first + STEPS + bit, 0, 0] = (count - STEPS) >> bit & 1
         for number in range(1, 7):
             first = SEEN * PLACES * 2 + 4 * (number - 1)
             planes[first : first + int(s["dice"][number]), 0, 0] = 1

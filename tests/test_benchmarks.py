@@ -11,11 +11,14 @@ import pytest
 from benchmarks import guard, openspiel_games, soak, speed, store
 from benchmarks.strength import exams, ladder, score
 from benchmarks.strength.solver import Solver
+from games.backgammon import Backgammon
 from plyzero.play.match import play_match
+from plyzero.play.players import RandomPlayer
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from plyzero.run.metrics import read_lines
 from plyzero.run.records import Games, check_games
+from tests.helpers import toys
 from tests.helpers.cli import plyzero
 from tests.helpers.runs import SMALL
 from tests.helpers.toys import move_values
@@ -185,3 +188,57 @@ def test_the_tables_of_the_guard_show_the_last_run_of_a_case_and_its_first_warni
     )
     assert "| nim | 10 | 2 | 5 | 1,234 | 0.50, 0.25 | 100 | 1 | none |" in tables
     assert "| 20 | 9 + 8 | 1234 | 5 | all games were drawn |" in tables
+
+
+# --- backgammon ---
+
+
+def test_gnubg_is_asked_about_the_right_board():
+    gnubg = pytest.importorskip("benchmarks.backgammon")
+    start = Backgammon().as_plain_python()
+    known = {"3-1": "8/5 6/5", "4-2": "8/4 6/4", "6-1": "13/7 8/7", "5-3": "8/3 6/3", "6-5": "24/18 18/13"}
+    for roll, moves in known.items():
+        thrown = toys.after(start, roll)
+        expected = gnubg.board_of(toys.after(thrown, moves), player=0)
+        assert gnubg.gnubg_choice(thrown) == expected
+        assert gnubg.turns(thrown)[expected]
+
+
+def test_gnubg_plays_turns_that_are_legal_here_on_both_sides():
+    gnubg = pytest.importorskip("benchmarks.backgammon")
+    found = gnubg.positions_of_gnubg(Backgammon().as_plain_python(), 60, seed=1)
+    assert {position.to_play for position in found} == {0, 1}
+    assert sum(position.record["checkers"][:, 0].any() for position in found) > 5  # of those who bear off
+
+
+def test_a_player_is_compared_with_gnubg():
+    gnubg = pytest.importorskip("benchmarks.backgammon")
+    start = Backgammon().as_plain_python()
+    player = RandomPlayer(np.random.default_rng(1))
+    results = gnubg.play_games(player, start, games=4, seed=1)
+    assert all(each.wins * each.points in (1, 2, 3) for each in results)
+    assert sum(each.points for each in results) < -4
+    asked = gnubg.positions_of_gnubg(start, 8, seed=1)
+    boards = gnubg.boards_after(player, asked)
+    assert all(board in gnubg.turns(position) for board, position in zip(boards, asked, strict=True))
+
+
+@pytest.mark.parametrize(("places", "points"), [({0: 1, 6: 14}, 1), ({18: 15}, 2), ({19: 1, 6: 14}, 3), ({25: 15}, 3)])
+def test_gammons_and_backgammons_are_counted(places, points):
+    gnubg = pytest.importorskip("benchmarks.backgammon")
+    position = Backgammon()
+    position.record["checkers"] = 0
+    position.record["checkers"][1, 0] = 15
+    for place, count in places.items():
+        position.record["checkers"][0, place] = count
+    assert gnubg.result_of(position.as_plain_python(), side=1) == (1, points)
+    assert gnubg.result_of(position.as_plain_python(), side=0) == (-1, -points)
+
+
+def test_points_have_an_interval_of_pairs_that_share_dice():
+    gnubg = pytest.importorskip("benchmarks.backgammon")
+    won, lost = gnubg.Result(1, 2), gnubg.Result(-1, -1)
+    lines = gnubg.report([won, lost, won, lost]).splitlines()
+    assert lines[0] == "won 2 of 4 games"
+    assert lines[1].endswith("wins only: +0.000, 95 % +0.000 to +0.000")
+    assert lines[2].endswith("backgammons 3: +0.500, 95 % +0.500 to +0.500")

@@ -13,6 +13,7 @@ import pytest
 
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
+from games.backgammon import Backgammon
 from games.breakthrough import Breakthrough as CompiledBreakthrough
 from games.connect_four import ConnectFour
 from games.go import Go
@@ -64,6 +65,7 @@ MORE = {
     "go": Go,
     "gomoku(size=9, exactly_five=True)": functools.partial(Gomoku, size=9, exactly_five=True),
     "compiled breakthrough": CompiledBreakthrough,
+    "backgammon": Backgammon,
 }
 
 

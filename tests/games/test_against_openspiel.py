@@ -1,13 +1,14 @@
-"""Go, Hex, Gomoku and Breakthrough against OpenSpiel's: the same players to move, legal moves and results."""
+"""The games against OpenSpiel's: the same players to move, legal moves and results."""
 
 import re
 import string
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
 
+from games.backgammon import Backgammon
 from games.breakthrough import Breakthrough
 from games.go import Go
 from games.gomoku import Gomoku
@@ -146,3 +147,87 @@ def test_go_agrees_with_openspiel():
 def test_go_agrees_with_openspiel_in_many_positions_but_forbids_to_repeat_a_board(size, komi, positions):
     repeating = compare_go(size, komi, positions=positions)
     assert repeating or size > 5  # random games on larger boards rarely come to such positions
+
+
+# --- backgammon: there, an action plays two dice, a double is two turns, and the first roll also says who begins, which
+# is our player 0. Here, an action plays one die. So the positions at the ends of a turn are compared. ---
+
+Places = tuple[tuple[int, ...], tuple[int, ...]]
+"""How many checkers each player has on each of the places of games/backgammon.py, first our player 0."""
+
+Either = TypeVar("Either")
+
+
+def our_places(position: Game) -> Places:
+    return tuple(tuple(each.tolist()) for each in position.record["checkers"])
+
+
+def their_places(state: Any, first: int) -> Places:
+    """Return the places of a state there, where the player `first` is our player 0."""
+    both = []
+    for player in (first, 1 - first):
+        points = [state.board(player, point) for point in range(24)]
+        if player == 0:
+            points.reverse()  # x moves upwards there
+        points.append(state.board(player, 100))  # the bar
+        both.append((15 - sum(points), *points))
+    return tuple(both)
+
+
+def ends_of_turn(
+    start: Either, after: Callable[[Either], list[Either]], key: Callable[[Either], object]
+) -> dict[object, Either]:
+    """Return the states that end the turn, by key, given what follows a state: nothing where the turn has ended."""
+    ends, open_ = {}, {key(start): start}
+    while open_:
+        following = {}
+        for name, state in open_.items():
+            found = after(state)
+            following.update((key(each), each) for each in found)
+            if not found:
+                ends[name] = state
+        open_ = following
+    return ends
+
+
+def their_next(state: Any) -> list[Any]:
+    if state.is_terminal() or state.is_chance_node():
+        return []
+    return [state.child(action) for action in state.legal_actions()]
+
+
+def compare_backgammon(start: Game, *, positions: int) -> None:
+    """Compare players to move, the positions that end the turn, and results, in random games of random turns."""
+    rng, game, seen = np.random.default_rng(1), pyspiel.load_game("backgammon"), 0
+    rolls = {start.roll_name(roll): roll for roll in range(start.num_chances)}
+    while seen < positions:
+        ours, theirs, first = start, game.new_initial_state(), None
+        while not theirs.is_terminal():
+            action = int(rng.choice([action for action, _ in theirs.chance_outcomes()]))  # all are equally likely
+            low, high = sorted(re.search(r"roll: (\d)(\d)", theirs.action_to_string(action)).groups())
+            theirs.apply_action(action)
+            first = theirs.current_player() if first is None else first
+            assert ours.outcome() is None
+            assert ours.to_play == theirs.current_player() ^ first
+            ours = ours.play(rolls[f"{high}-{low}"])
+            our_ends = ends_of_turn(
+                ours,
+                lambda each: [each.play_unchecked(action) for action in each.legal_actions()],
+                lambda each: each.key(),
+            )
+            by_places = {our_places(each): each for each in our_ends.values()}
+            their_ends = ends_of_turn(theirs, their_next, lambda state: their_places(state, first))  # noqa: B023
+            assert by_places.keys() == their_ends.keys(), str(ours)
+            seen += 1
+            chosen = sorted(by_places)[rng.integers(len(by_places))]
+            ours, theirs = by_places[chosen], their_ends[chosen]
+        assert ours.outcome().value(0) == theirs.returns()[first] == -theirs.returns()[1 - first]
+
+
+def test_backgammon_agrees_with_openspiel():
+    compare_backgammon(Backgammon().as_plain_python(), positions=60)
+
+
+@pytest.mark.slow
+def test_backgammon_agrees_with_openspiel_in_many_positions():
+    compare_backgammon(Backgammon(), positions=MANY)

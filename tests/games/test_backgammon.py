@@ -1,0 +1,135 @@
+"""Backgammon: known answers to the rules that are easily got wrong. The rules run as plain Python here."""
+
+import numpy as np
+import pytest
+
+from games.backgammon import BAR, CHECKERS, OFF, PASS, Backgammon
+from plyzero.rules.chance import is_chance
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Outcome
+from plyzero.rules.random_game import random_game
+from tests.helpers import toys
+
+START = Backgammon().as_plain_python()
+
+
+def position(own: dict[int, int], other: dict[int, int], roll: str, to_play: int = 0) -> CompiledGame:
+    """Return the position after a roll.
+
+    own, other: number of checkers by place, as their player numbers them; those that are missing are borne off.
+    """
+    made = START.with_state(START.state)
+    made.record["is_opening"], made.record["to_play"], made.record["checkers"] = 0, to_play, 0
+    for player, checkers in ((to_play, own), (1 - to_play, other)):
+        for place, count in checkers.items():
+            made.record["checkers"][player, place] = count
+        made.record["checkers"][player, OFF] = CHECKERS - sum(checkers.values())
+    return toys.after(made, roll)
+
+
+def legal(position: CompiledGame) -> set[str]:
+    return set(position.legal_names().split())
+
+
+def held(*points: int) -> dict[int, int]:
+    """Return two checkers of the other player on each of `points`, which are numbered as the player to move does."""
+    return {25 - point: 2 for point in points}
+
+
+def test_the_opening_roll_is_no_double_and_the_later_ones_are_of_two_dice():
+    chances = dict(zip(map(START.roll_name, range(21)), START.chances(), strict=True))
+    assert {name for name, chance in chances.items() if chance == 0} == {"1-1", "2-2", "3-3", "4-4", "5-5", "6-6"}
+    assert sorted(set(chances.values())) == [0, pytest.approx(1 / 15)]
+    later = toys.after(START, "3-1 8/5 6/5")
+    chances = dict(zip(map(START.roll_name, range(21)), later.chances(), strict=True))
+    assert (chances["6-6"], chances["6-5"]) == (pytest.approx(1 / 36), pytest.approx(1 / 18))
+    assert sum(chances.values()) == pytest.approx(1)
+
+
+def test_a_turn_is_two_dice_in_any_order_or_four_of_a_double():
+    first, second = (toys.after(START, moves) for moves in ("3-1 8/5 6/5", "3-1 6/5 8/5"))
+    assert first.key() == second.key()
+    assert (first.to_play, is_chance(first)) == (1, True)
+    third = toys.after(first, "6-6 24/18 24/18 13/7")
+    assert (third.to_play, is_chance(third)) == (1, False)
+    assert toys.after(third, "13/7").to_play == 0
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_both_dice_are_played_if_they_can_be(player):
+    # After 20/14 no five is possible; after 13/7 one is.
+    start = position({20: 1, 13: 1}, held(15, 9, 8), "6-5", player)
+    assert legal(start) == {"13/7"}
+    assert legal(toys.after(start, "13/7")) == {"7/2"}
+
+
+def test_if_only_one_die_can_be_played_it_is_the_larger_one():
+    start = position({20: 1}, held(9), "6-5")
+    assert legal(start) == {"20/14"}
+    stuck = toys.after(start, "20/14")
+    assert legal(stuck) == {"pass"}
+    assert toys.after(stuck, "pass").to_play == 1
+
+
+def test_the_smaller_die_is_played_where_the_larger_one_cannot_be():
+    assert legal(position({20: 1}, held(14, 9), "6-5")) == {"20/15"}
+
+
+def test_checkers_on_the_bar_enter_first():
+    start = position({BAR: 2, 13: 5}, held(19), "6-5")
+    assert legal(start) == {"bar/20"}
+    assert legal(toys.after(start, "bar/20")) == {"pass"}
+    assert legal(position({BAR: 1, 13: 5}, held(19, 20), "6-5")) == {"pass"}
+    entered = toys.after(position({BAR: 1, 13: 5}, held(19), "6-5"), "bar/20")
+    assert legal(entered) == {"20/14", "13/7"}
+
+
+def test_a_single_checker_is_hit_and_two_are_not():
+    start = position({13: 2}, {25 - 8: 1, **held(7)}, "6-5")
+    assert legal(start) == {"13/8"}
+    hit = toys.after(start, "13/8")
+    assert hit.record["checkers"][1, BAR] == 1
+    assert hit.record["checkers"][1, 17] == 0
+    assert legal(toys.after(hit, "8/2 4-3")) == {"bar/22", "bar/21"}
+
+
+def test_no_checker_is_borne_off_while_another_is_outside():
+    assert legal(position({8: 1, 3: 2}, held(24), "3-1")) == {"8/5", "8/7", "3/2"}
+    home = toys.after(position({7: 1, 3: 2}, held(24), "4-3"), "7/3")
+    assert legal(home) == {"3/off"}
+
+
+def test_a_larger_number_bears_off_only_from_the_highest_point():
+    assert legal(position({4: 2, 2: 2}, held(24), "6-5")) == {"4/off(6)", "4/off(5)"}
+    assert legal(position({6: 1, 4: 1, 3: 1}, held(24), "5-3")) == {"6/1", "6/3", "4/1", "3/off"}
+    assert legal(position({4: 1, 2: 2}, held(24), "2-1")) == {"4/2", "4/3", "2/off", "2/1"}
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_who_bears_off_the_last_checker_wins_however_many_the_other_has(player):
+    start = position({1: 1}, {1: 15}, "6-5", player)
+    assert start.outcome() is None
+    assert legal(start) == {"1/off(6)"}
+    assert toys.after(start, "1/off(6)").outcome() == Outcome(player)
+
+
+def test_both_players_see_their_own_places():
+    one, two = (position({24: 4, 6: 1}, {BAR: 2, 3: 9}, "4-1", player) for player in (0, 1))
+    assert np.array_equal(one.observe(), two.observe())
+    assert legal(one) == legal(two) == {"24/20", "24/23", "6/2", "6/5"}
+
+
+def test_every_number_of_checkers_and_of_dice_looks_different():
+    seen = {position({4: count}, held(24), "6-5").observe().tobytes() for count in range(1, 16)}
+    assert len(seen) == 15
+    double = toys.after(START, "2-1 13/11 6/5 6-6")
+    for left in (4, 3, 2):
+        assert double.observe().ravel()[-4:].tolist() == [1] * left + [0] * (4 - left)
+        double = toys.after(double, "24/18" if left > 2 else "13/7")
+
+
+def test_random_games_end_long_before_max_plies_and_pass_now_and_then():
+    games = [random_game(START, np.random.default_rng(seed)) for seed in range(5)]
+    plies = [sum(not is_chance(each) for each in game.positions) for game in games]
+    assert max(plies) < START.max_plies / 2
+    assert any(move == PASS for game in games for move in game.moves)
