@@ -13,7 +13,10 @@ PLACES, CHECKERS = 26, 15
 PASS = 6 * BAR
 """The last action. Those before it, 6 * (place - 1) + number - 1, move a checker from a place by a number thrown."""
 
-THROWS = np.array([(high, low) for high in range(1, 7) for low in range(1, high + 1)])
+DOUBLES = 15
+"""The first roll that is a double. The opening roll is one of those before it."""
+
+THROWS = np.array([(a, b) for a in range(6, 0, -1) for b in range(a - 1, 0, -1)] + [(a, a) for a in range(6, 0, -1)])
 """The two numbers of each roll."""
 
 # What is seen of a place: at least one, two, three checkers, then in binary how many more.
@@ -71,17 +74,13 @@ class Backgammon(CompiledGame, version=1):
 
     def chances(s: Record, weights: Record) -> None:
         if not s["dice"].any():
-            for roll in range(len(THROWS)):
-                if THROWS[roll, 0] != THROWS[roll, 1]:
-                    weights[roll] = 1 / 15 if s["is_opening"] else 1 / 18
-                elif not s["is_opening"]:
-                    weights[roll] = 1 / 36
+            weights[:DOUBLES] = 1 / 15 if s["is_opening"] else 1 / 18
+            weights[DOUBLES:] = 0 if s["is_opening"] else 1 / 36
 
     def play(s: Record, action: int) -> None:
         if not s["dice"].any():
-            high, low = THROWS[action]
-            s["dice"][high] += 2 if high == low else 1
-            s["dice"][low] += 2 if high == low else 1
+            for number in THROWS[action]:
+                s["dice"][number] += 2 if action >= DOUBLES else 1
             s["is_opening"] = 0
             return
         if action == PASS:
