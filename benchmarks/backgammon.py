@@ -74,7 +74,7 @@ def play_games(player: Player, start: CompiledGame, *, games: int, seed: int) ->
     the first of them."""
     dice = [np.random.default_rng((seed, i // 2)) for i in range(games)]
     positions = [rolled(start, rng) for rng in dice]
-    playing, progress = list(range(games)), Progress("games are over", games)
+    playing, moves, progress = list(range(games)), 0, Progress("games are over", games)
     while playing:
         to_move = []
         for i in playing:
@@ -87,7 +87,8 @@ def play_games(player: Player, start: CompiledGame, *, games: int, seed: int) ->
             for i, action in zip(to_move, player.choose_all([positions[i] for i in to_move]), strict=True):
                 positions[i] = played(positions[i], action, dice[i])
         playing = [i for i in to_move if positions[i].outcome() is None]
-        progress.show(games - len(playing))
+        moves += len(to_move)
+        progress.show(games - len(playing), f" after {moves:,} moves of {player.name}")
     return [result_of(position, i % 2) for i, position in enumerate(positions)]
 
 
@@ -190,10 +191,10 @@ class Progress:
     def __init__(self, what: str, count: int) -> None:
         self.what, self.count, self.last = what, count, time.monotonic()
 
-    def show(self, done: int) -> None:
+    def show(self, done: int, note: str = "") -> None:
         if time.monotonic() - self.last > PROGRESS_SECONDS:
             self.last = time.monotonic()
-            print(f"{done:,} of {self.count:,} {self.what}", file=sys.stderr, flush=True)
+            print(f"{done:,} of {self.count:,} {self.what}{note}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
