@@ -7,21 +7,17 @@ from plyzero.rules.game import ONGOING
 
 # Each player has 26 places of their own: 0 = borne off, the points 1 to 24 as they number them, and 25 = the bar. So
 # both move downwards, and point p of one player is point 25 - p of the other one.
-OFF, HOME, BAR = 0, 6, 25
-PLACES, CHECKERS = 26, 15
+OFF, HOME, BAR, PLACES, CHECKERS = 0, 6, 25, 26, 15
 
 PASS = 6 * BAR
 """The last action. Those before it, 6 * (place - 1) + number - 1, move a checker from a place by a number thrown."""
 
-DOUBLES = 15
-"""The first roll that is a double. The opening roll is one of those before it."""
-
 THROWS = np.array([(a, b) for a in range(6, 0, -1) for b in range(a - 1, 0, -1)] + [(a, a) for a in range(6, 0, -1)])
-"""The two numbers of each roll."""
+"""The two numbers of each roll. From roll 15 on they are doubles, which the opening roll is not."""
+DOUBLES = 15
 
 # What is seen of a place: at least one, two, three checkers, then in binary how many more.
-STEPS, BITS = 3, 4
-SEEN = STEPS + BITS
+STEPS, BITS, SEEN = 3, 4, 7
 
 
 def move_name(place: int, number: int) -> str:
