@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero import Game, Outcome, Symmetry, mirror_columns, render_grid, square_names
+from plyzero import Board, Game, Outcome, Symmetry, grid, mirror_columns, square_names
 
 EMPTY, OWN, OTHER = 0, 1, 2
 SWAPPED = np.array([EMPTY, OTHER, OWN], np.int8)  # what each of them is for the other player
@@ -84,8 +84,8 @@ class Breakthrough(Game, version=1):
         mirrored = [self.steps.index((row, last - column, last - to)) for row, column, to in self.steps]
         return (mirror_columns(self.observation_shape, mirrored),)
 
-    def __str__(self) -> str:
-        return render_grid(self.board if self.to_play == 0 else turned(self.board), rows_up=True)
+    def render(self) -> Board:
+        return grid(self.board if self.to_play == 0 else turned(self.board), rows_up=True, style="checks")
 
 
 def turned(board: NDArray[np.int8]) -> NDArray[np.int8]:

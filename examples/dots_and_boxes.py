@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero import Game, Outcome, Symmetry, render_grid, square_names, turns_and_mirrors
+from plyzero import Board, Game, Outcome, Symmetry, grid, square_names, turns_and_mirrors
 
 EDGES = 0  # plane of the edges that have been taken
 BOXES = (1, 2)  # planes of the boxes of player 0 and of player 1
@@ -75,10 +75,6 @@ class DotsAndBoxes(Game, version=1):
             for planes, cells in turns_and_mirrors(self.observation_shape)
         )
 
-    def __str__(self) -> str:
+    def render(self) -> Board:
         edges, *boxes = self.planes
-        cells = 4 * boxes[0] + 5 * boxes[1]
-        cells[::2, ::2] = 1
-        cells[::2, 1::2] = 2 * edges[::2, 1::2]
-        cells[1::2, ::2] = 3 * edges[1::2, ::2]
-        return render_grid(cells, glyphs=" +-|xo")
+        return grid(boxes[0] + 2 * boxes[1] + 3 * edges, pieces=("", "0", "1", "#"), style="dots")

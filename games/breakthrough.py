@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, grid
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import ONGOING
 from plyzero.rules.symmetry import Symmetry, mirror_columns
-from plyzero.rules.text_board import render_grid, square_names
+from plyzero.rules.text_board import square_names
 
 
 class Breakthrough(CompiledGame, version=1):
@@ -81,8 +82,8 @@ class Breakthrough(CompiledGame, version=1):
         mirrored = np.arange(self.num_actions).reshape(-1, steps)[:, ::-1]
         return (mirror_columns(self.observation_shape, mirrored.ravel().tolist()),)
 
-    def __str__(self) -> str:
-        return render_grid(self.record["board"], rows_up=True)
+    def render(self) -> Board:
+        return grid(self.record["board"], rows_up=True, style="checks")
 
 
 @kernel

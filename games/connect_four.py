@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, grid
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, mirror_columns
-from plyzero.rules.text_board import render_grid
 
 
 class ConnectFour(CompiledGame, version=1):
@@ -57,8 +57,9 @@ class ConnectFour(CompiledGame, version=1):
         """Return the left-right reflection."""
         return (mirror_columns(self.observation_shape, range(self.num_actions - 1, -1, -1)),)
 
-    def __str__(self) -> str:
-        return render_grid(self.record["board"], rows_up=True, files="".join(self.action_names))
+    def render(self) -> Board:
+        files = "".join(self.action_names)
+        return grid(self.record["board"], rows_up=True, files=files, by_column=True, style="holes")
 
 
 @kernel

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, grid
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import render_grid, square_names
+from plyzero.rules.text_board import square_names
 
 MAX_SIZE = 19
 FILES = "abcdefghjklmnopqrst"  # no i, as is usual in go
@@ -111,8 +112,8 @@ class Go(CompiledGame, version=1):
         width = int(self.record["size"]) + 2
         return points.reshape(width, width)[1:-1, 1:-1]
 
-    def __str__(self) -> str:
-        return render_grid(self.inner(self.record["board"]), rows_up=True, files=FILES)
+    def render(self) -> Board:
+        return grid(self.inner(self.record["board"]), rows_up=True, files=FILES, style="points")
 
 
 @kernel

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, grid
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import render_grid, square_names
+from plyzero.rules.text_board import square_names
 
 
 class Gomoku(CompiledGame, version=1):
@@ -66,8 +67,8 @@ class Gomoku(CompiledGame, version=1):
         """Return the rotations and reflections of the board."""
         return turns_and_mirrors(self.observation_shape)
 
-    def __str__(self) -> str:
-        return render_grid(self.record["board"], rows_up=True)
+    def render(self) -> Board:
+        return grid(self.record["board"], rows_up=True, style="points")
 
 
 @kernel

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, hexes
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import render_grid, square_names
+from plyzero.rules.text_board import square_names
 
 # A cell is 0, or a stone: 1 or 2 for its player, plus FIRST and LAST if it is connected to that player's two sides.
 PLAYER, FIRST, LAST = 3, 4, 8
@@ -91,9 +92,8 @@ class Hex(CompiledGame, version=1):
         swap = self.num_actions - self.record["board"].size
         return turns_and_mirrors(self.observation_shape, non_board_actions=swap)[1:2]
 
-    def __str__(self) -> str:
-        lines = render_grid(self.record["board"] & PLAYER).splitlines()
-        return "\n".join(" " * row + line for row, line in enumerate(lines))
+    def render(self) -> Board:
+        return hexes(self.record["board"] & PLAYER)
 
 
 @kernel

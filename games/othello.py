@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, grid
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import render_grid, square_names
+from plyzero.rules.text_board import square_names
 
 # A bitboard is a set of squares in 64 bits: square (row, column) is bit 8 * row + column, for either board size.
 EMPTY_SET, ONE = np.uint64(0), np.uint64(1)
@@ -82,9 +83,9 @@ class Othello(CompiledGame, version=1):
         """Return the rotations and reflections of the board."""
         return turns_and_mirrors(self.observation_shape, non_board_actions=1)
 
-    def __str__(self) -> str:
+    def render(self) -> Board:
         own, other = CompiledGame.observe(self).astype(np.int8)
-        return render_grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
+        return grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
 
 
 @kernel

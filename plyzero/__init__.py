@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plyzero.errors import UserError
     from plyzero.play.match import play_match
     from plyzero.play.players import Bot, RandomPlayer
+    from plyzero.rules.board import Board, Cell, Label, grid, hexes
     from plyzero.rules.catalog import load_game
     from plyzero.rules.chance import played, rolled
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
@@ -42,6 +43,7 @@ _MODULES = {
     "plyzero.errors": ["UserError"],
     "plyzero.play.match": ["play_match"],
     "plyzero.play.players": ["Bot", "RandomPlayer"],
+    "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes"],
     "plyzero.rules.catalog": ["load_game"],
     "plyzero.rules.chance": ["played", "rolled"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
@@ -57,7 +59,9 @@ _MODULES = {
 __all__ = [
     "DRAW",
     "ONGOING",
+    "Board",
     "Bot",
+    "Cell",
     "CompiledGame",
     "Evaluation",
     "EvaluationBatch",
@@ -65,6 +69,7 @@ __all__ = [
     "GameLaws",
     "Games",
     "IllegalActionError",
+    "Label",
     "Outcome",
     "RandomPlayer",
     "Record",
@@ -72,6 +77,8 @@ __all__ = [
     "Settings",
     "Symmetry",
     "UserError",
+    "grid",
+    "hexes",
     "kernel",
     "load_game",
     "mirror_columns",

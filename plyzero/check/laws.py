@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from plyzero.rules.board import Board
 from plyzero.rules.chance import ENDLESS_ROLLS, chances_of, is_chance, move_name, possible_moves, rolls_endlessly
 from plyzero.rules.game import Game, Outcome
 
@@ -102,7 +103,7 @@ def rule_answers(position: Game) -> dict[str, Any]:
     """Return the results of the rules at `position`, by the name of the method; arrays as bytes, to be compared."""
     chances = chances_of(position)
     if len(chances):  # nobody asks for anything else
-        return {"outcome()": None, "chances()": tuple(chances.tolist()), "str()": str(position)}
+        return {"outcome()": None, "chances()": tuple(chances.tolist())} | shown(position)
     legal = position.legal_actions()
     if not isinstance(legal, Iterable):
         raise LawBrokenError(
@@ -111,7 +112,7 @@ def rule_answers(position: Game) -> dict[str, Any]:
     answers: dict[str, Any] = {
         "outcome()": position.outcome(),
         "legal_actions()": tuple(legal),
-        "str()": str(position),
+        **shown(position),
     }
     if answers["outcome()"] is None:  # nothing calls these for a finished position
         answers |= {
@@ -120,6 +121,11 @@ def rule_answers(position: Game) -> dict[str, Any]:
             "key()": position.key(),
         }
     return answers
+
+
+def shown(position: Game) -> dict[str, Any]:
+    """Return what people see at `position`."""
+    return {"render()": position.render(), "str()": str(position)}
 
 
 def observation_bytes(position: Game) -> bytes:
@@ -285,6 +291,26 @@ def actions_have_names(trace: GameTrace) -> None:
         expect(position.parse_action(name) == action, f"parse_action({name!r}) is not {action}, which has this name")
 
 
+@register(POSITION_LAWS)
+def boards_in_form(trace: GameTrace) -> None:
+    """The cells of render() have names without spaces and finite places, and are the same in every position."""
+    board, first = (position.render() for position in (trace.position, trace.positions[0]))
+    if board is None and first is None:
+        return
+    if not isinstance(board, Board) or not isinstance(first, Board):
+        raise LawBrokenError(f"render() is a {type(board).__name__}, expected a Board in every position")
+    for cell in board.cells:
+        named = isinstance(cell.name, str) and cell.name.split() == [cell.name]
+        expect(
+            named and isinstance(cell.piece, str), f"render() has {cell}, expected a word as name, and text as piece"
+        )
+        expect(bool(np.isfinite([cell.x, cell.y]).all()), f"render() has {cell}, expected a finite place")
+    expect(
+        [cell[:3] for cell in board.cells] == [cell[:3] for cell in first.cells],
+        "render() has other cells than in the initial position: names and places stay, and pieces change",
+    )
+
+
 # --- helpers of the laws ---
 
 
@@ -311,7 +337,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
 
 
 def _is_readable(name: str) -> bool:
-    return name != "str()" and not name.startswith(("observe()", "key()"))
+    return name not in ("render()", "str()") and not name.startswith(("observe()", "key()"))
 
 
 def _contrast(one: Any, other: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.check.laws import evenly_spaced
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, observation_text
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
 
@@ -108,7 +108,7 @@ def _warning(passes: Sequence[Pass], evidence: str) -> str:
         "observe() seems to show the pieces of player 0 and of player 1, whoever is to move, where own and the "
         f"opponent's pieces are expected: {evidence}. Show the pieces of the player to move first, or add a plane that "
         f"says who is to move. Two positions to compare, after {' '.join(names) or 'no move'}, and then {last}:\n"
-        f"{Game.__str__(positions[0])}\n{Game.__str__(positions[1])}"
+        f"{observation_text(positions[0])}\n{observation_text(positions[1])}"
     )
 
 

@@ -16,6 +16,7 @@ from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import MIN_SHUFFLING, SHUFFLING_SEED, play_game, shuffling_move
 from plyzero.check.symmetry_laws import symmetries_of_start
+from plyzero.rules.board import board_of
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame, random_game
@@ -122,6 +123,13 @@ def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bo
         yield view
 
 
+def name_without_cells(positions: Sequence[Game]) -> str:
+    """Return the name of an action that cannot be played by clicks on the board, if most cannot; otherwise ""."""
+    boards = {name: board_of(position) for position in positions for name in position.legal_names().split()}
+    without = [name for name, board in boards.items() if board is not None and not board.path(name)]
+    return without[0] if 2 * len(without) > len(boards) else ""
+
+
 def is_below_half(won: Sequence[bool]) -> bool:
     """Return whether fewer than half are true, by more than three standard deviations of a fair coin."""
     return bool(won) and float(np.mean(won)) < 0.5 - 1.5 / len(won) ** 0.5
@@ -156,8 +164,13 @@ def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries
     binary = all(np.isin(position.observe(), (0, 1)).all() for position in positions[:500])
     if binary and np.dtype(start.observation_dtype) != np.bool_:
         found.append("observations have only 0 and 1: observation_dtype = bool stores them in 1/32 of the space")
-    if type(start).__str__ is Game.__str__:
-        found.append("define __str__ to show the board to people")
+    if type(start).__str__ is Game.__str__ and start.render() is None:
+        found.append("define render to show the board to people")
+    elif example := name_without_cells(positions[:500]):
+        found.append(
+            f"actions such as {example} cannot be played by clicks on the board, since their names do not begin with "
+            "the name of a cell: in render, name the cells as the actions do, otherwise people choose from a list"
+        )
     if not symmetries[0]:
         found.append("no symmetries are declared: with them the network learns from each game several times")
     elif symmetries[1] < symmetries[0]:

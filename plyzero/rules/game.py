@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from plyzero.rules.board import Board, board_of
+from plyzero.rules.board_svg import render_svg
 from plyzero.rules.symmetry import Symmetry
 
 ONGOING: Final = -2
@@ -54,7 +56,7 @@ class Game(ABC):
     """A position of a game. Positions are immutable: `play` returns a new one. `YourGame()` is the initial position.
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
-    Optional: symmetries, action_name, parse_action, key, __str__, observation_dtype, policy_planes (all have
+    Optional: symmetries, action_name, parse_action, key, render, __str__, observation_dtype, policy_planes (all have
               defaults)
     With dice: num_chances, chances, roll_name
 
@@ -134,13 +136,22 @@ class Game(ABC):
     def observe(self) -> NDArray[Any]:
         """Return the network's input from the point of view of the player to move: `observation_shape`, finite."""
 
+    def render(self) -> Board | None:
+        """Return the board for people, as `grid` or `hexes` makes it; None if there is none. It is not a rule."""
+        return None
+
     def __str__(self) -> str:
-        """Return the position as text for people; by default the numbers of `observe`, planes side by side."""
+        """Return the position as text for people: by default what `render` shows, otherwise the observation."""
+        if (board := self.render()) is not None:
+            return str(board)
         if rolls := _possible_rolls(self):
             return f"chance moves: {' '.join(map(self.roll_name, rolls))}"
-        rows = np.asarray(self.observe(), np.float32).transpose(1, 0, 2)
-        board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]
-        return "\n".join([f"player {self.to_play} to move, observation:", *board])
+        return observation_text(self)
+
+    def _repr_svg_(self) -> str | None:
+        """Return the board as an SVG picture, for notebooks; None if there is none."""
+        board = board_of(self)
+        return None if board is None else render_svg(board)
 
     def symmetries(self) -> Sequence[Symmetry]:
         """Return the symmetries of the rules without the identity. With the identity they must form a group."""
@@ -176,6 +187,13 @@ class Game(ABC):
         The default consists of `to_play` and the observation. Override it if the observation omits anything relevant.
         """
         return self.to_play, np.asarray(self.observe()).tobytes()
+
+
+def observation_text(position: Game) -> str:
+    """Return the numbers of `observe` as text, planes side by side."""
+    rows = np.asarray(position.observe(), np.float32).transpose(1, 0, 2)
+    board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]
+    return "\n".join([f"player {position.to_play} to move, observation:", *board])
 
 
 def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:

@@ -26,6 +26,7 @@ from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, games_e
 from plyzero.check.sampling import play_game, positions_near, random_move, sample, shuffling_move
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import ALL_LAWS, GameLaws, Violation, find_violation, laws_of, shorten
+from plyzero.rules.board import Board, Cell
 from plyzero.rules.compiled_game import CompiledGame, kernel
 from plyzero.rules.game import ONGOING, Game, Outcome
 from plyzero.rules.symmetry import Symmetry
@@ -379,6 +380,23 @@ class RendersBeyond(TicTacToe):
         return render_grid(np.reshape(self.board, (3, 3)), glyphs=".x")
 
 
+class BoardOfStonesOnly(TicTacToe):
+    """The cells are those with a stone."""
+
+    def render(self):
+        return Board(tuple(cell for cell in super().render().cells if cell.piece))
+
+
+class CellsWithBlanks(TicTacToe):
+    def render(self):
+        return Board((Cell("top left", 0, 0),))
+
+
+class RendersSometimes(TicTacToe):
+    def render(self):
+        return super().render() if self.board[4] else None
+
+
 class BoardTooSmall(TicTacToe):
     """A mistake that raises in the template, which is the user's own code."""
 
@@ -471,6 +489,9 @@ FAULTS = [
     (ParsesWrongly, "actions_have_names", 0, r"parse_action\('\w\d'\) is not \d"),
     (FailsLate, "rules_answer", 2, r"ZeroDivisionError in observe\(\) \(test_laws.py, line \d+, `.*`\): in the corner"),
     (RendersBeyond, "rules_answer", 2, r"IndexError in __str__\(\) \(test_laws.py, line \d+, `.*`\)"),
+    (BoardOfStonesOnly, "boards_in_form", 1, "other cells than in the initial position"),
+    (CellsWithBlanks, "boards_in_form", 0, "expected a word as name"),
+    (RendersSometimes, "boards_in_form", 1, "expected a Board in every position"),
     (BoardTooSmall, "rules_answer", 0, r"IndexError in outcome\(\) \(tic_tac_toe.py, line \d+, `.*`\)"),
     (ReadsBeyond, "rules_answer", 4, r"IndexError in observe\(\) \(test_laws.py, line \d+, `.*`\)"),
     (WritesBeyond, "rules_answer", 0, r"IndexError in mark\(\) \(test_laws.py, line \d+, `.*`\)"),

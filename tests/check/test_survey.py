@@ -12,7 +12,7 @@ from games.connect_four import ConnectFour
 from games.othello import Othello
 from plyzero.check.survey import advice, is_below_half, survey
 from plyzero.check.template.tic_tac_toe import TicTacToe
-from plyzero.rules.game import Outcome
+from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import random_game
 from tests.helpers import toys, zoo
 
@@ -51,7 +51,13 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert "compiled rules" in advised(TicTacToe(), cost=30)
     assert "compiled rules" not in advised(ConnectFour(), cost=30)
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
-    assert "define __str__" in advised(toys.Relay())
+    assert "define render" in advised(toys.Relay())
+    assert "cannot be played by clicks" not in advised(ConnectFour())
+
+    class Numbered(TicTacToe):
+        action_name = Game.action_name
+
+    assert "actions such as 0 cannot be played by clicks" in advised(Numbered())
     assert "observation_dtype = bool" not in advised(zoo.Nim())
 
     class Floats(TicTacToe):
@@ -172,7 +178,7 @@ def test_a_correct_game_is_not_suspected(make):
 
 def test_a_position_without_a_drawing_shows_what_the_network_sees():
     class Undrawn(TicTacToe):
-        __str__ = toys.Relay.__str__
+        render = Game.render
 
     assert str(Undrawn().play(4)) == "player 1 to move, observation:\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
 

@@ -404,7 +404,7 @@ def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning():
 
 def test_check_says_what_it_is_doing_where_the_output_is_no_terminal():
     done = plyzero("check", "plyzero.check.template.tic_tac_toe:TicTacToe", "--games", "50", line_seconds=0.01)
-    assert re.search(r"^\d+ s: checking 15 laws: random games, game \d+$", done.stderr, re.MULTILINE)
+    assert re.search(r"^\d+ s: checking 16 laws: random games, game \d+$", done.stderr, re.MULTILINE)
 
 
 def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path):

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero import Game, Outcome, Symmetry, render_grid, square_names, turns_and_mirrors
+from plyzero import Board, Game, Outcome, Symmetry, grid, square_names, turns_and_mirrors
 
 EMPTY = 0
 NAMES = square_names(3, 3)  # a1, b1, c1, a2, ...
@@ -60,5 +60,5 @@ class TicTacToe(Game, version=1):
         # Only for a square board whose actions are its squares, row by row.
         return turns_and_mirrors(self.observation_shape)
 
-    def __str__(self) -> str:
-        return render_grid(np.reshape(self.board, (3, 3)))
+    def render(self) -> Board:
+        return grid(np.reshape(self.board, (3, 3)))

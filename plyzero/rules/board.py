@@ -1,0 +1,231 @@
+"""The board that people see: cells with a name, a place and a piece. Text, pictures and clicks follow from it.
+
+```python
+class TicTacToe(Game):
+    def render(self):
+        return grid(self.board)    # 0 = empty, 1 = player 0, 2 = player 1
+```
+
+A game without `render` has the board that `read_text` finds in its text, if there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from plyzero.rules.game import Game
+
+PIECES: Final = ("", "0", "1")
+"""Pieces of `grid` and `hexes`: nothing, a stone of player 0, a stone of player 1."""
+
+HEX_ROW: Final = 3**0.5 / 2
+"""The distance of two rows of hexagons whose centres are 1 apart."""
+
+
+class Cell(NamedTuple):
+    """A place on a board.
+
+    name:  what a click on it types; several cells may share one name, such as those of a column.
+    x, y:  its centre. y grows downwards, and neighbouring squares are 1 apart.
+    piece: "" = none, "0" or "1" = a stone of that player, "0:♞" = a figure of that player; any other text is shown as
+           it is.
+    shape: "square", "hex", "point" where lines cross, "bar-h" and "bar-v" for edges, or "dot".
+    """
+
+    name: str
+    x: float
+    y: float
+    piece: str = ""
+    shape: str = "square"
+
+
+class Label(NamedTuple):
+    """A text beside the board, with its centre."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """A position as people see it.
+
+    cells: in an order that is the same in every position of a game.
+    style: "squares", "checks" (two colours in turn), "holes" (round, as in Connect Four), "points" (as in go), "hexes"
+           or "dots".
+    """
+
+    cells: tuple[Cell, ...]
+    style: str = "squares"
+    labels: tuple[Label, ...] = ()
+
+    def path(self, action_name: str) -> tuple[str, ...]:
+        """Return the names of the cells that are clicked, one after the other, to play an action.
+
+        The action's name is cut into names of cells, the longest first, and what lies between them or behind them is
+        skipped: a2-b3 is a2, b3, and e7e8q is e7, e8. It is () if the name does not begin with a cell's.
+        """
+        text, path, at = action_name.lower(), [], 0
+        while at < len(text):
+            found = self._name_at(text, at)
+            if found:
+                path.append(found)
+            elif not path and text[at].isalnum():
+                return ()
+            at += len(found) or 1
+        return tuple(path)
+
+    def landing(self, name: str) -> Cell:
+        """Return the cell that a click of `name` fills: its first empty one, otherwise its last."""
+        cells = self._by_name[name.lower()]
+        return next((cell for cell in cells if not cell.piece), cells[-1])
+
+    def changed(self, before: Board) -> tuple[Cell, ...]:
+        """Return the cells whose piece is another one than on the board `before`, which has the same cells."""
+        if len(self.cells) != len(before.cells):
+            return ()
+        return tuple(cell for cell, old in zip(self.cells, before.cells, strict=True) if cell.piece != old.piece)
+
+    def __str__(self) -> str:
+        """Return the board as text: stones are x and o."""
+        marks = [(label.y, label.x, label.text) for label in self.labels]
+        marks += [(cell.y, cell.x, _glyph(cell, self.style)) for cell in self.cells]
+        left = min(x for _, x, _ in marks)
+        rows = groupby(sorted(marks), key=lambda mark: mark[0])
+        return "\n".join(_line([(round(2 * (x - left)) + 1, text) for _, x, text in row]) for _, row in rows)
+
+    def _name_at(self, text: str, at: int) -> str:
+        """Return the longest name of a cell that stands in `text` from `at` on, "" if none does."""
+        for size in range(min(self._longest, len(text) - at), 0, -1):
+            name, rest = text[at : at + size], text[at + size :]
+            # b1 is not meant in b12
+            if name in self._by_name and not (name[-1].isdigit() and rest[:1].isdigit()):
+                return name
+        return ""
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Cell]]:
+        found: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            found.setdefault(cell.name.lower(), []).append(cell)
+        return found
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._by_name), default=0)
+
+
+def board_of(position: Game) -> Board | None:
+    """Return what `render` returns, otherwise the board that the text of `position` shows; None if it shows none."""
+    return position.render() or read_text(str(position), _names_of_actions(position))
+
+
+def grid(
+    rows: Any,
+    *,
+    pieces: Sequence[str] = PIECES,
+    rows_up: bool = False,
+    files: str = string.ascii_lowercase,
+    by_column: bool = False,
+    style: str = "squares",
+) -> Board:
+    """Return a board of squares named a1, b1, ... with the letter of the column and the number of the row.
+
+    rows:      `[rows, columns]` int; the square has the piece `pieces[rows[row, column]]`.
+    rows_up:   row 1 is at the bottom, not at the top.
+    files:     the letters of the columns.
+    by_column: a click anywhere in a column types its letter alone; the lowest row is filled first.
+    style:     see Board; of "dots", cells in even rows and columns are dots, and those between two dots are edges.
+    """
+    numbers = np.asarray(rows)
+    height, width = numbers.shape
+    cells, labels = [], [Label(column, height, files[column]) for column in range(width)]
+    for row in range(height):
+        y = height - 1 - row if rows_up else row
+        labels.append(Label(-1, y, str(row + 1)))
+        for column in range(width):
+            name = files[column] if by_column else f"{files[column]}{row + 1}"
+            cells.append(Cell(name, column, y, pieces[numbers[row, column]], _shape(style, row, column)))
+    if by_column:
+        cells.sort(key=lambda cell: -cell.y)
+    return Board(tuple(cells), style, tuple(labels))
+
+
+def hexes(rows: Any, *, pieces: Sequence[str] = PIECES, files: str = string.ascii_lowercase) -> Board:
+    """Return a board of hexagons, each row half a hexagon further right. The arguments are those of `grid`."""
+    squares = grid(rows, pieces=pieces, files=files)
+
+    cells = (Cell(cell.name, cell.x + cell.y / 2, cell.y * HEX_ROW, cell.piece, "hex") for cell in squares.cells)
+    labels = (Label(x + y / 2, y * HEX_ROW, text) for x, y, text in squares.labels)
+    return Board(tuple(cells), "hexes", tuple(labels))
+
+
+def read_text(text: str, action_names: Iterable[str] = ()) -> Board | None:
+    """Return the board that a text shows as `render_grid` renders it, None if it does not.
+
+    action_names: of all actions. If all letters of the columns are among them, a click on a cell means its column.
+    """
+    *body, foot = [line for line in text.splitlines() if line.strip()] or [""]
+    rows = [re.fullmatch(r"([ \d]\d) (.*)", line) for line in body]
+    files = foot.split()
+    if not rows or not files or not foot.startswith("   ") or {len(file) for file in files} != {1}:
+        return None
+    names = set(action_names)
+    by_column = names.issuperset(files)
+    cells, labels = [], [Label(column, len(body), file) for column, file in enumerate(files)]
+    for y, row in enumerate(rows):
+        if row is None or len(row[2]) > 2 * len(files) - 1 or row[2][1::2].strip():
+            return None
+        labels.append(Label(-1, y, row[1].strip()))
+        for x, glyph in enumerate(row[2].ljust(2 * len(files) - 1)[::2]):
+            piece = {".": "", " ": "", "x": "0", "o": "1"}.get(glyph, glyph)
+            cells.append(Cell(files[x] if by_column else f"{files[x]}{row[1].strip()}", x, y, piece))
+    if by_column:
+        cells.reverse()  # pieces fall
+    return Board(tuple(cells), labels=tuple(labels))
+
+
+def _names_of_actions(position: Game) -> list[str]:
+    """Return the names of all actions if they may be columns, and if the game can name those that are illegal too."""
+    names: list[str] = []
+    if position.num_actions <= len(string.ascii_lowercase):
+        with contextlib.suppress(Exception):
+            names = [position.action_name(action) for action in range(position.num_actions)]
+    return names
+
+
+def _shape(style: str, row: int, column: int) -> str:
+    """Return the shape of a cell of a grid."""
+    if style == "dots":
+        return (("dot", "bar-h"), ("bar-v", "square"))[row % 2][column % 2]
+    return "point" if style == "points" else "square"
+
+
+def _glyph(cell: Cell, style: str) -> str:
+    """Return a cell in text."""
+    if cell.shape == "dot":
+        return "+"
+    if cell.piece and cell.shape.startswith("bar"):
+        return "-" if cell.shape == "bar-h" else "|"
+    player, _, figure = cell.piece.partition(":")
+    empty = " " if style == "dots" else "."
+    return figure or {"": empty, "0": "x", "1": "o"}.get(player, player)
+
+
+def _line(marks: list[tuple[int, str]]) -> str:
+    """Return a line with texts, each of which ends at its column."""
+    line = ""
+    for column, text in marks:
+        line = line.ljust(column + 1 - len(text)) + text
+    return line

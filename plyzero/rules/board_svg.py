@@ -1,0 +1,83 @@
+"""Boards as SVG pictures: one drawing for the web page, for notebooks and for files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from html import escape
+from importlib.resources import files
+from typing import Final
+
+from plyzero.rules.board import Board, Cell
+
+UNIT: Final = 40
+"""A square is so many units wide. With larger units than 1, focus rings and text keep their size in browsers."""
+
+CORNERS: Final = ((0, -1), (0.866, -0.5), (0.866, 0.5), (0, 1), (-0.866, 0.5), (-0.866, -0.5))
+"""Of a hexagon, in multiples of its radius."""
+
+
+def render_svg(board: Board, *, last: Collection[Cell] = (), title: str = "board", style: bool = True) -> str:
+    """Return `board` as an SVG element that needs no other file.
+
+    last:  the cells that the last move changed; they are marked.
+    title: the name of the picture for people who cannot see it.
+    style: False omits the colours, for pages that link to board.css: every part has a class, and a cell's element has
+           its name as data-cell.
+    """
+    places = [(cell.x, cell.y) for cell in board.cells] + [(label.x, label.y) for label in board.labels]
+    left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
+    right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
+    box = " ".join(f"{UNIT * each:g}" for each in (left, top, right - left, bottom - top))
+    neighbours = {(cell.x, cell.y) for cell in board.cells}
+    return "".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="board {board.style}" viewBox="{box}"',
+            f' role="group" aria-label="{escape(title)}">',
+            f"<style>{board_css()}</style>" if style else "",
+            *(part for cell in board.cells for part in _draw_cell(cell, board, cell in last, neighbours)),
+            *(
+                f'<text class="label" x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
+                for x, y, text in board.labels
+            ),
+            "</svg>",
+        ]
+    )
+
+
+def board_css() -> str:
+    """Return the colours of boards as a style sheet."""
+    return files("plyzero.rules").joinpath("board.css").read_text("utf-8")
+
+
+def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, float]]) -> Iterator[str]:
+    x, y, r = UNIT * cell.x, UNIT * cell.y, UNIT * 0.4
+    dark = " dark" if board.style == "checks" and (cell.x + cell.y) % 2 else ""
+    yield f'<g class="cell {cell.shape}{dark}{" last" if marked else ""}" data-cell="{escape(cell.name)}">'
+    match cell.shape:
+        case "hex":
+            corners = (f"{x + UNIT * dx / 3**0.5:.1f},{y + UNIT * dy / 3**0.5:.1f}" for dx, dy in CORNERS)
+            yield f'<polygon class="area" points="{" ".join(corners)}"/>'
+        case "dot":
+            yield f'<circle class="spot" cx="{x:g}" cy="{y:g}" r="4"/>'
+        case "bar-h" | "bar-v":
+            width, height = (0.84, 0.3) if cell.shape == "bar-h" else (0.3, 0.84)
+            yield _rectangle("area taken" if cell.piece else "area", x, y, UNIT * width, UNIT * height)
+        case _:
+            yield _rectangle("area", x, y, UNIT, UNIT)
+    if cell.shape == "point":
+        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            if (cell.x + dx, cell.y + dy) in places:
+                yield f'<path class="line" d="M{x:g} {y:g}l{UNIT * dx / 2:g} {UNIT * dy / 2:g}"/>'
+    if board.style == "holes" and not cell.piece:
+        yield f'<circle class="hole" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
+    if cell.piece in ("0", "1"):
+        yield f'<circle class="stone p{cell.piece}" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
+    elif cell.piece and not cell.shape.startswith("bar"):
+        player, colon, figure = cell.piece.partition(":")
+        yield f'<text class="figure p{player if colon else ""}" x="{x:g}" y="{y:g}">{escape(figure or player)}</text>'
+    yield "</g>"
+
+
+def _rectangle(name: str, x: float, y: float, width: float, height: float) -> str:
+    """Return a rectangle around a centre."""
+    return f'<rect class="{name}" x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width:g}" height="{height:g}"/>'

@@ -1,0 +1,114 @@
+"""Boards: what their text, their pictures and their clicks have in common."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from plyzero.rules.board import Board, Cell, board_of, grid, hexes, read_text
+from plyzero.rules.board_svg import render_svg
+from plyzero.rules.catalog import load_game
+from plyzero.rules.text_board import render_grid
+from tests.helpers import toys
+
+BOARDS = arrays(np.int8, st.tuples(st.integers(1, 12), st.integers(1, 12)), elements=st.integers(0, 2))
+
+
+@given(BOARDS, st.booleans())
+def test_the_text_of_a_grid_is_that_of_render_grid_and_is_read_back(numbers, rows_up):
+    board = grid(numbers, rows_up=rows_up)
+    assert str(board) == render_grid(numbers, rows_up=rows_up)
+    read = read_text(str(board))
+    assert sorted(read.cells) == sorted(board.cells)
+    assert sorted(read.labels) == sorted(board.labels)
+
+
+def test_rows_of_hexagons_are_shifted_in_text_and_in_space():
+    board = hexes([[0, 1], [2, 0]])
+    assert str(board) == " 1 . x\n  2 o .\n     a b"
+    a1, _, a2, _ = board.cells
+    assert (a2.x - a1.x) ** 2 + (a2.y - a1.y) ** 2 == pytest.approx(1)
+    assert {cell.shape for cell in board.cells} == {"hex"}
+
+
+def test_dots_edges_and_boxes_have_their_shapes_and_signs():
+    board = grid([[3, 3, 3], [0, 1, 3], [3, 0, 3]], pieces=("", "0", "1", "#"), style="dots")
+    assert str(board) == " 1 + - +\n 2   x |\n 3 +   +\n   a b c"
+    assert [cell.shape for cell in board.cells[:5]] == ["dot", "bar-h", "dot", "bar-v", "square"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "pig", "3 : 4", " 1 . x\n 2 o\n", "1 2 3\n   a b", " 1 . x o\n   a b", " 1 .-x\n   a b"]
+)
+def test_a_text_that_is_no_board_is_not_read(text):
+    assert read_text(text) is None
+
+
+def test_the_name_of_an_action_is_cut_into_cells():
+    board = grid(np.zeros((12, 12), int))
+    assert board.path("a2-b3") == ("a2", "b3")
+    assert board.path("A2xB12") == ("a2", "b12")
+    assert board.path("e7e8q") == ("e7", "e8")
+    assert board.path("b12") == ("b12",)
+    assert board.path("c1d1e1") == ("c1", "d1", "e1")
+    assert board.path("pass") == board.path("swap") == board.path("a13") == ()
+
+
+def test_a_click_on_a_column_fills_its_lowest_empty_cell():
+    position = load_game("connect-four").start
+    for name, row in (("4", 5), ("4", 4), ("4", 3)):
+        assert board_of(position).path(name) == (name,)
+        landing = board_of(position).landing(name)
+        assert (landing.x, landing.y) == (3, row)
+        after = position.play(position.parse_action(name))
+        (changed,) = board_of(after).changed(board_of(position))
+        assert changed[:3] == landing[:3]
+        position = after
+
+
+def test_columns_are_recognised_in_a_text():
+    text = " 2 . .\n 1 x .\n   a b"
+    assert {cell.name for cell in read_text(text).cells} == {"a1", "a2", "b1", "b2"}
+    by_column = read_text(text, ["a", "b"])
+    assert {cell.name for cell in by_column.cells} == {"a", "b"}
+    assert by_column.landing("a").y == 0
+
+
+def test_a_game_without_render_has_the_board_of_its_text_and_others_have_none():
+    class OnlyText(toys.Relay):
+        def __str__(self):
+            return render_grid(np.array([[0, 1], [2, 0]]))
+
+    assert [cell.piece for cell in board_of(OnlyText()).cells] == ["", "0", "1", ""]
+    assert OnlyText()._repr_svg_().startswith("<svg")
+    assert board_of(toys.Relay()) is None
+    assert toys.Relay()._repr_svg_() is None
+
+
+@pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four", "othello(size=6)", "hex(size=5)", "go(size=5)"])
+def test_a_picture_shows_every_cell_stone_and_label(name):
+    position = load_game(name).start
+    for _ in range(3):
+        before, position = position, position.play(position.legal_actions()[0])
+    board = board_of(position)
+    picture = ET.fromstring(render_svg(board, last=board.changed(board_of(before)), title=name))
+    cells = [each for each in picture if each.get("data-cell")]
+    assert [each.get("data-cell") for each in cells] == [cell.name for cell in board.cells]
+    stones = [part.get("class")[-1] for cell in cells for part in cell if part.get("class").startswith("stone")]
+    assert stones == [cell.piece for cell in board.cells if cell.piece]
+    assert [each.text for each in picture if each.get("class") == "label"] == [label.text for label in board.labels]
+    assert sum("last" in each.get("class").split() for each in cells) == len(board.changed(board_of(before))) > 0
+    assert picture.get("aria-label") == name
+
+
+def test_text_in_a_picture_is_text():
+    board = Board((Cell('<a href="x">', 0, 0, "0:<b>"), Cell("&", 1, 0, "7")))
+    picture = ET.fromstring(render_svg(board, title="<i>"))
+    assert [each.get("data-cell") for each in picture if each.get("data-cell")] == ['<a href="x">', "&"]
+    assert [part.text for each in picture for part in each if part.get("class", "").startswith("figure")] == [
+        "<b>",
+        "7",
+    ]
