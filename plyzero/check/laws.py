@@ -299,6 +299,7 @@ def boards_in_form(trace: GameTrace) -> None:
         return
     if not isinstance(board, Board) or not isinstance(first, Board):
         raise LawBrokenError(f"render() is a {type(board).__name__}, expected a Board in every position")
+    expect(bool(board.cells), "render() has no cells, expected None or a Board with cells")
     for cell in board.cells:
         named = isinstance(cell.name, str) and cell.name.split() == [cell.name]
         expect(
