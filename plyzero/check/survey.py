@@ -124,7 +124,7 @@ def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bo
 
 
 def name_without_cells(positions: Sequence[Game]) -> str:
-    """Return the name of an action that cannot be played by clicks on the board, if most cannot; otherwise ""."""
+    """Return the name of an action that does not begin with a cell of the board, if most do not; otherwise ""."""
     boards = {name: board_of(position) for position in positions for name in position.legal_names().split()}
     without = [name for name, board in boards.items() if board is not None and not board.path(name)]
     return without[0] if 2 * len(without) > len(boards) else ""
@@ -168,8 +168,8 @@ def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries
         found.append("define render to show the board to people")
     elif example := name_without_cells(positions[:500]):
         found.append(
-            f"actions such as {example} cannot be played by clicks on the board, since their names do not begin with "
-            "the name of a cell: in render, name the cells as the actions do, otherwise people choose from a list"
+            f"the names of actions such as {example} do not begin with the name of a cell of the board: if they are "
+            "played on the board, let render name the cells as the actions do"
         )
     if not symmetries[0]:
         found.append("no symmetries are declared: with them the network learns from each game several times")

@@ -52,12 +52,12 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert "compiled rules" not in advised(ConnectFour(), cost=30)
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
     assert "define render" in advised(toys.Relay())
-    assert "cannot be played by clicks" not in advised(ConnectFour())
+    assert "name of a cell" not in advised(ConnectFour())
 
     class Numbered(TicTacToe):
         action_name = Game.action_name
 
-    assert "actions such as 0 cannot be played by clicks" in advised(Numbered())
+    assert "such as 0 do not begin with the name of a cell" in advised(Numbered())
     assert "observation_dtype = bool" not in advised(zoo.Nim())
 
     class Floats(TicTacToe):
