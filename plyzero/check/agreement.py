@@ -48,7 +48,8 @@ def form(position: Game) -> tuple[int, tuple[int, ...]]:
 
 def answers(position: Game, *, in_detail: bool) -> dict[str, Any]:
     """Return what two implementations must agree on, by name; not their keys and what people see, which may differ."""
-    found = {name: answer for name, answer in rule_answers(position).items() if name not in ("render()", "str()", "key()")}
+    omitted = ("render()", "str()", "key()")
+    found = {name: answer for name, answer in rule_answers(position).items() if name not in omitted}
     names = {move: move_name(position, move).lower() for move in possible_moves(position)}
     if in_detail:
         return found | {"names": tuple(names.values())}

@@ -390,7 +390,7 @@ def test_check_may_leave_a_law_out_and_compare_two_forms():
     text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
     assert "tic-tac-toe v1: 17 laws hold on 4 random games, skipped: games_end\n" in text
     text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.tic_tac_toe:TicTacToe")
-    assert "tic-tac-toe v1: 18 laws hold on 4 random games\n" in text
+    assert "tic-tac-toe v1: 19 laws hold on 4 random games\n" in text
 
 
 def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning():
