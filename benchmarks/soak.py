@@ -42,6 +42,9 @@ DRAIN_SECONDS = 60.0
 """What the trainer gets at the end to take in and to train what is there."""
 
 HELD_OUT_SECONDS = 20.0
+SAMPLED = 4096
+"""Positions on which losses are measured."""
+
 MARKS = 3, 5, 10, 15, 20
 """Minutes at which the memory is reported."""
 
@@ -83,10 +86,14 @@ def main() -> int:
 def soak(
     run: Run, crew: "Crew", *, seconds: float, chance: random.Random | None, keep_first_model_in: Path
 ) -> set[SegmentName]:
-    """Keep everybody at work for `seconds`, and return all segments that were ever seen.
+    """Keep everybody at work for `seconds` after the first model, and return all segments that were ever seen.
 
     chance: what decides who is killed and when; None = nobody.
     """
+    while not list_models(run.models):
+        crew.revive()
+        time.sleep(0.1)
+    copy_models(run.models, list_models(run.models)[-1:], keep_first_model_in)
     began = time.monotonic()
     next_line = began
     kill_worker_at = began + chance.uniform(*WORKER_KILL_SECONDS) if chance else np.inf
@@ -100,8 +107,6 @@ def soak(
         if chance and now >= kill_trainer_at:
             crew.kill(TRAINER)
             kill_trainer_at = time.monotonic() + chance.uniform(*TRAINER_KILL_SECONDS)
-        if not list_models(keep_first_model_in):
-            copy_models(run.models, list_models(run.models)[-1:], keep_first_model_in)
         if now >= next_line:
             segments |= set(list_segments(run.segments))
             tell(run, crew, seconds=now - began, segments=segments)
@@ -184,27 +189,28 @@ def check(run: Run, crew: "Crew", segments: set[SegmentName]) -> dict[str, Any]:
 def measure_held_out(run: Run, held_out: Run) -> dict[str, Any]:
     """Return the losses of the first and the newest model on games that nobody has trained on, by the newest model."""
     copy_models(run.models, list_models(run.models)[:1], held_out.models)
-    with Crew(held_out, workers=1, trainer=False) as crew:
-        time.sleep(HELD_OUT_SECONDS)
-        crew.stop(crew.workers)
+    while not len(window := read_window(held_out)):
+        with Crew(held_out, workers=1, trainer=False) as crew:
+            time.sleep(HELD_OUT_SECONDS)
+            crew.stop(crew.workers)
     models = list_models(held_out.models)
-    batch, positions = held_out_batch(held_out)
+    batch = window.sample(SAMPLED, np.random.default_rng(0), symmetries=False)
     return {
-        "positions": positions,
+        "positions": len(window),
         "first": {"model": str(models[-1]), **losses_of(held_out, models[-1], batch)},
         "newest": {"model": str(models[0]), **losses_of(held_out, models[0], batch)},
         "least possible value loss": float(-(batch.wdl * np.log(np.maximum(batch.wdl, 1e-9))).sum(axis=1).mean()),
     }
 
 
-def held_out_batch(run: Run, size: int = 4096) -> tuple[Batch, int]:
-    """Return positions drawn from all games of `run` that a model has played, and how many there are."""
+def read_window(run: Run) -> Window:
+    """Return the positions of all games of `run` that a model has played."""
     window = Window(run.game.start)
     for name in list_segments(run.segments):
         games = read_segment(run.segments / str(name), run.game)
         samples = make_samples(games, search=run.settings.search, trainer=run.settings.trainer)
         window.add(str(name), samples, size=10**9)
-    return window.sample(size, np.random.default_rng(0), symmetries=False), len(window)
+    return window
 
 
 def losses_of(run: Run, model: ModelName, batch: Batch) -> dict[str, float]:
