@@ -41,7 +41,13 @@ TRAINER_KILL_SECONDS = 20.0, 40.0
 DRAIN_SECONDS = 60.0
 """What the trainer gets at the end to take in and to train what is there."""
 
+FIRST_MODEL_SECONDS = 300.0
+"""What the first model may take."""
+
 HELD_OUT_SECONDS = 20.0
+HELD_OUT_ATTEMPTS = 10
+"""On a loaded machine a worker may not finish a game in so many seconds, and is started again."""
+
 SAMPLED = 4096
 """Positions on which losses are measured."""
 
@@ -90,7 +96,10 @@ def soak(
 
     chance: what decides who is killed and when; None = nobody.
     """
+    deadline = time.monotonic() + FIRST_MODEL_SECONDS
     while not list_models(run.models):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"there is no model after {FIRST_MODEL_SECONDS:.0f} s; see {run.logs}")
         crew.revive()
         time.sleep(0.1)
     copy_models(run.models, list_models(run.models)[-1:], keep_first_model_in)
@@ -189,10 +198,14 @@ def check(run: Run, crew: "Crew", segments: set[SegmentName]) -> dict[str, Any]:
 def measure_held_out(run: Run, held_out: Run) -> dict[str, Any]:
     """Return the losses of the first and the newest model on games that nobody has trained on, by the newest model."""
     copy_models(run.models, list_models(run.models)[:1], held_out.models)
-    while not len(window := read_window(held_out)):
+    for _ in range(HELD_OUT_ATTEMPTS):
         with Crew(held_out, workers=1, trainer=False) as crew:
             time.sleep(HELD_OUT_SECONDS)
             crew.stop(crew.workers)
+        if len(window := read_window(held_out)):
+            break
+    else:
+        raise SystemExit(f"no game is over after {HELD_OUT_ATTEMPTS} x {HELD_OUT_SECONDS:.0f} s; see {held_out.logs}")
     models = list_models(held_out.models)
     batch = window.sample(SAMPLED, np.random.default_rng(0), symmetries=False)
     return {

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--run", type=Path, default=Path("runs/demo"), help="run directory; an existing one is deleted")
     parser.add_argument("--seed", type=int, default=0, help="random seed")
-    parser.add_argument("--seconds", type=float, default=90.0, help="longest duration of the training")
+    parser.add_argument("--seconds", type=float, default=180.0, help="longest duration of the training")
     options = parser.parse_args(arguments)
 
     game = load_game("tic-tac-toe")

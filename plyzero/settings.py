@@ -133,8 +133,8 @@ class SelfplaySettings(SettingsSection):
     """Temperature that is approached during the game, by exponential decay."""
 
     temperature_plies: float | None = Field(None, gt=0)
-    """Half-life of the decay from temperature to final_temperature, in plies; none = a fifth of the game's max_plies.
-    KataGo: the board's width."""
+    """Half-life of the decay from temperature to final_temperature, in plies; none = a fifth of the game's max_plies,
+    at most 40. KataGo: the board's width."""
 
     bootstrap_positions: int = Field(8192, ge=1)
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""

@@ -37,6 +37,9 @@ from selfplay.step import (
 FIRST_PLIES: Final = 64
 """Number of plies for which there is room at first; where a game is longer, the room is doubled."""
 
+MAX_TEMPERATURE_PLIES: Final = 40
+"""Longest default of selfplay.temperature_plies: max_plies may be many times what a game lasts."""
+
 
 class GamesInPlay:
     """One game per slot, from its random opening to its end. All randomness in a game comes from its seed.
@@ -216,7 +219,7 @@ def _step_settings(settings: Settings, max_plies: int, *, packs_bits: bool) -> N
     record["opening_plies"] = min(longest_opening, max_plies - 1)
     record["temperature"] = selfplay.temperature
     record["final_temperature"] = selfplay.final_temperature
-    record["temperature_plies"] = selfplay.temperature_plies or max(1.0, max_plies / 5)
+    record["temperature_plies"] = selfplay.temperature_plies or min(max(1.0, max_plies / 5), MAX_TEMPERATURE_PLIES)
     record["c_visit"], record["c_scale"] = search.c_visit, search.c_scale
     record["full_search_probability"] = selfplay.full_search_probability
     record["simulations"], record["fast_simulations"] = selfplay.simulations, selfplay.fast_simulations

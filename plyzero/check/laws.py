@@ -294,7 +294,7 @@ def actions_have_names(trace: GameTrace) -> None:
 @register(POSITION_LAWS)
 def boards_in_form(trace: GameTrace) -> None:
     """The cells of render() have names without spaces and finite places, and are the same in every position."""
-    board, first = (position.render() for position in (trace.position, trace.positions[0]))
+    board, first = trace.answers[-1]["render()"], trace.answers[0]["render()"]
     if board is None and first is None:
         return
     if not isinstance(board, Board) or not isinstance(first, Board):

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from plyzero.rules.text_board import square_names
+
 if TYPE_CHECKING:
     from plyzero.rules.game import Game
 
@@ -150,12 +152,13 @@ def grid(
     """
     numbers = np.asarray(rows)
     height, width = numbers.shape
+    names = square_names(height, width, files=files)
     cells, labels = [], [Label(column, height, files[column]) for column in range(width)]
     for row in range(height):
         y = height - 1 - row if rows_up else row
         labels.append(Label(-1, y, str(row + 1)))
         for column in range(width):
-            name = files[column] if by_column else f"{files[column]}{row + 1}"
+            name = files[column] if by_column else names[row * width + column]
             cells.append(Cell(name, column, y, pieces[numbers[row, column]], _shape(style, row, column)))
     if by_column:
         cells.sort(key=lambda cell: -cell.y)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plyzero.rules.chance import is_chance
+from plyzero.rules.chance import parse_move
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
@@ -205,10 +205,7 @@ def walk(start: Game, choices: list[int]) -> tuple[Game, list[int]]:
 def after(start: Game, moves: str) -> Game:
     """Return the position after `moves`, names of actions and rolls separated by blanks."""
     for name in moves.split():
-        if is_chance(start):
-            start = start.play(next(roll for roll in range(start.num_chances) if start.roll_name(roll) == name))
-        else:
-            start = start.play(start.parse_action(name))
+        start = start.play(parse_move(start, name))
     return start
 
 
