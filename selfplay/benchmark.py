@@ -170,8 +170,8 @@ class MeasuredWorker:
 
     def counts(self) -> NDArray[np.int64]:
         """Return the numbers of moves, of their simulations, of look-ups in the cache, and of hits, so far."""
-        look_ups, hits = self._games.search.trees.cache.counts
-        return np.array([self._games.moves, self._games.simulations, look_ups, hits])
+        cache = self._games.search.trees.cache.state[0]
+        return np.array([self._games.moves, self._games.simulations, cache["look_ups"], cache["hits"]])
 
     def reset_clocks(self) -> None:
         """Let `shares` count from now on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator
 from time import perf_counter
 from typing import Any, Final
@@ -34,8 +35,9 @@ from selfplay.step import (
     roll,
 )
 
-FIRST_PLIES: Final = 64
-"""Number of plies for which there is room at first; where a game is longer, the room is doubled."""
+PAGE_PLIES: Final = 64
+PAGE_MOVES: Final = 4096
+"""So many plies and legal actions of a game are in tables; what was recorded before them is kept compressed."""
 
 MAX_TEMPERATURE_PLIES: Final = 40
 """Longest default of selfplay.temperature_plies: max_plies may be many times what a game lasts."""
@@ -61,17 +63,18 @@ class GamesInPlay:
             simulations=2 * simulations if selfplay.reuse_trees else simulations,
             cache_bytes=selfplay.cache_mb << 20,
         )
-        room, size = min(plies, FIRST_PLIES), math.prod(start.observation_shape)
+        room, size = min(plies, PAGE_PLIES), math.prod(start.observation_shape)
         self._packs_bits = np.dtype(start.observation_dtype).kind == "b"
         row = np.zeros(-(-size // 8), np.uint8) if self._packs_bits else np.zeros(size, np.float32)
         self._records = GameRecords(
             games=np.zeros(games, IN_PLAY),
             positions=np.zeros((games, room), POSITION),
-            moves=np.zeros((games, min(plies, 8) * start.num_actions), MOVE),
+            moves=np.zeros((games, max(start.num_actions, min(plies * start.num_actions, PAGE_MOVES))), MOVE),
             observations=np.zeros((games, room, len(row)), row.dtype),
             settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
             counts=np.zeros(2, np.int64),
         )
+        self._pages: list[list[list[bytes]]] = [[] for _ in range(games)]
         self._seconds = {"search": 0.0, "rules": 0.0, "record": 0.0}
         for slot in range(games):
             self._begin_game(slot)
@@ -118,8 +121,9 @@ class GamesInPlay:
                 break
             if search.supply():
                 continue
-            enlarged = self._enlarge_records()
-            phase = self._records.games["phase"]
+            full = np.flatnonzero(phase == RECORD_FULL).tolist()
+            for slot in full:
+                self._empty_record(slot)
             stopped = [slot for slot in np.flatnonzero(phase != SEARCHING).tolist() if slot not in finished]
             for slot in stopped:
                 if phase[slot] == MOVE_CHOSEN:
@@ -127,7 +131,7 @@ class GamesInPlay:
                 if phase[slot] == OVER:
                     finished[slot] = self._finish(slot)
                     self._begin_game(slot)
-            if not stopped and not enlarged:
+            if not stopped and not full:
                 break
         return list(finished.values())
 
@@ -143,8 +147,8 @@ class GamesInPlay:
     def _play_chosen_move(self, slot: int) -> None:
         """Play, by rules in plain Python, the move that `play_on` has chosen."""
         began = perf_counter()
-        plies = int(self._records.games[slot]["plies"])
-        action = int(self._records.positions[slot, plies]["action"])
+        plies, row = self._records.games[slot][["plies", "rows"]].tolist()
+        action = int(self._records.positions[slot, row]["action"])
         following = self._roll(slot, self.search.position(slot).play_unchecked(action), ply=plies + 1)
         became = finish_move(self.search.trees, self._records, slot, outcome_code(following.outcome()))
         if became == SUBTREE_KEPT:
@@ -162,21 +166,18 @@ class GamesInPlay:
             number += 1
         return position
 
-    def _enlarge_records(self) -> bool:
-        """Make room for twice as many positions or moves where a game lacks it; tell whether one did."""
-        records = self._records
-        full = records.games["phase"] == RECORD_FULL
-        if not full.any():
-            return False
-        if (records.games["plies"][full] == records.positions.shape[1]).any():
-            records = records._replace(
-                positions=_doubled(records.positions), observations=_doubled(records.observations)
-            )
-        else:
-            records = records._replace(moves=_doubled(records.moves))
-        self._records = records
-        records.games["phase"][full] = SEARCHING
-        return True
+    def _recorded(self, slot: int) -> list[NDArray[Any]]:
+        """Return what the tables have of a game: positions, moves and observations."""
+        game, records = self._records.games[slot], self._records
+        rows = int(game["rows"])
+        return [records.positions[slot, :rows], records.moves[slot, : game["moves"]], records.observations[slot, :rows]]
+
+    def _empty_record(self, slot: int) -> None:
+        """Take what the tables have of a game, so that there is room for more."""
+        began, game = perf_counter(), self._records.games[slot]
+        self._pages[slot].append([zlib.compress(part.tobytes(), level=1) for part in self._recorded(slot)])
+        game["rows"], game["moves"], game["phase"] = 0, 0, SEARCHING
+        self._seconds["record"] += perf_counter() - began
 
     def _finish(self, slot: int) -> Games:
         """Return the record of a game that is over."""
@@ -189,23 +190,29 @@ class GamesInPlay:
         record["winner"], record["end"] = outcome, TRUNCATED if outcome == ONGOING else BY_RULE
         if self._packs_bits and not game["is_binary"]:
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
-        shape, seen = self._start.observation_shape, self._records.observations[slot, :plies]
+        parts, shape = self._recorded(slot), self._start.observation_shape
+        if self._pages[slot]:
+            parts = [_joined(*part) for part in zip(*self._pages[slot], parts, strict=True)]
+            self._pages[slot] = []
+        positions, moves, seen = parts
         if self._packs_bits:
             seen = np.unpackbits(seen.view(np.uint8), axis=1, count=math.prod(shape))
         observations = seen.astype(self._start.observation_dtype).reshape(plies, *shape)
         games = Games(
             games=record,
-            positions=self._records.positions[slot, :plies].copy(),
-            moves=self._records.moves[slot, : game["moves"]].copy(),
+            positions=positions.copy(),
+            moves=moves.copy(),
             observations=observations,
         )
         self._seconds["record"] += perf_counter() - began
         return games
 
 
-def _doubled(table: NDArray[Any]) -> NDArray[Any]:
-    """Return a table with the rows of `table` and as much room again in each slot."""
-    return np.concatenate([table, np.zeros_like(table)], axis=1)
+def _joined(*pages_and_rest: Any) -> NDArray[Any]:
+    """Return the compressed pages of a table and the array that follows them as one array."""
+    *pages, rest = pages_and_rest
+    content = b"".join([*map(zlib.decompress, pages), rest.tobytes()])
+    return np.frombuffer(content, rest.dtype).reshape(-1, *rest.shape[1:])
 
 
 def _step_settings(settings: Settings, max_plies: int, *, packs_bits: bool) -> NDArray[np.void]:

@@ -31,7 +31,7 @@ SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER = range(4)
 phase        waits for                            moved on by                            to
 SEARCHING    its search                           play_on, when the search is DONE       SEARCHING, with the next search
 MOVE_CHOSEN  plain rules: the move must be played GamesInPlay._play_chosen_move          SEARCHING, OVER
-RECORD_FULL  room to record the move              GamesInPlay._enlarge_records           SEARCHING
+RECORD_FULL  room to record the move              GamesInPlay._empty_record              SEARCHING
 OVER         its record must be taken             GamesInPlay._finish, _begin_game       SEARCHING, with another game
 """
 
@@ -40,8 +40,9 @@ IN_PLAY: Final = np.dtype(
         ("phase", "i1"),
         ("seed", "u8"),
         ("plies", "i4"),  # moves played
+        ("rows", "i4"),  # positions in the record; those before them were taken from it
         ("opening_plies", "i4"),  # so many moves at the start are random
-        ("moves", "i4"),  # legal actions recorded
+        ("moves", "i4"),  # legal actions in the record
         ("edge", "i4"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
         ("full", "i1"),  # 1 = the current search is a full one
         ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
@@ -81,7 +82,7 @@ PLAYED, SUBTREE_KEPT, TAKEN_BACK = range(3)
 
 
 class GameRecords(NamedTuple):
-    """The games in B slots and their records so far, with room for P positions of K bytes or numbers, and M moves.
+    """The games in B slots and the latest part of their records: P positions of K bytes or numbers, and M moves.
 
     games:        `[B]` IN_PLAY.
     positions:    `[B, P]` POSITION of plyzero.run.records.
@@ -122,7 +123,7 @@ def play_on(
                 break
             if (
                 game["moves"] + trees.nodes[b, 0]["num_edges"] > records.moves.shape[1]
-                or game["plies"] == records.positions.shape[1]
+                or game["rows"] == records.positions.shape[1]
             ):
                 game["phase"] = RECORD_FULL
                 break
@@ -133,16 +134,16 @@ def play_on(
                 break
             following = trees.states[b, -1]
             copy_to(following, trees.states[b, 0])
-            rule_calls.play(trees.rules, following, records.positions[b, game["plies"]]["action"])
+            rule_calls.play(trees.rules, following, records.positions[b, game["rows"]]["action"])
             number, chances = 0, trees.chances[b]
             while rule_calls.is_chance(trees.rules, following, chances):
                 rolled = roll(game, chances, trees.nodes[b], trees.edges[b], game["plies"] + 1, number)
                 rule_calls.play(trees.rules, following, rolled)
                 number += 1
             became = finish_move(trees, records, b, rule_calls.outcome(trees.rules, following))
-            if became == PLAYED:
+            if became != TAKEN_BACK:
                 copy_to(trees.states[b, 0], following)
-            elif became == SUBTREE_KEPT:
+            if became == SUBTREE_KEPT:
                 trees.roots[b] = 0
                 rule_calls.observe(trees.rules, trees.states[b, 0], trees.roots[b])
         waiting = join_batch(trees, b, waiting)
@@ -155,8 +156,8 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
     slot, root, game, settings = trees.slots[b], trees.nodes[b, 0], records.games[b], records.settings[0]
     row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
     moves = records.moves[b, game["moves"] : game["moves"] + len(row)]
-    position = records.positions[b, game["plies"]]
-    if not record_observation(records.observations[b, game["plies"]], trees.roots[b], settings["packs_bits"]):
+    position = records.positions[b, game["rows"]]
+    if not record_observation(records.observations[b, game["rows"]], trees.roots[b], settings["packs_bits"]):
         game["is_binary"] = False
     record_search(position, slot, root, game["full"], fence, step)
     record_edges(moves, row, slot["algorithm"], trees.scratch)
@@ -222,7 +223,8 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
         game["opening_plies"] = game["plies"]
         choose_search(trees, records, b, NO_EDGE)
         return TAKEN_BACK
-    game["moves"] += records.positions[b, game["plies"]]["num_legal"]
+    game["moves"] += records.positions[b, game["rows"]]["num_legal"]
+    game["rows"] += 1
     game["plies"] += 1
     game["outcome"] = outcome
     if outcome == ONGOING and game["plies"] < records.settings[0]["max_plies"]:
@@ -235,7 +237,8 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
 def begin_game(trees: Trees, records: GameRecords, b: int) -> None:
     """Begin a game, whose seed is set, at the position that is in slot `b`."""
     game, settings = records.games[b], records.settings[0]
-    game["plies"], game["moves"], game["outcome"], game["is_binary"] = 0, 0, ONGOING, True
+    game["plies"], game["rows"], game["moves"] = 0, 0, 0
+    game["outcome"], game["is_binary"] = ONGOING, True
     game["opening_plies"] = int(uniform(game, OPENING_LENGTH) * (settings["opening_plies"] + 1))
     choose_search(trees, records, b, NO_EDGE)
 

@@ -53,7 +53,7 @@ def bench(
         threads = run.settings.selfplay.threads
         if net is None:
             label = f"random weights, {blocks} x {channels}"
-            network = Network(_random_weights(run.root), found, label=label, threads=threads)
+            network = Network(random_weights(run.root), found, label=label, threads=threads)
         else:
             network = load_network(net, found, threads=threads)
         from selfplay.benchmark import measure  # takes seconds, so what was given is checked before
@@ -65,7 +65,7 @@ def bench(
         _print(report)
 
 
-def _random_weights(run: Path) -> bytes:
+def random_weights(run: Path) -> bytes:
     """Return an ONNX model with random weights for `run`.
 
     Another process creates it: a worker, whose memory is measured here, does not load torch.

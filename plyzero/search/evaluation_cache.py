@@ -1,4 +1,8 @@
-"""A cache of evaluations: a network evaluates an observation once, until another network replaces it."""
+"""A cache of evaluations: a network evaluates an observation once, until another network replaces it.
+
+An entry holds what tells positions apart and what a tree needs: the observation, as bits where it has only 0 and 1, the
+legal actions as bits, and the logits of the legal actions alone.
+"""
 
 from __future__ import annotations
 
@@ -14,34 +18,63 @@ from plyzero.search.numba_arrays import copy_to
 ABSENT: Final = -1
 """What `find` returns when an evaluation is not stored."""
 
+USUAL_ACTIONS: Final = 32
+"""So many legal actions per position, at most, are expected where room is shared out. There may be more."""
+
+STATE: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("look_ups", "i8"),
+        ("hits", "i8"),
+        ("written", "i8"),  # words written so far
+        ("packs_bits", "i8"),  # 1 = observations have only 0 and 1
+    ],
+    align=True,
+)
+
 
 class Cache(NamedTuple):
-    """Room for M evaluations, M a power of two or 0. The key's hash says where one is stored; a newer one replaces it.
+    """Evaluations one after another in a ring of W words, where the newest overwrite the oldest.
 
-    hashes: `[M]` int64, hash of each key; ABSENT where nothing is stored.
-    keys:   `[M, K]` uint32, the bits of the whole observation: only equal observations share an evaluation.
-    logits: `[M, A]` float32. wdl: `[M, 3]` float32.
-    counts: `[2]` int64, number of look-ups, and of hits.
+    An entry is a key of K words, win, draw and loss (float32), and the logits (float32) of the legal actions in
+    ascending order. The key is the whole observation and the set of legal actions: only positions that are equal in
+    both share an evaluation.
+
+    hashes: `[M]` int64, M a power of two or 0: the hash of a key, at the place that it says, or ABSENT.
+    begins: `[M]` int64, the number of words that had been written before the entry.
+    ring:   `[W]` uint32.
+    key:    `[K]` uint32, room for a key.
+    state:  `[1]` STATE.
     """
 
     hashes: NDArray[np.int64]
-    keys: NDArray[np.uint32]
-    logits: NDArray[np.float32]
-    wdl: NDArray[np.float32]
-    counts: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    ring: NDArray[np.uint32]
+    key: NDArray[np.uint32]
+    state: NDArray[np.void]
 
 
-def make_cache(num_bytes: int, *, observation_size: int, num_actions: int) -> Cache:
-    """Return an empty cache of at most `num_bytes`."""
-    places = num_bytes // (8 + 4 * (observation_size + num_actions + 3))
+def make_cache(num_bytes: int, *, observation_size: int, num_actions: int, packs_bits: bool) -> Cache:
+    """Return an empty cache of at most `num_bytes`, besides room for one key.
+
+    packs_bits: keep observations as bits; one that has other numbers than 0 and 1 is then not remembered.
+    """
+    words = _words_of_bits(observation_size) if packs_bits else observation_size
+    words += _words_of_bits(num_actions)
+    places = num_bytes // (16 + 4 * (words + 3 + min(num_actions, USUAL_ACTIONS)))
     m = 1 << (places.bit_length() - 1) if places else 0
+    state = np.zeros(1, STATE)
+    state["packs_bits"] = packs_bits
     return Cache(
         np.full(m, ABSENT, np.int64),
-        np.zeros((m, observation_size), np.uint32),
-        np.zeros((m, num_actions), np.float32),
-        np.zeros((m, 3), np.float32),
-        np.zeros(2, np.int64),
+        np.zeros(m, np.int64),
+        np.zeros((num_bytes - 16 * m) // 4 if m else 0, np.uint32),
+        np.zeros(words, np.uint32),
+        state,
     )
+
+
+def _words_of_bits(count: int) -> int:
+    return -(-count // 32)
 
 
 def forget(cache: Cache) -> None:
@@ -50,37 +83,82 @@ def forget(cache: Cache) -> None:
 
 
 @cached_njit
-def find(cache: Any, observation: NDArray[np.float32]) -> int:
-    """Return the place of the evaluation of `observation`, `[C, H, W]`, or ABSENT."""
+def find(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void]) -> int:
+    """Return where the evaluation of `observation`, `[C, H, W]`, with legal actions `row` begins, after its key.
+
+    row: `[n]` EDGE of plyzero.search.tree. Returns ABSENT if it is not stored, else a place in the ring.
+    """
     if len(cache.hashes) == 0:
         return ABSENT
-    cache.counts[0] += 1
-    key = observation.reshape(-1).view(np.uint32)
+    state, key = cache.state[0], cache.key
+    state["look_ups"] += 1
+    if not write_key(key, observation, row, state["packs_bits"]):
+        return ABSENT
     hashed = hash_of(key)
     place = hashed & (len(cache.hashes) - 1)
-    if cache.hashes[place] != hashed:
+    if cache.hashes[place] != hashed or state["written"] - cache.begins[place] > len(cache.ring):
         return ABSENT
+    begin = cache.begins[place] % len(cache.ring)
     for k in range(len(key)):
-        if cache.keys[place, k] != key[k]:
+        if cache.ring[begin + k] != key[k]:
             return ABSENT
-    cache.counts[1] += 1
-    return place
+    state["hits"] += 1
+    return int(begin + len(key))
 
 
 @cached_njit
-def remember(
-    cache: Any, observation: NDArray[np.float32], logits: NDArray[np.float32], wdl: NDArray[np.float32]
-) -> None:
-    """Store the evaluation of `observation`: `logits` `[A]` and `wdl` `[3]`."""
-    if len(cache.hashes) == 0:
+def recall(cache: Any, found: int, row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
+    """Write the evaluation at `found`, which `find` has returned, into the logits of `row` and into `wdl`, `[3]`."""
+    numbers = cache.ring.view(np.float32)
+    copy_to(wdl, numbers[found : found + 3])
+    for e in range(len(row)):
+        row[e]["logit"] = numbers[found + 3 + e]
+
+
+@cached_njit
+def remember(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
+    """Store the evaluation of `observation`: the network's logits, which are in the edges `row`, and `wdl`, `[3]`."""
+    key, state = cache.key, cache.state[0]
+    size = len(key) + 3 + len(row)
+    if len(cache.ring) < size or not write_key(key, observation, row, state["packs_bits"]):
         return
-    key = observation.reshape(-1).view(np.uint32)
+    begin = state["written"] % len(cache.ring)
+    if begin + size > len(cache.ring):  # an entry is not parted
+        state["written"] += len(cache.ring) - begin
+        begin = 0
     hashed = hash_of(key)
     place = hashed & (len(cache.hashes) - 1)
-    cache.hashes[place] = hashed
-    copy_to(cache.keys[place], key)
-    copy_to(cache.logits[place], logits)
-    copy_to(cache.wdl[place], wdl)
+    cache.hashes[place], cache.begins[place] = hashed, state["written"]
+    state["written"] += size
+    copy_to(cache.ring[begin : begin + len(key)], key)
+    numbers = cache.ring.view(np.float32)[begin + len(key) : begin + size]
+    copy_to(numbers[:3], wdl)
+    for e in range(len(row)):
+        numbers[3 + e] = row[e]["logit"]
+
+
+@cached_njit
+def write_key(
+    key: NDArray[np.uint32], observation: NDArray[np.float32], row: NDArray[np.void], packs_bits: int
+) -> bool:
+    """Write the key of `observation` with legal actions `row`; return False if it has numbers that are no bits."""
+    flat = observation.reshape(-1)
+    if packs_bits:
+        actions = (len(flat) + 31) >> 5 << 5  # the bit of action 0
+        key[:] = 0
+        for i in range(len(flat)):
+            if flat[i] != 0:
+                if flat[i] != 1:
+                    return False
+                key[i >> 5] |= np.uint32(1 << (i & 31))
+    else:
+        actions = len(flat) << 5
+        copy_to(key[: len(flat)], flat.view(np.uint32))
+        key[len(flat) :] = 0
+    for e in range(len(row)):
+        bit = actions + row[e]["action"]
+        key[bit >> 5] |= np.uint32(1 << (bit & 31))
+    return True
 
 
 @cached_njit

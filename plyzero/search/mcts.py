@@ -16,7 +16,6 @@ Everything here is compiled. Slots share nothing: what happens in one does not d
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,14 @@ from numpy.typing import NDArray
 
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.search import rule_calls
-from plyzero.search.evaluation_cache import ABSENT, find, remember
+from plyzero.search.evaluation_cache import ABSENT, find, recall, remember
 from plyzero.search.gumbel import considered_visits
 from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.numba_arrays import borrowed, copy_to
+from plyzero.search.priors import add_dirichlet_noise, set_priors
 from plyzero.search.proofs import prove
 from plyzero.search.selection import limit_rolls, select_chance, select_gumbel, select_gumbel_root, select_puct
+from plyzero.search.states import play_to_leaf, row_of
 from plyzero.search.tree import (
     BACKUP,
     DONE,
@@ -115,11 +116,11 @@ def select(
 @cached_njit(inline="always")
 def read_leaf(trees: Trees, b: int) -> None:
     """Make the leaf's position by compiled rules; read its outcome and, if the game goes on, what the search needs."""
-    slot = trees.slots[b]
-    state, mask, observation = trees.states[b, slot["leaf"]], trees.masks[b], trees.observations[b]
+    slot, keeps_all = trees.slots[b], trees.settings[0]["keeps_all_states"]
+    state, mask, observation = trees.states[b, row_of(slot["leaf"], keeps_all)], trees.masks[b], trees.observations[b]
     if slot["leaf_edge"] != NO_EDGE:
-        copy_to(state, trees.states[b, slot["leaf_parent"]])
-        rule_calls.play(trees.rules, state, trees.edges[b, slot["leaf_edge"]]["action"])
+        path = trees.renumbered[0]
+        play_to_leaf(trees.rules, trees.states[b], slot, trees.nodes[b], trees.edges[b], path, keeps_all)
     slot["outcome"] = rule_calls.outcome(trees.rules, state)
     slot["to_play"] = state[trees.settings[0]["to_play_offset"]]
     slot["is_chance"] = rule_calls.is_chance(trees.rules, state, trees.chances[b])
@@ -190,20 +191,26 @@ def roll_in_tree(slot: Any, nodes: Records, edges: Records, chances: NDArray[np.
 @cached_njit(inline="always")
 def evaluate(trees: Trees, b: int) -> None:
     """Take the leaf's evaluation from the cache, or let it wait for the network."""
-    found = find(trees.cache, trees.observations[b])
+    row = edges_below(trees.edges[b], trees.nodes[b, trees.slots[b]["leaf"]])
+    found = find(trees.cache, trees.observations[b], row)
     if found == ABSENT:
         trees.slots[b]["phase"] = NETWORK
     else:
-        set_evaluation(trees, b, trees.cache.logits[found], trees.cache.wdl[found])
+        recall(trees.cache, found, row, trees.wdl)
+        set_evaluation(trees, b, row, trees.wdl)
 
 
 @cached_njit(inline="always")
-def set_evaluation(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
-    """Give the leaf its priors and value: `logits` `[A]` and `wdl` `[3]`, win, draw and loss for its player to move."""
-    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
-    node = nodes[slot["leaf"]]
-    row = edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
-    set_priors(row, logits)
+def edges_below(edges: Records, node: Any) -> Records:
+    """Return the edges of `node`, `[n]` EDGE."""
+    return edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
+
+
+@cached_njit(inline="always")
+def set_evaluation(trees: Trees, b: int, row: Records, wdl: NDArray[np.float32]) -> None:
+    """Give the leaf its value `wdl`, `[3]`: win, draw and loss for its player to move. The logits are in its edges."""
+    slot, node = trees.slots[b], trees.nodes[b, trees.slots[b]["leaf"]]
+    set_priors(row)
     value, draw = wdl[0] - wdl[2], wdl[1]
     node["network_value"], node["network_draw"] = value, draw
     node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
@@ -211,7 +218,7 @@ def set_evaluation(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArr
         prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
         slot["phase"] = SELECT
     else:
-        same_player = nodes[slot["leaf_parent"]]["to_play"] == node["to_play"]
+        same_player = trees.nodes[b, slot["leaf_parent"]]["to_play"] == node["to_play"]
         slot["leaf_value"], slot["leaf_draw"] = value if same_player else -value, draw
         slot["phase"] = BACKUP
 
@@ -297,8 +304,11 @@ def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[
     """Give slot `b` its row of the network's answer, if it waits for one, and remember it for equal positions."""
     slot = trees.slots[b]
     if slot["phase"] == NETWORK and len(logits):
-        remember(trees.cache, trees.observations[b], logits[slot["row"]], wdl[slot["row"]])
-        set_evaluation(trees, b, logits[slot["row"]], wdl[slot["row"]])
+        row = edges_below(trees.edges[b], trees.nodes[b, slot["leaf"]])
+        for e in range(len(row)):
+            row[e]["logit"] = logits[slot["row"], row[e]["action"]]
+        remember(trees.cache, trees.observations[b], row, wdl[slot["row"]])
+        set_evaluation(trees, b, row, wdl[slot["row"]])
 
 
 @cached_njit(inline="always")
@@ -327,7 +337,7 @@ def begin_search(slot: Any, algorithm: int, simulations: int, noisy: bool, noise
 def resume_search(trees: Trees, b: int, simulations: int, noisy: bool, noise_seed: int) -> None:
     """Begin with the tree that slot `b` holds, by PUCT."""
     slot, root = trees.slots[b], trees.nodes[b, 0]
-    row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
+    row = edges_below(trees.edges[b], root)
     slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = PUCT, simulations, noisy, noise_seed
     slot["simulations"], slot["phase"] = 0, SELECT
     prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
@@ -352,32 +362,6 @@ def prepare_root(
         for i in range(len(row)):
             noise[i] = np.random.gamma(alpha, 1.0) + 1e-20
         add_dirichlet_noise(row, noise, settings["dirichlet_fraction"])
-
-
-@cached_njit
-def set_priors(row: Records, logits: NDArray[np.float32]) -> None:
-    """Set P(s, a), the softmax of `logits`, `[A]`, over the legal actions of the edges `row`."""
-    highest, total = -np.inf, 0.0
-    for e in range(len(row)):
-        highest = max(highest, logits[row[e]["action"]])
-    for e in range(len(row)):
-        row[e]["logit"] = logits[row[e]["action"]] - highest
-        row[e]["prior"] = math.exp(row[e]["logit"])
-        total += row[e]["prior"]
-    log_total = math.log(total)
-    for e in range(len(row)):
-        row[e]["logit"] -= log_total
-        row[e]["prior"] /= total
-
-
-@cached_njit
-def add_dirichlet_noise(row: Records, gammas: NDArray[np.float32], fraction: float) -> None:
-    """Set P(s, a) = (1 - ε) p_a + ε η_a, η ~ Dirichlet(α): Gamma(α, 1) numbers divided by their sum; ε = `fraction`."""
-    total = 0.0
-    for e in range(len(row)):
-        total += gammas[e]
-    for e in range(len(row)):
-        row[e]["prior"] = (1 - fraction) * row[e]["prior"] + fraction * gammas[e] / total
 
 
 @cached_njit

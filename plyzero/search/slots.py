@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -13,29 +13,24 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.chance import chances_of, is_chance
-from plyzero.rules.compiled_game import CompiledGame, Rules
+from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, outcome_code
-from plyzero.search.evaluation_cache import forget, make_cache
+from plyzero.search.empty_trees import make_trees
+from plyzero.search.evaluation_cache import forget
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.mcts import advance_all, begin_search, principal_variation
 from plyzero.search.policy import policy_target, root_value
-from plyzero.search.rule_calls import addresses
 from plyzero.search.selection import edge_values
 from plyzero.search.tree import (
     DONE,
-    EDGE,
     EXPAND,
     GUMBEL,
     IDLE,
     NETWORK,
     NO_NODE,
     NO_ROOM,
-    NODE,
     PUCT,
     READ,
-    SETTINGS,
-    SLOT,
-    Trees,
 )
 from plyzero.settings import SearchSettings
 
@@ -161,7 +156,7 @@ class SearchSlots:
         self._evaluate: Evaluate | None = None
         self.waiting = self.evaluations = 0
         self.rules_seconds = 0.0
-        self.trees = _make_trees(start, settings, slots=slots, nodes=simulations + 1, cache_bytes=cache_bytes)
+        self.trees = make_trees(start, settings, slots=slots, nodes=simulations + 1, cache_bytes=cache_bytes)
 
     def begin(
         self,
@@ -267,13 +262,14 @@ class SearchSlots:
         return lacks_room or len(unread) > 0
 
     def _enlarge_trees(self, without_room: NDArray[np.bool_]) -> None:
-        """Double the edges, and the nodes if a slot `without_room` has used all of them."""
+        """Double the edges, up to all actions at all nodes, and the nodes where one `without_room` has used all."""
         trees = self.trees
-        self.trees = trees._replace(edges=_doubled(trees.edges))
         if (trees.slots["nodes"][without_room] == trees.nodes.shape[1]).any():
-            self.trees = self.trees._replace(
-                nodes=_doubled(trees.nodes), states=_doubled(trees.states), renumbered=_doubled(trees.renumbered)
-            )
+            trees = trees._replace(nodes=_doubled(trees.nodes), renumbered=_doubled(trees.renumbered))
+            if trees.settings[0]["keeps_all_states"]:
+                trees = trees._replace(states=_doubled(trees.states))
+        most = max(trees.masks.shape[1], trees.chances.shape[1]) * trees.nodes.shape[1]
+        self.trees = trees._replace(edges=_doubled(trees.edges, most))
 
     def result(self, slot: int) -> SearchResult:
         """Return what the search in `slot` has found so far."""
@@ -348,43 +344,12 @@ class SearchSlots:
         waiting = np.flatnonzero(self.trees.slots["phase"] == NETWORK)
         leaves = self.trees.slots["leaf"][waiting]
         if isinstance(self._start, CompiledGame):
-            start, states = self._start, self.trees.states[waiting, leaves]
-            return [start.with_state(state) for state in states]
+            rows = leaves if self.trees.settings[0]["keeps_all_states"] else np.minimum(leaves, 1)
+            return [self._start.with_state(state) for state in self.trees.states[waiting, rows]]
         return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
 
 
-def _doubled(array: NDArray[Any]) -> NDArray[Any]:
-    """Return `array` with zeros behind it, twice as long in its second dimension."""
-    return np.concatenate([array, np.zeros_like(array)], axis=1)
-
-
-def _make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int, cache_bytes: int) -> Trees:
-    """Return empty trees. There is room for 32 edges a node at most; `SearchSlots.supply` makes more where needed."""
-    actions, planes = start.num_actions, start.observation_shape
-    rules: Any = np.zeros(len(Rules._fields), np.int64)
-    state_size = 1
-    record = np.zeros(1, SETTINGS)
-    for name in set(SETTINGS.names or ()) & SearchSettings.model_fields.keys():
-        record[name] = getattr(settings, name) or 0
-    if isinstance(start, CompiledGame):
-        assert start.State.fields is not None
-        rules, state_size = addresses(start.rules), start.State.itemsize
-        record["has_compiled_rules"], record["to_play_offset"] = 1, start.State.fields["to_play"][1]
-    return Trees(
-        slots=np.zeros(slots, SLOT),
-        nodes=np.zeros((slots, nodes), NODE),
-        edges=np.zeros((slots, actions + min(actions, 32) * nodes), EDGE),
-        states=np.zeros((slots, nodes + 1, state_size), np.uint8),
-        masks=np.zeros((slots, actions), np.bool_),
-        chances=np.zeros((slots, start.num_chances), np.float32),
-        observations=np.zeros((slots, *planes), np.float32),
-        roots=np.zeros((slots, *planes), np.float32),
-        batch=np.zeros((slots, *planes), np.float32),
-        noise=np.zeros((slots, actions), np.float32),
-        schedules=np.zeros((slots, nodes), np.int32),
-        scratch=np.zeros(actions),
-        renumbered=np.zeros((2, nodes), np.int32),
-        cache=make_cache(cache_bytes, observation_size=math.prod(planes), num_actions=actions),
-        settings=record,
-        rules=rules,
-    )
+def _doubled(array: NDArray[Any], most: int = sys.maxsize) -> NDArray[Any]:
+    """Return `array` with zeros behind it: twice as long in its second dimension, but no longer than `most`."""
+    zeros = np.zeros_like(array[:, : max(0, most - array.shape[1])])
+    return np.concatenate([array, zeros], axis=1)

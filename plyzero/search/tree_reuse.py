@@ -12,10 +12,11 @@ def keep_subtree(trees: Trees, b: int, e: int, simulations: int) -> bool:
     """Make the node below edge `e` of slot `b` the root, with its whole subtree.
 
     Return False, with nothing changed, if there is no such node, or no room for `simulations` more nodes. Otherwise
-    trees.renumbered[0] holds each old node's new number, or NO_NODE.
+    trees.renumbered[0] holds each old node's new number, or NO_NODE. The caller puts the root's position into its place
+    unless every node's position is kept.
     """
     slot, nodes, edges, states = trees.slots[b], trees.nodes[b], trees.edges[b], trees.states[b]
-    number, shift = trees.renumbered[0], trees.renumbered[1]
+    number, shift, keeps_all = trees.renumbered[0], trees.renumbered[1], trees.settings[0]["keeps_all_states"]
     root, kept = edges[e]["child"], 0
     if root == NO_NODE:
         return False
@@ -44,6 +45,7 @@ def keep_subtree(trees: Trees, b: int, e: int, simulations: int) -> bool:
         moved["edge"] = place
         if n != root:
             edges[place]["child"] = number[n]
-        copy_to(states[number[n]], states[n])
+        if keeps_all:
+            copy_to(states[number[n]], states[n])
     slot["nodes"], slot["edges"] = kept, free
     return True

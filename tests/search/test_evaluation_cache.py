@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
-from plyzero.search.evaluation_cache import ABSENT, Cache, find, forget, hash_of, make_cache, remember
+from plyzero.search.evaluation_cache import ABSENT, Cache, find, forget, hash_of, make_cache, recall, remember
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.slots import SearchSlots
+from plyzero.search.tree import EDGE
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
 from tests.helpers.toys import Constant, Hashed, Plain, Relay
@@ -36,9 +37,32 @@ def planes(number: int) -> np.ndarray:
     return np.array([number >> bit & 1 for bit in range(8)], np.float32).reshape(2, 2, 2)
 
 
+def row_of(number: int) -> np.ndarray:
+    """Return the edges of a position with one to three of four legal actions, and logits of its own."""
+    actions = [action for action in range(4) if (number % 7 + 1) >> action & 1]
+    row = np.zeros(len(actions), EDGE)
+    row["action"], row["logit"] = actions, np.array(actions) + number / 3
+    return row
+
+
 def filled(cache: Cache, *numbers: int) -> None:
     for number in numbers:
-        remember(cache, planes(number), np.full(3, number, np.float32), np.full(3, -number, np.float32))
+        remember(cache, planes(number), row_of(number), np.full(3, -number, np.float32))
+
+
+def recalled(cache: Cache, number: int, row: np.ndarray | None = None) -> tuple[list[float], list[float]] | None:
+    """Return the logits and the evaluation that are stored for a position, None if there are none."""
+    row, wdl = row_of(number) if row is None else row, np.zeros(3, np.float32)
+    found = find(cache, planes(number), row)
+    if found == ABSENT:
+        return None
+    row["logit"] = np.nan
+    recall(cache, found, row, wdl)
+    return row["logit"].tolist(), wdl.tolist()
+
+
+def expected(number: int) -> tuple[list[float], list[float]]:
+    return row_of(number)["logit"].tolist(), [-number] * 3
 
 
 def played(start, count, cache_mb):
@@ -69,7 +93,7 @@ def test_a_small_cache_forgets_and_changes_nothing():
 
 def tiny_cache_played():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plyzero.search.slots.make_cache", lambda _, **sizes: make_cache(1000, **sizes))
+        patch.setattr("plyzero.search.empty_trees.make_cache", lambda _, **sizes: make_cache(1000, **sizes))
         return played(TicTacToe(), 12, 1)[0]
 
 
@@ -85,42 +109,72 @@ def test_another_evaluator_is_asked_everything_anew():
 
 @pytest.mark.parametrize("num_bytes", [0, 10, 1000, 123_456, 1 << 20])
 def test_a_cache_takes_no_more_memory_than_it_may(num_bytes):
-    cache = make_cache(num_bytes, observation_size=8, num_actions=3)
-    arrays = sum(array.nbytes for array in cache) - cache.counts.nbytes
+    cache = make_cache(num_bytes, observation_size=8, num_actions=4, packs_bits=False)
+    arrays = sum(array.nbytes for array in (cache.hashes, cache.begins, cache.ring))
     assert arrays <= num_bytes
-    assert num_bytes < 200 or arrays > num_bytes / 2 - 100
+    assert num_bytes < 200 or arrays > num_bytes - 8
 
 
 def test_a_cache_without_room_finds_nothing():
-    cache = make_cache(0, observation_size=8, num_actions=3)
+    cache = make_cache(0, observation_size=8, num_actions=4, packs_bits=True)
     filled(cache, 1)
-    assert find(cache, planes(1)) == ABSENT
+    assert recalled(cache, 1) is None
 
 
-@given(st.lists(st.integers(0, 255), max_size=60), st.integers(200, 20_000))
-def test_what_is_found_is_what_was_remembered_of_that_very_observation(numbers, num_bytes):
-    cache = make_cache(num_bytes, observation_size=8, num_actions=3)
+@given(st.lists(st.integers(0, 255), max_size=60), st.integers(200, 20_000), st.booleans())
+def test_what_is_found_is_what_was_remembered_of_that_very_position(numbers, num_bytes, packs_bits):
+    cache = make_cache(num_bytes, observation_size=8, num_actions=4, packs_bits=packs_bits)
     for number in numbers:
         filled(cache, number)
-        place = find(cache, planes(number))
-        assert cache.logits[place].tolist() == [number] * 3
-        assert cache.wdl[place].tolist() == [-number] * 3
+        assert recalled(cache, number) == expected(number)
+        for earlier in numbers:  # which others may have driven out
+            assert recalled(cache, earlier) in (None, expected(earlier))
     for number in set(range(256)) - set(numbers):
-        assert find(cache, planes(number)) == ABSENT
+        assert recalled(cache, number) is None
     forget(cache)
-    assert all(find(cache, planes(number)) == ABSENT for number in numbers)
+    assert all(recalled(cache, number) is None for number in numbers)
 
 
-def test_observations_that_only_share_a_hash_share_nothing():
-    cache = make_cache(1000, observation_size=8, num_actions=3)
+@pytest.mark.parametrize("packs_bits", [False, True])
+def test_positions_that_only_share_a_hash_share_nothing(packs_bits):
+    cache = make_cache(1000, observation_size=8, num_actions=4, packs_bits=packs_bits)
     filled(cache, 5)
-    place = find(cache, planes(5))
-    wanted = hash_of(planes(6).reshape(-1).view(np.uint32))
+    place = hash_of(cache.key) & (len(cache.hashes) - 1)
+    assert recalled(cache, 6) is None
+    wanted = hash_of(cache.key)
     moved = wanted & (len(cache.hashes) - 1)
-    for array in (cache.keys, cache.logits, cache.wdl):
-        array[moved] = array[place]
-    cache.hashes[moved] = wanted
-    assert find(cache, planes(6)) == ABSENT
+    cache.hashes[moved], cache.begins[moved] = wanted, cache.begins[place]
+    assert recalled(cache, 6) is None
+
+
+@pytest.mark.parametrize("packs_bits", [False, True])
+def test_equal_observations_with_other_legal_actions_share_nothing(packs_bits):
+    cache = make_cache(1000, observation_size=8, num_actions=4, packs_bits=packs_bits)
+    filled(cache, 5)
+    assert recalled(cache, 5) == expected(5)
+    assert recalled(cache, 5, row_of(6)) is None
+
+
+def test_an_observation_of_bool_is_kept_as_bits_and_logits_of_legal_actions_alone():
+    sizes = {"observation_size": 17 * 361, "num_actions": 362}
+    cache, row = make_cache(1 << 20, **sizes, packs_bits=True), np.zeros(35, EDGE)
+    row["action"] = np.arange(35)
+    bits, wdl = np.random.default_rng(0).integers(0, 2, (400, 17 * 361)), np.zeros(3, np.float32)
+    for each in bits:
+        remember(cache, each.astype(np.float32), row, wdl)
+    assert sum(find(cache, each.astype(np.float32), row) != ABSENT for each in bits) > 300
+    assert len(cache.key) == 192 + 12
+    assert len(make_cache(1 << 20, **sizes, packs_bits=False).key) == 17 * 361 + 12
+
+
+def test_numbers_that_are_no_bits_are_not_taken_for_bits():
+    cache = make_cache(1000, observation_size=8, num_actions=4, packs_bits=True)
+    filled(cache, 3)
+    for number in (0.5, -1.0, np.nan):
+        observation, row = planes(3) * np.float32(number), row_of(3)
+        remember(cache, observation, row, np.zeros(3, np.float32))
+        assert find(cache, observation, row) == ABSENT
+    assert recalled(cache, 3) == expected(3)
 
 
 def test_draws_are_spread_evenly_differ_by_seed_and_place_and_are_those_of_plain_python():

@@ -185,11 +185,12 @@ def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
 
 
 @pytest.mark.parametrize("dtype", [bool, np.float32])
-def test_games_of_any_length_are_recorded_in_tables_that_grow(dtype: type, monkeypatch: pytest.MonkeyPatch):
+def test_games_of_any_length_are_recorded_page_by_page(dtype: type, monkeypatch: pytest.MonkeyPatch):
     start = ConnectFour()
     start.observation_dtype = dtype
     expected = played(start, 20)
-    monkeypatch.setattr("selfplay.games_in_play.FIRST_PLIES", 3)
+    monkeypatch.setattr("selfplay.games_in_play.PAGE_PLIES", 3)
+    monkeypatch.setattr("selfplay.games_in_play.PAGE_MOVES", 16)
     for one, other in zip(played(start, 20), expected, strict=True):
         assert one.observations.dtype == dtype
         for part in ("games", "positions", "moves", "observations"):
