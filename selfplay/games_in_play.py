@@ -35,9 +35,10 @@ from selfplay.step import (
     roll,
 )
 
-PAGE_PLIES: Final = 64
+PAGE_BYTES: Final = 1 << 16
 PAGE_MOVES: Final = 4096
-"""So many plies and legal actions of a game are in tables; what was recorded before them is kept compressed."""
+"""So many bytes of observations and legal actions of a game are in tables; what was recorded before them is kept
+compressed."""
 
 MAX_TEMPERATURE_PLIES: Final = 40
 """Longest default of selfplay.temperature_plies: max_plies may be many times what a game lasts."""
@@ -63,9 +64,10 @@ class GamesInPlay:
             simulations=2 * simulations if selfplay.reuse_trees else simulations,
             cache_bytes=selfplay.cache_mb << 20,
         )
-        room, size = min(plies, PAGE_PLIES), math.prod(start.observation_shape)
+        size = math.prod(start.observation_shape)
         self._packs_bits = np.dtype(start.observation_dtype).kind == "b"
         row = np.zeros(-(-size // 8), np.uint8) if self._packs_bits else np.zeros(size, np.float32)
+        room = min(plies, max(1, PAGE_BYTES // row.nbytes))
         self._records = GameRecords(
             games=np.zeros(games, IN_PLAY),
             positions=np.zeros((games, room), POSITION),

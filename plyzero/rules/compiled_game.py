@@ -225,12 +225,15 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, 
     key = (repr(state.descr), boundscheck, *(functions[rule] for rule in RULE_NAMES[1:]))
     if key not in _compiled:
         jit = functools.partial(kernel, boundscheck=True) if boundscheck else kernel
+        # Wrappers for callers that a function does not have would take more memory and time than the function itself.
+        outer = functools.partial(jit, no_cfunc_wrapper=True)
+        inner = functools.partial(outer, no_cpython_wrapper=True)
         done: dict[Any, Any] = {}
         compiled, mistakes = [], []
         for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES), strict=True):
-            function = redecorate(functions[rule], jit, done) if boundscheck else jit(functions[rule])
+            function = redecorate(functions[rule], inner, done) if boundscheck else inner(functions[rule])
             try:
-                compiled.append(jit(signature)(_on_bytes(function, state)))
+                compiled.append(outer(signature)(_on_bytes(function, state)))
             except Exception as error:  # Numba raises errors of many types, Python's own among them
                 mistakes.append(compile_error(f"{name}.{rule}", functions[rule], error))
         if mistakes:

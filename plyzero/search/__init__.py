@@ -14,6 +14,7 @@ onnx_network      a published network, run by ONNX Runtime
 onnx_graph        what a network may be made of, checked before it is run
 evaluation_cache  evaluations remembered until the next network
 empty_trees       makes the trees of a game
+edge_memory       takes memory for edges, and gives it back
 states            the positions in a tree, kept or played again from the root
 priors            the probabilities that a network and noise give to actions
 tree_reuse        the tree below the move that was played, kept for the next search

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
-import mmap
 from typing import Any, Final
 
 import numpy as np
 
 from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import Game
+from plyzero.search.edge_memory import EdgeMemory
 from plyzero.search.evaluation_cache import make_cache
 from plyzero.search.rule_calls import addresses
 from plyzero.search.states import make_states
-from plyzero.search.tree import EDGE, NODE, SETTINGS, SLOT, Records, Trees
+from plyzero.search.tree import EDGE, NODE, SETTINGS, SLOT, Trees
 from plyzero.settings import SearchSettings
 
 MOST_RESERVED: Final = 1 << 31
 """Bytes of address space, not of memory, that the edges of all legal actions at all nodes may take."""
 
 
-def make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int, cache_bytes: int) -> Trees:
-    """Return empty trees. Where there is not room for all edges, `SearchSlots.supply` makes more when needed."""
+def make_trees(
+    start: Game, settings: SearchSettings, *, slots: int, nodes: int, cache_bytes: int
+) -> tuple[Trees, EdgeMemory]:
+    """Return empty trees, and the memory of their edges.
+
+    Where there is not room for all edges, `SearchSlots.supply` makes more when needed.
+    """
     actions, planes = start.num_actions, start.observation_shape
     edges = max(actions, start.num_chances) * nodes
     if slots * edges * EDGE.itemsize > MOST_RESERVED:
@@ -37,10 +42,11 @@ def make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int,
         record["has_compiled_rules"], record["to_play_offset"] = 1, start.State.fields["to_play"][1]
     states, keeps_all = make_states(state_size, slots=slots, nodes=nodes)
     record["keeps_all_states"] = keeps_all
-    return Trees(
+    memory = EdgeMemory(slots, edges)
+    trees = Trees(
         slots=np.zeros(slots, SLOT),
         nodes=np.zeros((slots, nodes), NODE),
-        edges=_reserved(slots, edges),
+        edges=memory.edges,
         states=states,
         masks=np.zeros((slots, actions), np.bool_),
         chances=np.zeros((slots, start.num_chances), np.float32),
@@ -61,9 +67,4 @@ def make_trees(start: Game, settings: SearchSettings, *, slots: int, nodes: int,
         settings=record,
         rules=rules,
     )
-
-
-def _reserved(slots: int, edges: int) -> Records:
-    """Return so many edges in each slot. They take memory only where they are written, page by page."""
-    memory = mmap.mmap(-1, slots * edges * EDGE.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(memory, EDGE).reshape(slots, edges)
+    return trees, memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Iterator
@@ -89,6 +90,7 @@ class Network:
         self._bound = self._session.io_binding() if self._session.get_providers()[0] == GPU else None
         self._options = onnxruntime.RunOptions()
         self._test(reachable_observations(self.game) if observations is None else observations, threads)
+        _return_free_memory()
 
     def _check_face(self, declared: dict[str, list[int | str]], game: GameSpec) -> None:
         """Raise ModelRefusedError if the model says that it is for another game, or has other inputs and outputs."""
@@ -208,7 +210,15 @@ def open_session(content: bytes, threads: int) -> onnxruntime.InferenceSession:
         halved = onnxruntime.InferenceSession(half_precision(content), options, providers=[GPU, CPU])
         if halved.get_providers()[0] == GPU:
             return halved
-    return onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
+    session = onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
+    session._model_bytes = None  # it would keep the file for set_providers, which is not called
+    return session
+
+
+def _return_free_memory() -> None:
+    """Return freed memory from the C library to the system: a model takes twice its size while it is loaded."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc
+        trim(0)
 
 
 def half_precision(content: bytes) -> bytes:

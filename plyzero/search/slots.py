@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -156,7 +155,9 @@ class SearchSlots:
         self._evaluate: Evaluate | None = None
         self.waiting = self.evaluations = 0
         self.rules_seconds = 0.0
-        self.trees = make_trees(start, settings, slots=slots, nodes=simulations + 1, cache_bytes=cache_bytes)
+        self.trees, self._edge_memory = make_trees(
+            start, settings, slots=slots, nodes=simulations + 1, cache_bytes=cache_bytes
+        )
 
     def begin(
         self,
@@ -231,6 +232,7 @@ class SearchSlots:
         self._use(evaluate)
         if not self.waiting:
             return
+        self._edge_memory.release(self.trees.slots["edges"])
         self.evaluations += self.waiting
         logits, wdl = evaluate(EvaluationBatch(self.trees.batch[: self.waiting], self._leaf_positions))
         self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
@@ -269,7 +271,9 @@ class SearchSlots:
             if trees.settings[0]["keeps_all_states"]:
                 trees = trees._replace(states=_doubled(trees.states))
         most = max(trees.masks.shape[1], trees.chances.shape[1]) * trees.nodes.shape[1]
-        self.trees = trees._replace(edges=_doubled(trees.edges, most))
+        room = min(2 * trees.edges.shape[1], most)
+        self._edge_memory = self._edge_memory.enlarged(room, trees.slots["edges"])
+        self.trees = trees._replace(edges=self._edge_memory.edges)
 
     def result(self, slot: int) -> SearchResult:
         """Return what the search in `slot` has found so far."""
@@ -349,7 +353,6 @@ class SearchSlots:
         return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
 
 
-def _doubled(array: NDArray[Any], most: int = sys.maxsize) -> NDArray[Any]:
-    """Return `array` with zeros behind it: twice as long in its second dimension, but no longer than `most`."""
-    zeros = np.zeros_like(array[:, : max(0, most - array.shape[1])])
-    return np.concatenate([array, zeros], axis=1)
+def _doubled(array: NDArray[Any]) -> NDArray[Any]:
+    """Return `array` with as many zeros behind it in its second dimension."""
+    return np.concatenate([array, np.zeros_like(array)], axis=1)

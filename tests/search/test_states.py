@@ -1,15 +1,24 @@
 """Where the positions of a tree and its edges are: whatever is kept, games are the same."""
 
 import itertools
+import sys
 
+import numpy as np
 import pytest
 
 from games.connect_four import ConnectFour
 from games.go import Go
 from games.pig import Pig
-from plyzero.settings import Settings
+from plyzero.search.edge_memory import LEAST_RELEASED, EdgeMemory
+from plyzero.search.slots import SearchSlots
+from plyzero.search.tree import EDGE
+from plyzero.settings import SearchSettings, Settings
 from selfplay.games_in_play import GamesInPlay
-from tests.helpers.toys import Hashed
+from tests.helpers.toys import Hashed, Wide
+
+on_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere memory that was given back may keep its content"
+)
 
 
 def played(start, algorithm: str) -> list[list[bytes]]:
@@ -39,3 +48,40 @@ def test_games_are_the_same_if_there_is_not_room_for_all_edges_at_first(monkeypa
     monkeypatch.setattr("plyzero.search.empty_trees.MOST_RESERVED", 0)
     assert GamesInPlay(start, Settings(), seeds=itertools.count()).search.trees.edges.shape[1] < 50 * 65
     assert played(start, "gumbel") == expected
+
+
+def test_games_are_the_same_if_memory_of_edges_is_given_back_after_each_search(monkeypatch):
+    monkeypatch.setattr("plyzero.search.edge_memory.LEAST_RELEASED", sys.maxsize)
+    expected = played(Go(size=7), "puct")
+    monkeypatch.setattr("plyzero.search.edge_memory.LEAST_RELEASED", 0)
+    assert played(Go(size=7), "puct") == expected
+
+
+@on_linux
+def test_only_what_lies_behind_the_edges_in_use_is_given_back():
+    memory = EdgeMemory(3, 100_001)
+    memory.edges["visits"] = 1
+    full = np.full(3, 100_001, np.int32)
+    memory.release(full)
+    used = np.array([100_001, 10_001, 100_001], np.int32)
+    memory.release(used)
+    in_a_page = 4096 // EDGE.itemsize
+    assert memory.edges["visits"][[0, 2]].all()
+    assert memory.edges["visits"][1, :10_001].all()
+    assert not memory.edges["visits"][1, 10_001 + in_a_page : -in_a_page].any()
+    memory.edges["visits"] = 1
+    memory.release(full)
+    memory.release(full - LEAST_RELEASED // EDGE.itemsize)
+    assert memory.edges["visits"].all()
+
+
+@on_linux
+def test_a_search_gives_back_the_memory_that_the_one_before_it_has_used():
+    start = Wide()
+    slots = SearchSlots(start, SearchSettings(), slots=1, simulations=256)
+    for simulations in (256, 2):
+        slots.begin(0, start, simulations=simulations)
+        assert slots.run(Hashed(start.num_actions)) == [0]
+    used = int(slots.trees.slots["edges"][0])
+    assert used <= 3 * 200
+    assert not slots.trees.edges["action"][0, used + 4096 // EDGE.itemsize :].any()

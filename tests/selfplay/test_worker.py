@@ -189,7 +189,7 @@ def test_games_of_any_length_are_recorded_page_by_page(dtype: type, monkeypatch:
     start = ConnectFour()
     start.observation_dtype = dtype
     expected = played(start, 20)
-    monkeypatch.setattr("selfplay.games_in_play.PAGE_PLIES", 3)
+    monkeypatch.setattr("selfplay.games_in_play.PAGE_BYTES", 50 if dtype is bool else 1500)
     monkeypatch.setattr("selfplay.games_in_play.PAGE_MOVES", 16)
     for one, other in zip(played(start, 20), expected, strict=True):
         assert one.observations.dtype == dtype
