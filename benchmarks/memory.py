@@ -37,6 +37,7 @@ def main() -> None:
         run = create_run(Path(directory) / "run", game, options=options)
         content = given.net.read_bytes() if given.net else random_weights(run.root)
     network = Network(content, game, label="random weights")
+    del content  # a worker does not keep it
     print_memory("the network, loaded and tried")
     games = GamesInPlay(game.start, run.settings, seeds=itertools.count())
     trees = games.search.trees
