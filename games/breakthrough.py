@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from plyzero.rules.board import Board, grid
+from plyzero.rules.board import Board, grid, square_names
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import ONGOING
 from plyzero.rules.symmetry import Symmetry, mirror_columns
-from plyzero.rules.text_board import square_names
 
 
 class Breakthrough(CompiledGame, version=1):

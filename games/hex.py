@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from plyzero.rules.board import Board, hexes
+from plyzero.rules.board import Board, hexes, square_names
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import square_names
 
 # A cell is 0, or a stone: 1 or 2 for its player, plus FIRST and LAST if it is connected to that player's two sides.
 PLAYER, FIRST, LAST = 3, 4, 8

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from plyzero.rules.board import Board, grid
+from plyzero.rules.board import Board, grid, square_names
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import square_names
 
 # A bitboard is a set of squares in 64 bits: square (row, column) is bit 8 * row + column, for either board size.
 EMPTY_SET, ONE = np.uint64(0), np.uint64(1)

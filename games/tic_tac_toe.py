@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from plyzero.rules.board import Board, grid
+from plyzero.rules.board import Board, grid, square_names
 from plyzero.rules.compiled_game import CompiledGame, Record
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import square_names
 
 WINNING_LINES = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)])
 

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from plyzero.errors import UserError
     from plyzero.play.match import play_match
     from plyzero.play.players import Bot, RandomPlayer
-    from plyzero.rules.board import Board, Cell, Label, grid, hexes
+    from plyzero.rules.board import Board, Cell, Label, grid, hexes, render_grid, square_names
     from plyzero.rules.catalog import load_game
     from plyzero.rules.chance import played, rolled
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
     from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome
     from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
-    from plyzero.rules.text_board import render_grid, square_names
     from plyzero.run.records import Games
     from plyzero.run.replay import read_games
     from plyzero.search.evaluators import Evaluation, EvaluationBatch
@@ -43,13 +42,12 @@ _MODULES = {
     "plyzero.errors": ["UserError"],
     "plyzero.play.match": ["play_match"],
     "plyzero.play.players": ["Bot", "RandomPlayer"],
-    "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes"],
+    "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes", "render_grid", "square_names"],
     "plyzero.rules.catalog": ["load_game"],
     "plyzero.rules.chance": ["played", "rolled"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
     "plyzero.rules.game": ["DRAW", "ONGOING", "Game", "IllegalActionError", "Outcome"],
     "plyzero.rules.symmetry": ["Symmetry", "mirror_columns", "turns_and_mirrors"],
-    "plyzero.rules.text_board": ["render_grid", "square_names"],
     "plyzero.run.records": ["Games"],
     "plyzero.run.replay": ["read_games"],
     "plyzero.search.evaluators": ["Evaluation", "EvaluationBatch"],

@@ -310,7 +310,8 @@ def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str]
         "atexit.register(lambda: print('LOADED', *sorted({name.partition('.')[0] for name in [*sys.modules]}))); "
         f"sys.argv = ['plyzero', *{command}]; from plyzero.commands.cli import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, input="quit\n", check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, input="b2\nquit\n", check=False)
+    assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
     loaded = done.stdout.rpartition("LOADED")[2].split()
     assert "typer" in loaded
     assert not absent & set(loaded)

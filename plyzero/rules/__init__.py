@@ -8,7 +8,6 @@ counter_rng     random numbers computed from a seed and a counter
 symmetry        symmetries of a game, as permutations of the observation and of the actions
 board           the board that people see: cells, their names and pieces; as text and as a target of clicks
 board_svg       boards as SVG pictures
-text_board      boards rendered as text
 catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
 notation        sequences of moves as action names
 random_game     games of random moves

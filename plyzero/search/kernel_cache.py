@@ -36,7 +36,8 @@ def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["
     """
     if function is None:
         return functools.partial(cached_njit, inline=inline)
-    dispatcher: Any = numba.njit(inline=inline, no_cfunc_wrapper=True)(function)
+    jit: Any = numba.njit  # its types do not know the option that leaves out the wrapper for callers in C
+    dispatcher = jit(inline=inline, no_cfunc_wrapper=True)(function)
     if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
         dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
     return dispatcher

@@ -210,9 +210,7 @@ def open_session(content: bytes, threads: int) -> onnxruntime.InferenceSession:
         halved = onnxruntime.InferenceSession(half_precision(content), options, providers=[GPU, CPU])
         if halved.get_providers()[0] == GPU:
             return halved
-    session = onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
-    session._model_bytes = None  # it would keep the file for set_providers, which is not called
-    return session
+    return onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
 
 
 def _return_free_memory() -> None:

@@ -26,11 +26,10 @@ from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, games_e
 from plyzero.check.sampling import play_game, positions_near, random_move, sample, shuffling_move
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import ALL_LAWS, GameLaws, Violation, find_violation, laws_of, shorten
-from plyzero.rules.board import Board, Cell
+from plyzero.rules.board import Board, Cell, render_grid
 from plyzero.rules.compiled_game import CompiledGame, kernel
 from plyzero.rules.game import ONGOING, Game, Outcome
 from plyzero.rules.symmetry import Symmetry
-from plyzero.rules.text_board import render_grid
 from tests.helpers import toys, zoo
 
 SYMMETRIES = Template().symmetries()

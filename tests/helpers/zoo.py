@@ -10,10 +10,10 @@ import itertools
 
 import numpy as np
 
+from plyzero.rules.board import render_grid, square_names
 from plyzero.rules.compiled_game import CompiledGame, kernel
 from plyzero.rules.game import ONGOING, Game, Outcome
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
-from plyzero.rules.text_board import render_grid, square_names
 
 HEAPS = (3, 4, 5)
 MOST = max(HEAPS)
