@@ -79,7 +79,7 @@ def verdict(name: str, seconds: float, skip: tuple[str, ...] = ()) -> tuple[str,
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMES_LONGER * seconds)
     except subprocess.TimeoutExpired:
         return f"no answer in {TIMES_LONGER * seconds:g} s", ""
-    if passed := re.search(r"(\d+) laws hold on (\d+) random games", done.stdout):
+    if passed := re.search(r"(\d+) laws hold on (\d+)(?: of \d+)? random game", done.stdout):
         return f"{'all' if not skip else 'the other'} {passed[1]} hold", passed[2]
     if not (broken := re.search(r"broken law (\w+): .*\n((?:.*\n)*?)moves: ", done.stdout)):
         raise UserError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")

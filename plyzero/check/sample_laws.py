@@ -207,7 +207,7 @@ def _both_ways(one: Future, other: Future) -> Sequence[tuple[tuple[int, ...], tu
 def _difference(
     sample: Sample, one: SamplePosition, other: SamplePosition, message: str, found: str, moves: Sequence[int] = ()
 ) -> str:
-    start = sample.positions[0].position
+    start = sample.games[0].positions[0]
     names = [" ".join(action_names(start, each.moves)) or "no move" for each in (one, other)]
     further = " ".join(action_names(other.position, tuple(moves)))
     then = f"after the further moves {further} " if moves else ""

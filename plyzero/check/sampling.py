@@ -78,7 +78,7 @@ def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGam
     """
     game, plies = PlayedGame([], [start]), 0
     try:
-        while game.positions[-1].outcome() is None and plies < start.max_plies:
+        while game.positions[-1].outcome() is None and (plies < start.max_plies or is_chance(game.positions[-1])):
             if rolls_endlessly(game.positions):
                 raise ValueError(ENDLESS_ROLLS)
             plies += not is_chance(game.positions[-1])

@@ -36,10 +36,12 @@ class Survey:
     branching:    legal actions per position: mean and maximum.
     plies:        length of a game: minimum, mean, maximum, and the max_plies that the game declares.
     results:      shares of the games that the first player won, that were drawn, and that the second player won.
+    cut_off:      share of the games that were not over after max_plies.
     last_mover:   share of the games with a winner that the player who moved last has won; None if no game has a winner.
     microseconds: mean time of a call, by the name of the rule, measured in this process.
     same_mover:   share of the moves after which the same player moves again.
     symmetries:   how many are declared, and how many of them playing can test: those that keep the initial position.
+    compiled:     whether the rules are compiled.
     warnings:     sentences about what no law forbids but what is unusual.
     advice:       sentences about possible improvements.
     """
@@ -48,10 +50,12 @@ class Survey:
     branching: tuple[float, int]
     plies: tuple[int, float, int, int]
     results: tuple[float, float, float]
+    cut_off: float
     last_mover: float | None
     microseconds: dict[str, float]
     same_mover: float
     symmetries: tuple[int, int]
+    compiled: bool
     warnings: tuple[str, ...]
     advice: tuple[str, ...]
 
@@ -62,6 +66,7 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
     unfinished = [game.positions[i] for game in played for i in game.decisions]
     legal = [len(position.legal_actions()) for position in unfinished]
     plies = [game.plies for game in played]
+    unended = sum(game.positions[-1].outcome() is None for game in played)
     winners = Counter(winner(game.positions[-1]) for game in played)
     microseconds = microseconds_per_call(played)
     same_mover = [
@@ -79,11 +84,13 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         games=games,
         branching=(float(np.mean(legal)), max(legal)),
         plies=(min(plies), float(np.mean(plies)), max(plies), start.max_plies),
-        results=(winners[0] / games, winners[None] / games, winners[1] / games),
+        results=(winners[0] / games, (winners[None] - unended) / games, winners[1] / games),
+        cut_off=unended / games,
         last_mover=float(np.mean(won_by_last)) if won_by_last else None,
         microseconds=microseconds,
         same_mover=float(np.mean(same_mover)) if same_mover else 0.0,
         symmetries=symmetries,
+        compiled=isinstance(start, CompiledGame),
         warnings=tuple(warnings(start, played, won_by_last, seed=seed)),
         advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
     )
@@ -115,9 +122,9 @@ def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bo
     ]
     if endless:
         yield (
-            f"a game that moves to and fro is not over after max_plies = {start.max_plies} plies. Self-play stops such "
-            "games and does not learn from their result. If real games can be so long, raise max_plies, or count in "
-            "the rules, end the game in outcome(), and show the counter in observe()"
+            f"a game in which both players move to and fro is not over after max_plies = {start.max_plies} plies. "
+            "Self-play stops such games and does not learn from their result. If real games can be so long, raise "
+            "max_plies, or count in the rules, end the game in outcome(), and show the counter in observe()"
         )
     if view := absolute_view(played):
         yield view
@@ -172,7 +179,10 @@ def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries
             "played on the board, let render name the cells as the actions do"
         )
     if not symmetries[0]:
-        found.append("no symmetries are declared: with them the network learns from each game several times")
+        found.append(
+            "no symmetries are declared: if the board can be turned or reflected and the rules stay the same, declare "
+            "it, and the network learns from each game several times"
+        )
     elif symmetries[1] < symmetries[0]:
         found.append(
             f"{symmetries[0] - symmetries[1]} of {symmetries[0]} symmetries change the initial position, so playing "

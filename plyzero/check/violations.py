@@ -27,7 +27,7 @@ from plyzero.check.sample_laws import SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.errors import UserError
-from plyzero.rules.chance import possible_moves, rolls_endlessly
+from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 
@@ -43,6 +43,7 @@ RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_an
 PLAYING: Final = "random games"
 PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
 SHRINKING: Final = "a mistake was found; looking for the fewest moves that show it"
+TIME_IS_OVER: Final = "the time is over before the search is"
 """What a search is doing, for `on_progress`."""
 
 MakeGame = Callable[[], Game]
@@ -158,6 +159,8 @@ def find_position_violation(
     with np.errstate(over="ignore" if plain else "raise"):
         with suppress(_BrokenError, Flaky):  # Flaky: the game itself is not deterministic, or the time is over
             play_a_game()
+        if is_over():
+            on_progress(TIME_IS_OVER, played)
         return shortest if shortest is None or is_over() else shorten(make, laws, shortest, until=until)
 
 
@@ -207,7 +210,11 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
         trace.add(position)
         for law in laws:
             law.check(trace)
-        over = position.outcome() is not None or trace.plies >= position.max_plies or rolls_endlessly(trace.positions)
+        over = (
+            position.outcome() is not None
+            or (trace.plies >= position.max_plies and not is_chance(position))
+            or rolls_endlessly(trace.positions)
+        )
         return None, [] if over else possible_moves(position)
     except UserError:  # rules that cannot be compiled
         raise
@@ -234,6 +241,8 @@ def find_sample_violation(
         for law in laws:
             on_progress(f"comparing positions, law {law.name}", games)
             law.check(found)
+        if time.monotonic() > until:
+            on_progress(TIME_IS_OVER, len(found.games))
     except RulesFailedError as failed:
         moves = iter(failed.moves)
         replayed = play_until_violation(make, [*POSITION_LAWS, *SYMMETRY_LAWS], lambda legal: next(moves, None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,7 +48,7 @@ def check(
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
     from plyzero.check.agreement import agreement_with
     from plyzero.check.survey import survey
-    from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
+    from plyzero.check.violations import PLAYING, RULES_ANSWER, TIME_IS_OVER, find_violation, laws_of
     from plyzero.run.presets import unmet_requirements
 
     spec = find_game(game)
@@ -63,7 +62,6 @@ def check(
         if name not in names:
             raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
     played: dict[str, int] = {}
-    began = time.monotonic()
     with show_progress("compiling the rules") as show:
 
         def on_progress(doing: str, number: int) -> None:
@@ -81,11 +79,12 @@ def check(
         if broken:
             print(broken)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
-        is_cut = seconds is not None and time.monotonic() - began > seconds
-        count = played.get(PLAYING, games) if is_cut else games
-        cut = f", fewer than {games} because of --seconds {seconds:g}" if is_cut and count < games else ""
+        is_cut = TIME_IS_OVER in played
+        count = min(games, played.get(PLAYING, games)) if is_cut else games
+        played_games = f"{count} of {games} random games" if count < games else _random_games(games)
+        cut = f"; --seconds {seconds:g} ended the search early" if is_cut else ""
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
-        print(f"{spec.identity}: {len(names) - len(skipped)} laws hold on {count} random games{cut}{without}\n")
+        print(f"{spec.identity}: {len(names) - len(skipped)} laws hold on {played_games}{without}{cut}\n")
         show("measuring")
         found = survey(spec.start, games=count)
     required = unmet_requirements("quick", spec.start)
@@ -94,13 +93,18 @@ def check(
     print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2")
 
 
+def _random_games(number: int) -> str:
+    return "1 random game" if number == 1 else f"{number} random games"
+
+
 def sentences(found: Survey, settings: str) -> Iterator[str]:
     """Yield what a survey has found, in sentences; `settings` are those that are larger for this game."""
     yield from (f"warning: {sentence}" for sentence in found.warnings)
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results
     wins = f"the first player won {first:.0%}, the second {second:.0%}"
-    yield f"In {found.games} random games {wins}; {drawn:.0%} were drawn."
+    cut_off = f", and {found.cut_off:.0%} were not over after max_plies" if found.cut_off else ""
+    yield f"In {_random_games(found.games)} {wins}; {drawn:.0%} were drawn{cut_off}."
     if found.last_mover is not None:
         yield f"The player who made the last move won {found.last_mover:.0%} of the decided games."
     yield f"A game took {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}."
@@ -114,7 +118,8 @@ def sentences(found: Survey, settings: str) -> Iterator[str]:
     tested_share = "tested by playing" if tested == declared else f"{tested} of them tested by playing"
     yield f"{declared or 'No'} {are} declared{f', {tested_share}' if declared else ''}."
     costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
-    yield f"A call from Python took, in microseconds: {costs}."
+    in_search = ", mostly for the call: the search calls compiled rules without Python" if found.compiled else ""
+    yield f"A call from Python took, in microseconds: {costs}{in_search}."
     yield f"Settings that are larger for this game: {settings}." if settings else "The default settings suit this game."
     yield from (f"advice: {sentence}" for sentence in found.advice)
 

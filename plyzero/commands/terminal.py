@@ -148,7 +148,7 @@ class Terminal:
 
     def search(self, position: Game) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
-        with show_progress("searching") as report:
+        with show_progress("searching; the search is compiled first after an installation or update") as report:
             due = time.monotonic()
 
             def on_batch(slots: SearchSlots) -> None:

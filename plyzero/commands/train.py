@@ -64,7 +64,7 @@ def train(
 
     with _Screen() as screen:
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
-        screen.progress(f"loading {game}")
+        screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
         from plyzero.ops import supervisor
         from plyzero.ops.rating import Rater
         from plyzero.run.directory import describe_changed_settings, open_or_create_run

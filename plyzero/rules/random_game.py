@@ -16,7 +16,7 @@ def random_game(start: Game, rng: np.random.Generator) -> PlayedGame:
     Raises ValueError after MAX_ROLLS rolls in a row.
     """
     game, plies = PlayedGame([], [start]), 0
-    while game.positions[-1].outcome() is None and plies < start.max_plies:
+    while game.positions[-1].outcome() is None and (plies < start.max_plies or is_chance(game.positions[-1])):
         if rolls_endlessly(game.positions):
             raise ValueError(ENDLESS_ROLLS)
         plies += not is_chance(game.positions[-1])

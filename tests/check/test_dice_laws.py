@@ -100,6 +100,50 @@ def test_rolls_that_never_end_are_told(skip, monkeypatch):
         random_game(Endless(), np.random.default_rng(0))
 
 
+class HiddenDie(PlainRace):
+    """A die is thrown before a move and decides its length, but the network does not see it."""
+
+    num_actions, num_chances, max_plies = 1, 2, 20
+    at, die, to_play = (0, 0), 0, 0
+
+    def legal_actions(self):
+        return [] if self.outcome() else [0]
+
+    def chances(self):
+        return () if self.die else (0.5, 0.5)
+
+    def play(self, action):
+        after = copy.copy(self)
+        if not self.die:
+            after.die = action + 1
+        else:
+            at = list(self.at)
+            at[self.to_play] += self.die
+            after.at, after.die, after.to_play = tuple(at), 0, 1 - self.to_play
+        return after
+
+    def key(self):
+        return self.at, self.die, self.to_play
+
+
+def test_a_die_that_the_network_does_not_see_is_told_by_the_name_of_the_roll():
+    broken = find_violation(HiddenDie, games=20)
+    assert broken.law.name == "equal_observations_equal_futures"
+    names = HiddenDie().roll_name(0), HiddenDie().roll_name(1)
+    assert broken.what.splitlines()[1].split()[0] in names
+    assert "have equal observations, but different futures" in broken.what
+
+
+def test_a_game_whose_plies_all_end_with_a_roll_is_found_to_be_too_long():
+    class Short(HiddenDie):
+        max_plies = 5
+
+    broken = find_violation(Short, games=5)
+    assert broken.law.name == "games_end"
+    assert "the game is not over after 5 plies" in broken.what
+    assert len(broken.moves) == 11  # the rolls before five plies, and one after them
+
+
 def test_rolls_need_names_and_rules_that_are_functions_of_the_moves():
     class Same(PlainRace):
         def roll_name(self, roll):

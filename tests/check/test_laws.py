@@ -25,7 +25,15 @@ from plyzero.check.compiled_laws import COMPILED_LAWS
 from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, games_end
 from plyzero.check.sampling import play_game, positions_near, random_move, sample, shuffling_move
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
-from plyzero.check.violations import ALL_LAWS, GameLaws, Violation, find_violation, laws_of, shorten
+from plyzero.check.violations import (
+    ALL_LAWS,
+    TIME_IS_OVER,
+    GameLaws,
+    Violation,
+    find_violation,
+    laws_of,
+    shorten,
+)
 from plyzero.rules.board import Board, Cell, render_grid
 from plyzero.rules.compiled_game import CompiledGame, kernel
 from plyzero.rules.game import ONGOING, Game, Outcome
@@ -650,8 +658,10 @@ def test_a_search_ends_when_its_time_is_over_with_each_law_checked_on_one_game()
     )
     assert [doing.partition(",")[0] for doing in asked] == [
         "random games",
+        TIME_IS_OVER,
         "games for the comparison of positions",
         *["comparing positions"] * 3,
+        TIME_IS_OVER,
     ]
 
 

@@ -117,7 +117,7 @@ class Endless(zoo.Shuffle):
 
 
 def test_a_game_that_goes_on_for_ever_when_pieces_move_to_and_fro_is_a_warning():
-    assert "a game that moves to and fro is not over after max_plies = 40 plies" in suspected(Endless)
+    assert "a game in which both players move to and fro is not over after max_plies = 40 plies" in suspected(Endless)
 
 
 class OneSignedPlane(ConnectFour):
