@@ -261,10 +261,10 @@ def same_moves_same_position(trace: GameTrace) -> None:
 
 @register(POSITION_LAWS)
 def games_end(trace: GameTrace) -> None:
-    """No game is longer than max_plies, and rolls do not follow each other endlessly."""
+    """No game without dice is longer than max_plies, and rolls do not follow each other endlessly."""
     expect(not rolls_endlessly(trace.positions), ENDLESS_ROLLS)
     limit = trace.position.max_plies
-    if trace.plies >= limit and trace.position.outcome() is None and not is_chance(trace.position):
+    if trace.plies >= limit and trace.position.outcome() is None and not trace.position.num_chances:
         message = f"the game is not over after {trace.plies} plies, but max_plies is {limit}"
         names = names_of(trace.positions, trace.moves)
         commonest = max(names, key=names.count)

@@ -25,6 +25,18 @@ SAME_KEY: Final = "have the same key(), but different futures, so key() omits so
 SAMPLE_LAWS: list[Law] = []
 """The laws that are checked on a Sample."""
 
+CHANCE_SAMPLE_LAWS: list[Law] = []
+"""The laws that are checked on a Sample of a game with dice."""
+
+
+@register(CHANCE_SAMPLE_LAWS)
+def games_with_dice_end(sample: Sample) -> None:
+    """No random game with dice is longer than max_plies; with bad luck a game may be."""
+    for game in sample.games:
+        if game.positions[-1].outcome() is None:
+            message = f"a random game is not over after max_plies = {game.plies} plies: raise max_plies"
+            raise LawBrokenError(message, game.moves)
+
 
 @register(SAMPLE_LAWS)
 def both_players_move(sample: Sample) -> None:

@@ -41,16 +41,22 @@ def sample(start: Game, *, games: int, seed: int = 0, until: float = math.inf) -
 
     until: the time by time.monotonic() at which sample and laws end; at least one game of each kind is played.
     """
-    played = [
-        play_game(start, functools.partial(choose, np.random.default_rng([*seeds, number])))
+    played, shuffled = (
+        [
+            play_game(start, functools.partial(choose, np.random.default_rng([*seeds, number])))
+            for number in range(count)
+            if number == 0 or time.monotonic() < until
+        ]
         for choose, seeds, count in (
             (random_move, [seed], games),  # the games of plyzero.check.survey
             (shuffling_move, [seed, SHUFFLING_SEED], max(MIN_SHUFFLING, games // RANDOM_PER_SHUFFLING)),
         )
-        for number in range(count)
-        if number == 0 or time.monotonic() < until
+    )
+    far = [
+        SamplePosition(tuple(game.moves[:ply]), game.positions[ply])
+        for game in (*played, *shuffled)
+        for ply in game.decisions
     ]
-    far = [SamplePosition(tuple(game.moves[:ply]), game.positions[ply]) for game in played for ply in game.decisions]
     return Sample([*positions_near(start), *far], played, until)
 
 
@@ -140,8 +146,9 @@ class SamplePosition(NamedTuple):
 class Sample:
     """Positions of a game, for the laws that compare positions.
 
-    positions: unfinished positions, those next to the initial position first.
-    games:     whole games, the random ones first.
+    positions: unfinished positions: those next to the initial position, then those of random games and of some that
+               move to and fro.
+    games:     the random games.
     until:     the time by time.monotonic() at which the laws end.
     """
 

@@ -23,7 +23,7 @@ from plyzero.check.chance_laws import CHANCE_LAWS
 from plyzero.check.compiled_laws import COMPILED_LAWS
 from plyzero.check.laws import POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
 from plyzero.check.new_project import TEMPLATE
-from plyzero.check.sample_laws import SAMPLE_LAWS
+from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.errors import UserError
@@ -34,7 +34,7 @@ from plyzero.rules.game import Game
 GAMES_PER_INTERPRETED_GAME: Final = 4
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many games."""
 
-ALL_LAWS: Final = (*COMPILED_LAWS, *CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *SAMPLE_LAWS)
+ALL_LAWS: Final = (*COMPILED_LAWS, *CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS)
 """All laws, in the order in which they are checked."""
 
 RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_answer")
@@ -95,7 +95,7 @@ def find_violation(
     searches: list[tuple[Callable[..., Violation | None], list[Law], int]] = [
         (find_position_violation, COMPILED_LAWS, max(1, games // GAMES_PER_INTERPRETED_GAME)),
         (find_position_violation, [*CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
-        (find_sample_violation, SAMPLE_LAWS, games),
+        (find_sample_violation, [*CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS], games),
     ]
     end = time.monotonic() + seconds
     for left, (find, laws, count) in zip(range(len(searches), 0, -1), searches, strict=True):
@@ -107,9 +107,10 @@ def find_violation(
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws that apply to a game: COMPILED_LAWS to compiled games only, CHANCE_LAWS to those with dice."""
-    without = [] if isinstance(start, CompiledGame) else COMPILED_LAWS
-    return [law for law in ALL_LAWS if law not in without and (start.num_chances or law not in CHANCE_LAWS)]
+    """Return the laws that apply to a game, some to compiled games only, some to games with dice only."""
+    without = [] if isinstance(start, CompiledGame) else [*COMPILED_LAWS]
+    without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
+    return [law for law in ALL_LAWS if law not in without]
 
 
 def find_position_violation(
@@ -295,7 +296,7 @@ def _test_of(law: Law, find: Callable[..., Violation | None]) -> Callable[[GameL
 
 
 for _law in ALL_LAWS:
-    _find = find_sample_violation if _law in SAMPLE_LAWS else find_position_violation
+    _find = find_sample_violation if _law in (*CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS) else find_position_violation
     setattr(GameLaws, f"test_{_law.name}", _test_of(_law, _find))
 
 

@@ -139,9 +139,27 @@ def test_a_game_whose_plies_all_end_with_a_roll_is_found_to_be_too_long():
         max_plies = 5
 
     broken = find_violation(Short, games=5)
-    assert broken.law.name == "games_end"
-    assert "the game is not over after 5 plies" in broken.what
+    assert broken.law.name == "games_with_dice_end"
+    assert "a random game is not over after max_plies = 5 plies" in broken.what
     assert len(broken.moves) == 11  # the rolls before five plies, and one after them
+
+
+def test_bad_luck_breaks_no_law():
+    class Patient(HiddenDie):
+        """One roll leads nowhere, so with bad luck a game is endless."""
+
+        max_plies = 100
+
+        def play(self, action):
+            after = super().play(action)
+            if self.die:
+                after.at = self.at if self.die == 1 else after.at
+            return after
+
+        def observe(self):
+            return super().observe() + self.die
+
+    assert find_violation(Patient, games=20) is None
 
 
 def test_rolls_need_names_and_rules_that_are_functions_of_the_moves():

@@ -380,7 +380,7 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
     )
     done = plyzero("check", "bad_rules:Bad", "--games", "20", cwd=tmp_path)
     assert done.returncode == 1
-    assert "broken law games_end: No game is longer than max_plies, and " in done.stdout
+    assert "broken law games_end: No game without dice is longer than max_plies, and " in done.stdout
     assert "the game is not over after 1 plies, but max_plies is 1" in done.stdout
     assert "raise max_plies if your rules allow such games\nmoves: " in done.stdout
     assert done.stderr.startswith("plyzero: bad_rules:Bad does not pass; the shortest example")
