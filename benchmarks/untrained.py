@@ -41,7 +41,7 @@ def main() -> None:
             )
             score = f"{result.score:.1%}, {' to '.join(f'{bound:.1%}' for bound in result.interval())}"
             points = f"{result.wins}, {result.draws}, {result.losses}"
-            step = list_models(run.models)[-1].step
+            step = list_models(run.models)[0].step
             print(f"| `{run.game.name}` | {step} | {simulations} | {points} | {score} |", flush=True)
 
 
