@@ -69,7 +69,7 @@ def search(
     results: dict[int, SearchResult] = {}
     while len(results) < len(positions):
         for slot in slots.run(evaluate_and_report):
-            results[slot] = replace(slots.result(slot), principal_variations=slots.principal_variations(slot))
+            results[slot] = slots.result_with_lines(slot)
             slots.idle(slot)
     return [results[slot] for slot in range(len(positions))]
 
@@ -88,7 +88,7 @@ class SearchResult:
     algorithm:     PUCT or GUMBEL.
     simulations:   number made; less than asked for once the root is proven.
     settings:      of the search.
-    principal_variations: for each action, the most visited actions after it, itself first. Only `search` fills it in.
+    principal_variations: for each action, the most visited actions after it, itself first; () where nobody asked.
     """
 
     actions: NDArray[np.int32]
@@ -294,6 +294,10 @@ class SearchSlots:
             simulations=int(record["simulations"]),
             settings=self._settings,
         )
+
+    def result_with_lines(self, slot: int) -> SearchResult:
+        """Return what the search in `slot` has found so far, with its principal variations."""
+        return replace(self.result(slot), principal_variations=self.principal_variations(slot))
 
     def principal_variations(self, slot: int) -> tuple[tuple[int, ...], ...]:
         """Return, for each legal action at the root, the most visited actions after it, itself first."""

@@ -1,7 +1,9 @@
 """What does a person see?
 
 server      the web page's server: routes, bounds, and what a browser may load
-play_api    positions, searches and reviews as JSON, for the page on which a game is played
+play_api    positions and searches as JSON, for the page on which a game is played
+reviews     a review of a whole game: what each move has lost
+opponents   the players that a visitor can choose, and the models of a run as they come
 searches    searches in threads, whose progress is streamed and which end when their visitor leaves
 run_api     a run as JSON, for its dashboard
 report      the dashboard as one file

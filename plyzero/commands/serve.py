@@ -1,0 +1,46 @@
+"""serve: a web page to play, analyse and review a game, and to watch a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from plyzero.commands.common import GameArgument, find_game, playing
+from plyzero.commands.play import Net, RunToPlay
+from plyzero.errors import UserError
+
+
+def serve(
+    game: GameArgument,
+    run: RunToPlay = None,
+    net: Net = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8765,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
+    ] = None,
+) -> None:
+    """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run."""
+    try:
+        from plyzero.web.server import listen, make_app, serve_forever
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise UserError("the web page needs further packages: pip install 'plyzero[web]'") from error
+    from plyzero.web.opponents import Opponents
+
+    if net is not None and run is not None:
+        raise UserError("expected --run or --net, got both")
+    spec = find_game(game)
+    if net is not None and not net.is_file():
+        raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
+    listening = listen(host, port)
+    with playing(spec), listening:
+        app = make_app(spec, Opponents(spec, run=run, net=net), allowed_hosts=allow_host or ())
+        address = f"[{host}]" if ":" in host else host
+        print(
+            f"Play {spec.name} on http://{address}:{listening.getsockname()[1]}/ ; Ctrl-C ends the server.", flush=True
+        )
+        serve_forever(app, listening)

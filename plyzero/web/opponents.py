@@ -1,0 +1,115 @@
+"""The players that a visitor can choose, and the models of a run as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from plyzero.errors import UserError, shown
+from plyzero.play.bundled_bots import find_card
+from plyzero.play.model_loader import load_network
+from plyzero.play.players import DEFAULT_SIMULATIONS, Bot, Player, RandomPlayer
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.models import list_models
+from plyzero.web.play_api import with_simulations
+
+ANALYSIS: Final = "analysis"
+"""The player of analyses and reviews: the strongest there is, which plays the best move."""
+
+SIMULATIONS: Final = (0, 16, 64, 256, 1024)
+"""The strengths of a network that can be chosen as an opponent, in simulations per move."""
+
+ROLLOUTS: Final = (100, 1000)
+"""The strengths of pure MCTS that can be chosen as an opponent, in rollouts per move."""
+
+MAX_MODELS: Final = 4
+"""So many models of a run are kept in memory."""
+
+
+class Opponents:
+    """Who can be played against: the model of a run or of a file, the bundled bot, pure MCTS, and random moves.
+
+    Bots are made when they are asked for first, and kept.
+    """
+
+    def __init__(self, game: GameSpec, *, run: Path | None = None, net: Path | None = None) -> None:
+        self.game, self._run, self._net = game, run, net
+        self._card = None if run or net else find_card(game)
+        self._bots: OrderedDict[str, Bot] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def names(self) -> dict[str, str]:
+        """Return the ids and the names of all opponents."""
+        found: dict[str, str] = {}
+        if self._card:
+            found |= {f"level:{level.number}": f"the bundled bot, {level}" for level in self._card.levels}
+        elif self._has_network():
+            found |= {f"net:{number}": _strength(number) for number in SIMULATIONS}
+        found |= {f"mcts:{number}": f"pure MCTS, {number} rollouts" for number in ROLLOUTS}
+        return {**found, "random": "random moves"}
+
+    def usual(self) -> str:
+        """Return the id of the opponent of a new game."""
+        if self._card:
+            return f"level:{self._card.default}"
+        return f"net:{DEFAULT_SIMULATIONS}" if self._has_network() else f"mcts:{ROLLOUTS[-1]}"
+
+    def newest_step(self) -> int | None:
+        """Return the training step of the run's newest model; None without a run or before its first model."""
+        models = list_models(self._run / "models") if self._run else []
+        return models[0].step if models else None
+
+    def find(self, name: str, *, step: str = "") -> Player:
+        """Return the opponent with the id `name`, or the player of analyses.
+
+        step: of the model, for a run; "" = the newest. Raises UserError if there is no such opponent or model.
+        """
+        kind, _, number = name.partition(":")
+        if name == "random":
+            return RandomPlayer(np.random.default_rng())
+        if name != ANALYSIS and name not in self.names():
+            raise UserError(f"expected a player, one of {', '.join(self.names())}, got {shown(name)}")
+        if kind == "level":
+            return self._kept(name, lambda: Bot.at_level(self.game, int(number)))
+        if kind == "mcts":
+            return with_simulations(self._pure_mcts(), int(number))
+        bot = self._with_network(step)
+        return bot if kind == ANALYSIS else with_simulations(bot, int(number))
+
+    def _has_network(self) -> bool:
+        return self._run is not None or self._net is not None
+
+    def _with_network(self, step: str) -> Bot:
+        """Return the bot whose network is used for analyses."""
+        if self._card:
+            network = self._card.network
+            return self._kept("bundled", lambda: Bot.from_network(load_network(network, self.game)))
+        if self._net:
+            path = self._net
+            return self._kept("net", lambda: Bot.from_network(load_network(path, self.game)))
+        if self._run is None:
+            return self._pure_mcts()
+        run, wanted = self._run, step or str(self.newest_step() or "newest")
+        return self._kept(f"step {wanted}", lambda: Bot.from_network(load_network(run, self.game, model=wanted)))
+
+    def _pure_mcts(self) -> Bot:
+        rollouts = ROLLOUTS[-1]
+        return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=rollouts)
+
+    def _kept(self, key: str, make: Callable[[], Bot]) -> Bot:
+        with self._lock:
+            if key not in self._bots:
+                self._bots[key] = make()
+            self._bots.move_to_end(key)
+            while len(self._bots) > MAX_MODELS + len(self._card.levels if self._card else ()):
+                self._bots.popitem(last=False)
+            return self._bots[key]
+
+
+def _strength(simulations: int) -> str:
+    return f"the network with {simulations} simulations" if simulations else "the network without a search"

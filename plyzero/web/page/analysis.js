@@ -1,0 +1,56 @@
+// What a search finds while it runs: the expected result, and the moves with their shares.
+
+import { html } from "/static/vendor/htm-preact.js";
+
+const STRENGTHS = [16, 64, 256, 1024, 4096];
+
+export function Analysis({ state, onChange, position, onLine }) {
+  const { on, found, mode, simulations } = state;
+  return html`<section class="card" aria-label="Analysis">
+    <div class="row">
+      <h2>Analysis</h2>
+      <button aria-pressed=${on} onClick=${() => onChange({ on: !on })}>${on ? "On" : "Off"}</button>
+      <label for="simulations">Simulations</label>
+      <select id="simulations" value=${simulations} onChange=${(event) => onChange({ simulations: Number(event.target.value) })}>
+        ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
+      </select>
+    </div>
+    ${on && position?.outcome ? html`<p class="dim">The game is over.</p>` : null}
+    ${on && found?.rootInfo ? html`<${Found} found=${found} mode=${mode} onChange=${onChange} onLine=${onLine} />` : null}
+  </section>`;
+}
+
+function Found({ found, mode, onChange, onLine }) {
+  const { currentPlayer, winrate, drawrate, proven } = found.rootInfo;
+  const win = Math.max(0, winrate - drawrate / 2), loss = Math.max(0, 1 - win - drawrate);
+  const [first, second] = currentPlayer === 0 ? [win, loss] : [loss, win];
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  const total = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
+  const words = `First player wins ${percent(first)}, draw ${percent(drawrate)}, second player wins ${percent(second)}`;
+  return html`
+    <svg class="graph" viewBox="0 0 100 5" preserveAspectRatio="none" role="img" aria-label=${words} height="14">
+      <rect width="100" height="5" fill="#fafafa" stroke="#888" /><rect width=${100 * (first + drawrate)} height="5" fill="#9aa3ad" />
+      <rect width=${100 * first} height="5" fill="#2a2f36" />
+    </svg>
+    <p>${words}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
+    <div class="row" role="group" aria-label="Show on the board">
+      ${["visits", "policy", "line", "nothing"].map((each) =>
+        html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
+    </div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
+      <thead><tr><th class="text">move</th><th>visits</th><th>wins</th><th>policy</th><th>prior</th><th class="text">line</th></tr></thead>
+      <tbody>${found.moveInfos.slice(0, 10).map((info) => html`
+        <tr class=${info.order ? "" : "best"} onMouseEnter=${() => info.line && onLine({ line: info.line })} onMouseLeave=${() => onLine(null)}>
+          <td class="text">${info.move}</td>
+          <td>${Math.round((100 * info.visits) / total)} %</td>
+          <td>${info.winrate === null ? "" : percent(info.winrate)}</td>
+          <td>${percent(info.policy)}</td>
+          <td>${percent(info.prior)}</td>
+          <td class="text">${info.line
+            ? html`<button onFocus=${() => onLine({ line: info.line })} onBlur=${() => onLine(null)}>${info.pv.slice(0, 6).join(" ")}</button>`
+            : info.pv.slice(0, 6).join(" ")}</td>
+        </tr>`)}</tbody>
+    </table></div>
+    <p class="dim">visits: share of the simulations; wins: expected score of the player to move; policy: what the search
+      recommends; prior: what the network thought before.</p>`;
+}

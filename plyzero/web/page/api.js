@@ -1,0 +1,52 @@
+// What the server is asked. Every request brings the moves of the game; the server keeps nothing.
+
+export async function get(path, fields = {}) {
+  let answer;
+  try {
+    answer = await fetch(`/api/${path}?${new URLSearchParams(fields)}`);
+  } catch {
+    throw new Error("The server does not answer.");
+  }
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error);
+  return found;
+}
+
+// Calls onEvent with every event of a search, and onError with a sentence. Returns a function that ends the search.
+export function stream(path, fields, onEvent, onError) {
+  const source = new EventSource(`/api/${path}?${new URLSearchParams(fields)}`);
+  source.onmessage = ({ data }) => {
+    const event = JSON.parse(data);
+    if (event.done) source.close();
+    if (event.error) onError(event.error);
+    else onEvent(event);
+  };
+  source.onerror = () => {
+    source.close();
+    get("about").then(() => onError("The server has ended the search."), (error) => onError(error.message));
+  };
+  return () => source.close();
+}
+
+// The state of the page is its address: moves, who plays, which position is shown.
+export function readAddress() {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  const moves = (fields.get("moves") ?? "").split(" ").filter(Boolean);
+  const at = Number(fields.get("at") ?? moves.length);
+  return {
+    moves,
+    at: Number.isInteger(at) && at >= 0 && at < moves.length ? at : moves.length,
+    first: fields.get("first") ?? "you",
+    second: fields.get("second"),
+    resigned: fields.get("resigned") === null ? null : Number(fields.get("resigned")),
+    step: fields.get("step") ?? "",
+  };
+}
+
+export function writeAddress({ moves, at, first, second, resigned, step }) {
+  const fields = new URLSearchParams({ moves: moves.join(" "), first, second });
+  if (at < moves.length) fields.set("at", at);
+  if (resigned !== null) fields.set("resigned", resigned);
+  if (step) fields.set("step", step);
+  history.replaceState(null, "", `#${fields}`);
+}

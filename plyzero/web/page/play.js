@@ -1,0 +1,290 @@
+// The page on which a game is played, analysed and reviewed.
+
+import { html, render, useEffect, useMemo, useRef, useState } from "/static/vendor/htm-preact.js";
+import { get, readAddress, stream, writeAddress } from "/static/api.js";
+import { BoardView } from "/static/board.js";
+import { Analysis } from "/static/analysis.js";
+import { Review, reviewGame } from "/static/review.js";
+import { NetworkView } from "/static/network.js";
+
+const SIDES = ["first", "second"];
+
+function Page() {
+  const [about, setAbout] = useState(null);
+  const [game, setGame] = useState(readAddress);
+  const [position, setPosition] = useState(null);
+  const [analysis, setAnalysis] = useState({ on: false, found: null, mode: "visits", simulations: 256 });
+  const [review, setReview] = useState(null);
+  const [said, say] = useState("");
+  const [error, setError] = useState("");
+  const [hover, setHover] = useState(null);
+
+  const players = about ? [game.first, game.second ?? about.opponent] : [];
+  const shown = game.moves.slice(0, game.at);
+  const live = game.at === game.moves.length;
+  const over = position && (position.outcome || game.resigned !== null);
+  const mover = position && !over ? players[position.toPlay] : null;
+  const canMove = Boolean(position && !over && mover === "you");
+
+  const change = (fields) => setGame((before) => ({ ...before, ...fields }));
+
+  useEffect(() => {
+    const ask = () => document.hidden || get("about").then(setAbout, (problem) => setError(problem.message));
+    ask();
+    const timer = setInterval(ask, about?.ready && !about.hasRun ? 30000 : 2000);
+    return () => clearInterval(timer);
+  }, [about?.ready]);
+
+  useEffect(() => {
+    const onAddress = () => setGame(readAddress());
+    addEventListener("hashchange", onAddress);
+    return () => removeEventListener("hashchange", onAddress);
+  }, []);
+
+  useEffect(() => {
+    if (!about) return;
+    writeAddress({ ...game, second: game.second ?? about.opponent });
+    document.title = `${about.game} · plyzero`;
+  }, [about?.game, game]);
+
+  useEffect(() => {
+    let left = false;
+    setHover(null);
+    get("position", { moves: shown.join(" ") }).then((found) => {
+      if (left) return;
+      setError("");
+      setPosition(found);
+      if (found.moves.length > shown.length && live) {
+        const rolls = found.moves.slice(shown.length);
+        say((before) => `${before} ${rolls.join(" ")} ${rolls.length > 1 ? "were" : "was"} rolled.`.trim());
+        change({ moves: found.moves, at: found.moves.length });
+      }
+    }, (problem) => left || setError(problem.message));
+    return () => { left = true; };
+  }, [shown.join(" ")]);
+
+  const settled = position && position.moves.length === shown.length;
+
+  useEffect(() => {  // the bot's move
+    if (!about?.ready || !settled || !live || !mover || mover === "you") return undefined;
+    return stream("think", { moves: shown.join(" "), player: mover, step: game.step }, (event) => {
+      if (event.done) play(event.choice, false);
+    }, setError);
+  }, [about?.ready, settled, position, mover, live]);
+
+  useEffect(() => {  // the analysis
+    setAnalysis((before) => ({ ...before, found: null }));
+    if (!about?.ready || !settled || !analysis.on || position.outcome) return undefined;
+    const fields = { moves: shown.join(" "), simulations: analysis.simulations, step: game.step };
+    let close = () => {};
+    const begin = () => {
+      close();
+      if (!document.hidden) {
+        close = stream("think", fields, (found) => setAnalysis((before) => ({ ...before, found })), setError);
+      }
+    };
+    begin();
+    document.addEventListener("visibilitychange", begin);
+    return () => { close(); document.removeEventListener("visibilitychange", begin); };
+  }, [about?.ready, settled, position, analysis.on, analysis.simulations, game.step]);
+
+  function play(name, byPerson) {
+    const moves = [...shown, name];
+    setReview(null);
+    say(byPerson ? `You play ${name}.` : `${nameOf(about, mover)} plays ${name}.`);
+    change({ moves, at: moves.length, resigned: null });
+  }
+
+  function undo() {
+    const mine = players.map((player) => player === "you");
+    const last = position.movers.findLastIndex((by) => by !== null && (mine[by] || !mine.includes(true)));
+    if (last < 0) return;
+    setReview(null);
+    say("The last move was taken back.");
+    change({ moves: game.moves.slice(0, last), at: last, resigned: null });
+  }
+
+  function hint() {
+    say("Searching a hint.");
+    stream("think", { moves: shown.join(" "), simulations: 256, step: game.step }, (event) => {
+      if (!event.done) return;
+      const best = event.moveInfos[0];
+      say(`Hint: ${best.move}.`);
+      setHover({ line: [{ by: position.toPlay, spots: best.line?.[0]?.spots ?? [] }] });
+    }, setError);
+  }
+
+  function newGame(swap) {
+    setReview(null);
+    say("A new game.");
+    const [first, second] = swap ? [players[1], players[0]] : players;
+    change({ moves: [], at: 0, resigned: null, first, second });
+  }
+
+  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : null), [hover, position, analysis]);
+
+  if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
+  const status = statusOf({ about, position, game, players, over, mover, settled });
+  return html`
+    <header>
+      <h1>${about.game}</h1>
+      <span class="dim">${nameOf(about, players[0])} against ${nameOf(about, players[1])}</span>
+      ${about.hasRun ? html`<a href="/run">The run</a>` : null}
+      ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
+    </header>
+    <main>
+      <section class="card" aria-label="Board">
+        ${position ? html`<${BoardView} position=${position} canMove=${canMove} drawing=${drawing}
+            onMove=${(name) => play(name, true)} />` : null}
+        <p role="status" aria-live="polite">${said} ${status}</p>
+        ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
+        ${about.hasRun && about.newest !== null && String(about.newest) !== game.step
+          ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
+              Use the newest model, of step ${about.newest}</button></p>` : null}
+        <div class="row">
+          <button disabled=${!game.moves.length} onClick=${undo}>Undo</button>
+          <button disabled=${!canMove || !about.ready} onClick=${hint}>Hint</button>
+          <button disabled=${Boolean(over) || !players.includes("you")}
+            onClick=${() => change({ resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
+            Resign</button>
+          <button onClick=${() => newGame(false)}>New game</button>
+          <button onClick=${() => newGame(true)}>New game, sides swapped</button>
+        </div>
+        <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name, true)} />
+        <${Players} about=${about} players=${players} onChange=${change} />
+        <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${change} onError=${setError} say=${say} />
+      </section>
+      <div>
+        <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
+          position=${position} onLine=${setHover} />
+        <${Review} review=${review} game=${game} position=${position} ready=${about.ready}
+          onShow=${(at) => change({ at })}
+          onReview=${() => reviewGame({ moves: game.moves.join(" "), simulations: 256, step: game.step }, setReview, setError)} />
+        <${NetworkView} moves=${shown.join(" ")} step=${game.step} ready=${about.ready && !position?.outcome} />
+      </div>
+    </main>`;
+}
+
+function statusOf({ about, position, game, players, over, mover, settled }) {
+  if (!position || !settled) return "";
+  if (game.resigned !== null) return `${nameOf(about, players[game.resigned])} resigned.`.replace(/^you/, "You");
+  if (over) {
+    const { winner } = position.outcome;
+    if (winner === null) return "The game is drawn.";
+    if (players[winner] === "you" && players[1 - winner] !== "you") return "You have won.";
+    return players[1 - winner] === "you" && players[winner] !== "you" ? "You have lost." : `The ${SIDES[winner]} player has won.`;
+  }
+  if (mover === "you") {
+    return players[0] === players[1] ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move.";
+  }
+  return about.ready ? `${nameOf(about, mover)} is searching.` : `Warming up. ${about.waitsFor}`;
+}
+
+function nameOf(about, player) {
+  return player === "you" ? "you" : about.players.find(({ id }) => id === player)?.name ?? player;
+}
+
+// What an analysis draws on the board: shares of visits or of the policy, or the principal variation.
+function drawingOf(position, { found, mode }) {
+  if (!found?.moveInfos || !position || mode === "nothing") return null;
+  if (mode === "line") return { line: found.moveInfos[0]?.line ?? [] };
+  const spots = new Map(position.legal.map((move) => [move.name, move.spots]));
+  const visits = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
+  const share = (info) => (mode === "policy" ? info.policy : info.visits / visits);
+  return {
+    shares: found.moveInfos
+      .map((info) => ({ spots: spots.get(info.move) ?? [], share: share(info), label: Math.round(100 * share(info)) }))
+      .sort((one, other) => other.share - one.share),
+  };
+}
+
+// A field for moves, and the list of legal moves, which what is typed filters.
+function MoveEntry({ position, canMove, onMove }) {
+  const [text, setText] = useState("");
+  const fits = (position?.legal ?? []).filter(({ name }) => name.toLowerCase().startsWith(text.trim().toLowerCase()));
+  const [problem, setProblem] = useState("");
+  function submit(event) {
+    event.preventDefault();
+    const exact = fits.find(({ name }) => name.toLowerCase() === text.trim().toLowerCase()) ?? (fits.length === 1 ? fits[0] : null);
+    setProblem(exact ? "" : `Expected a legal move, got ${text.trim() || "nothing"}.`);
+    if (exact) {
+      setText("");
+      onMove(exact.name);
+    }
+  }
+  return html`<form class="row" onSubmit=${submit}>
+      <label for="move">Move</label>
+      <input id="move" autocomplete="off" size="10" value=${text} disabled=${!canMove} onInput=${(event) => setText(event.target.value)} />
+      <button disabled=${!canMove}>Play</button>
+      ${problem ? html`<span class="warning" role="alert">${problem}</span>` : null}
+    </form>
+    <details open=${Boolean(position && !position.svg)}>
+      <summary>Legal moves${text ? ` that begin with ${text}` : ""}: ${fits.length}</summary>
+      <div class="row">${fits.slice(0, 100).map(({ name }) => html`<button disabled=${!canMove} onClick=${() => onMove(name)}>${name}</button>`)}</div>
+      ${fits.length > 100 ? html`<p class="dim">${fits.length - 100} more; type the beginning of a move.</p>` : null}
+    </details>`;
+}
+
+function Players({ about, players, onChange }) {
+  return html`<div class="row">${SIDES.map((side, i) => html`
+    <label for=${side}>${side === "first" ? "First player" : "Second player"}</label>
+    <select id=${side} value=${players[i]} onChange=${(event) => onChange({ [side]: event.target.value })}>
+      <option value="you">you</option>
+      ${about.players.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}
+    </select>`)}</div>`;
+}
+
+// Save and load the same JSON as the terminal does, and share the address.
+function Records({ about, game, position, players, onLoad, onError, say }) {
+  const file = useRef(null);
+  const person = Math.max(0, players.indexOf("you"));
+  function save() {
+    const result = game.resigned !== null ? SIDES[1 - game.resigned]
+      : position.outcome ? (position.outcome.winner === null ? "draw" : SIDES[position.outcome.winner]) : null;
+    const record = { version: 1, game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
+      moves: game.moves, result, resigned: game.resigned === person };
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([JSON.stringify(record)], { type: "application/json" }));
+    link.download = `${about.game.replace(/[^\w-]+/g, "-")}.json`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    say("The game was saved.");
+  }
+  async function load(event) {
+    const [chosen] = event.target.files;
+    event.target.value = "";
+    if (!chosen) return;
+    try {
+      const record = parseRecord(await chosen.text(), about.identity);
+      await get("position", { moves: record.moves.join(" ") });
+      const sides = SIDES.map((side) => (side === record.person ? "you" : about.opponent));
+      onLoad({ moves: record.moves, at: record.moves.length, first: sides[0], second: sides[1],
+        resigned: record.resigned ? SIDES.indexOf(record.person) : null });
+      say("The game was loaded.");
+    } catch (problem) {
+      onError(`${chosen.name} cannot be loaded: ${problem.message}`);
+    }
+  }
+  return html`<div class="row">
+    <button onClick=${save} disabled=${!position}>Save</button>
+    <button onClick=${() => file.current.click()}>Load</button>
+    <input type="file" class="hidden" tabindex="-1" aria-label="File of a game" ref=${file} onChange=${load} />
+    <button onClick=${() => navigator.clipboard.writeText(location.href).then(() => say("The address was copied."), () => say(`The address is ${location.href}`))}>
+      Copy the address</button>
+  </div>`;
+}
+
+function parseRecord(text, identity) {
+  let record;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    throw new Error("expected a game as JSON, as Save writes it.");
+  }
+  if (record?.version !== 1) throw new Error("expected a game record of version 1.");
+  if (record.game !== identity) throw new Error(`it is a game of ${record.game}, not of ${identity}.`);
+  if (!Array.isArray(record.moves) || !SIDES.includes(record.person)) throw new Error("expected moves as a list, and person as first or second.");
+  return record;
+}
+
+render(html`<${Page} />`, document.getElementById("page"));

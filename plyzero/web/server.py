@@ -1,0 +1,230 @@
+"""The server of the web page. It keeps no state: the moves of a game come with every request."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import socket
+from collections.abc import AsyncIterator, Collection, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from plyzero.errors import UserError, shown
+from plyzero.ops.processes import usable_cores
+from plyzero.play.players import Bot
+from plyzero.rules.board_svg import board_css
+from plyzero.rules.catalog import GameSpec
+from plyzero.web.opponents import ANALYSIS, Opponents
+from plyzero.web.play_api import (
+    describe_position,
+    network_view,
+    parse_moves,
+    search_position,
+    unfinished_position,
+    with_simulations,
+)
+from plyzero.web.reviews import review
+from plyzero.web.searches import Event, Searches
+
+PAGE: Final = Path(str(files("plyzero.web") / "page"))
+"""The directory with what browsers load."""
+
+MAX_SIMULATIONS: Final = 10_000
+"""Most simulations that a visitor may ask for."""
+
+HEADERS: Final = {
+    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+}
+"""What browsers may do with a page: load what comes from this server, and nothing else."""
+
+
+def make_app(
+    game: GameSpec,
+    opponents: Opponents,
+    *,
+    allowed_hosts: Collection[str] = (),
+    run_routes: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """Return the application that serves `game`.
+
+    allowed_hosts: names under which the server may be asked for, besides localhost and IP addresses.
+    run_routes:    of the dashboard of a run.
+    """
+    rng, searches = np.random.default_rng(), Searches(usable_cores())
+    warming: asyncio.Task[None] | None = None
+    waits_for = "The search is being compiled."
+
+    async def about(request: Request) -> Response:
+        nonlocal warming, waits_for
+        if warming is None or (warming.done() and warming.exception()):
+            waits_for = str(warming.exception()) if warming else waits_for
+            warming = asyncio.create_task(run_in_threadpool(warm_up))
+        ready = warming.done() and warming.exception() is None
+        return JSONResponse(
+            {
+                "game": game.name,
+                "identity": game.identity,
+                "players": [{"id": key, "name": name} for key, name in opponents.names().items()],
+                "opponent": opponents.usual(),
+                "newest": await run_in_threadpool(opponents.newest_step),
+                "hasRun": bool(run_routes),
+                "hasDice": bool(game.start.num_chances),
+                "ready": ready,
+                "waitsFor": None if ready else waits_for,
+            }
+        )
+
+    def warm_up() -> None:
+        """Compile what a search needs. Raises UserError while there is no model."""
+        bot = find_bot("")
+        position = parse_moves(game, " ".join(describe_position(game, "", rng)["moves"]))[0][-1]
+        with_simulations(bot, 1, most=MAX_SIMULATIONS).search([position])
+
+    def find_bot(step: str) -> Bot:
+        player = opponents.find(ANALYSIS, step=step)
+        assert isinstance(player, Bot)
+        return player
+
+    async def position(request: Request) -> Response:
+        text = request.query_params.get("moves", "")
+        return JSONResponse(await run_in_threadpool(describe_position, game, text, rng))
+
+    async def think(request: Request) -> Response:
+        """Stream a search, as events whose data is JSON."""
+        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
+        name, simulations = request.query_params.get("player", ANALYSIS), _number(request, "simulations")
+
+        def search(report: Any) -> Event:
+            player = opponents.find(name, step=step)
+            if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
+                player = with_simulations(player, simulations, most=MAX_SIMULATIONS)
+            return search_position(player, unfinished_position(game, text))(report)
+
+        return _stream(searches.stream(search))
+
+    async def review_game(request: Request) -> Response:
+        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
+        simulations = _number(request, "simulations")
+
+        def search(report: Any) -> Event:
+            bot = find_bot(step)
+            if simulations is not None:
+                bot = with_simulations(bot, simulations, most=MAX_SIMULATIONS)
+            return review(bot, *parse_moves(game, text))(report)
+
+        return _stream(searches.stream(search))
+
+    async def inspect(request: Request) -> Response:
+        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
+        return JSONResponse(
+            await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
+        )
+
+    routes = [
+        Route("/", lambda request: FileResponse(PAGE / "index.html")),
+        Route("/run", lambda request: FileResponse(PAGE / "run.html")) if run_routes else None,
+        Route("/static/board.css", lambda request: Response(board_css(), media_type="text/css")),
+        Route("/api/about", about),
+        Route("/api/position", position),
+        Route("/api/think", think),
+        Route("/api/review", review_game),
+        Route("/api/inspect", inspect),
+        *run_routes,
+        Mount("/static", StaticFiles(directory=PAGE)),
+    ]
+    return Starlette(
+        routes=[route for route in routes if route],
+        middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
+        exception_handlers={UserError: _as_sentence, HTTPException: _as_sentence},
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address. Raises UserError if it cannot be used."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise UserError(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from error
+    return listening
+
+
+def serve_forever(app: Starlette, listening: socket.socket) -> None:
+    """Serve `app` until a signal ends it."""
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+class Guard:
+    """Refuses requests for other hosts, so that no other page's name can point here, and adds HEADERS to answers."""
+
+    def __init__(self, app: ASGIApp, allowed_hosts: frozenset[str]) -> None:
+        self.app, self.allowed_hosts = app, allowed_hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                added = {**HEADERS, "cache-control": "no-store"}
+                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in added.items())]
+            await send(message)
+
+        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+        if not self.allows(name.strip("[]").lower()):
+            why = f"this server does not answer for {shown(name)}; start it with --allow-host {name} if it should"
+            return await JSONResponse({"error": why}, 400)(scope, receive, send_with_headers)
+        return await self.app(scope, receive, send_with_headers)
+
+    def allows(self, name: str) -> bool:
+        """Return whether `name` may be asked for: names that another page cannot choose, and those allowed."""
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return name == "localhost" or name in self.allowed_hosts
+        return True
+
+
+def _number(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not (text.isdecimal() and len(text) < 9):
+        raise UserError(f"expected a number as {name}, got {shown(text)}")
+    return int(text)
+
+
+def _stream(events: AsyncIterator[Event]) -> Response:
+    async def lines() -> AsyncIterator[str]:
+        async for event in events:
+            yield f"data: {json.dumps(event)}\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+async def _as_sentence(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": f"{request.url.path}: {error.detail}"}, error.status_code)
+    return JSONResponse({"error": str(error)}, 400)
