@@ -17,10 +17,10 @@ export function Review({ review, game, position, ready, onShow, onReview }) {
   return html`<section class="card" aria-label="Game">
     <h2>Game</h2>
     <div class="row" role="group" aria-label="Show an earlier position">
-      <button disabled=${at === 0} onClick=${() => onShow(0)} aria-label="First position">⏮</button>
-      <button disabled=${at === 0} onClick=${() => onShow(at - 1)} aria-label="One move back">◀</button>
-      <button disabled=${at >= moves.length} onClick=${() => onShow(at + 1)} aria-label="One move forward">▶</button>
-      <button disabled=${at >= moves.length} onClick=${() => onShow(moves.length)} aria-label="Last position">⏭</button>
+      <button disabled=${at === 0} onClick=${() => onShow(0)} aria-label="First position">«</button>
+      <button disabled=${at === 0} onClick=${() => onShow(at - 1)} aria-label="One move back">‹</button>
+      <button disabled=${at >= moves.length} onClick=${() => onShow(at + 1)} aria-label="One move forward">›</button>
+      <button disabled=${at >= moves.length} onClick=${() => onShow(moves.length)} aria-label="Last position">»</button>
       <span class="dim">position ${at} of ${moves.length}</span>
     </div>
     <ol class="moves" aria-label="Moves">${moves.map((name, i) => position?.movers[i] === null && i < at
