@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, Cell, Label
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import ONGOING
 
@@ -106,6 +107,31 @@ class Backgammon(CompiledGame, version=1):
             first = SEEN * PLACES * 2 + 4 * (number - 1)
             planes[first : first + int(s["dice"][number]), 0, 0] = 1
 
+    def render(self) -> Board:
+        """Return the board with five places a point. Points have the numbers of the player to move."""
+        s = self.record
+        cells, labels = [], [Label(6, 5, self.dice_to_play())]
+        for point in range(1, BAR):  # as player 0 numbers them
+            x = (12 - point if point < 13 else point - 13) + (point < 7 or point > 18)
+            edge, inwards = (10, -1) if point < 13 else (0, 1)
+            counts = int(s["checkers"][0, point]), int(s["checkers"][1, BAR - point])
+            owner, count = (0, counts[0]) if counts[0] else (1, counts[1])
+            name = str(point if self.to_play == 0 else BAR - point)
+            labels.append(Label(x, edge - inwards, name))
+            for row in range(5):
+                piece = f"{owner}:{count}" if row == 4 and count > 5 else str(owner) if count > row else ""
+                cells.append(Cell(name, x, edge + inwards * row, piece))
+        for player, y in ((0, 8), (1, 2)):
+            for name, place, x in (("bar", BAR, 6), ("off", OFF, 13)):
+                count = int(s["checkers"][player, place])
+                cells.append(Cell(name, x, y, f"{player}:{count}" if count > 1 else str(player) if count else ""))
+        labels.append(Label(13, 5, "off"))
+        return Board(tuple(cells), labels=tuple(labels))
+
+    def dice_to_play(self) -> str:
+        """Return the numbers that are still to be played, "" before the dice are thrown."""
+        return " ".join(str(number) for number in range(6, 0, -1) for _ in range(self.record["dice"][number]))
+
     def __str__(self) -> str:
         s = self.record
         board = s["checkers"][0, 1:BAR] - s["checkers"][1, 1:BAR][::-1]  # x is above zero, and o below
@@ -115,7 +141,7 @@ class Backgammon(CompiledGame, version=1):
         lower = [" ".join(f"{number:2d}" for number in numbers[11::-1])]
         lower += [" ".join(f"{cell(int(count), row):>2}" for count in board[11::-1]) for row in range(5)]
         lines = [f" {line[:17]} | {line[18:]}".rstrip() for line in (*upper, *lower[::-1])]
-        dice = " ".join(str(number) for number in range(6, 0, -1) for _ in range(s["dice"][number]))
+        dice = self.dice_to_play()
         turn = f"{'xo'[self.to_play]} to {f'play {dice}' if dice else 'roll'}"
         bar, off = (f"x {s['checkers'][0, place]}, o {s['checkers'][1, place]}" for place in (BAR, OFF))
         lines.append(f"{turn}; bar: {bar}; off: {off}")

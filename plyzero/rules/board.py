@@ -92,6 +92,11 @@ class Board:
         cells = self._by_name[name.lower()]
         return next((cell for cell in cells if not cell.piece), cells[-1])
 
+    def lifted(self, name: str) -> Cell:
+        """Return the cell whose piece a click of `name` lifts: its last one with a piece, otherwise its last."""
+        cells = self._by_name[name.lower()]
+        return next((cell for cell in reversed(cells) if cell.piece), cells[-1])
+
     def changed(self, before: Board) -> tuple[Cell, ...]:
         """Return the cells whose piece is another one than on the board `before`, which has the same cells."""
         if len(self.cells) != len(before.cells):

@@ -94,6 +94,8 @@ class Opponents:
             return self._kept("net", lambda: Bot.from_network(load_network(path, self.game)))
         if self._run is None:
             return self._pure_mcts()
+        if not self._run.is_dir():
+            raise UserError(f"there is no run in {self._run} yet; plyzero train {self.game.name} --run DIR begins one")
         run, wanted = self._run, step or str(self.newest_step() or "newest")
         return self._kept(f"step {wanted}", lambda: Bot.from_network(load_network(run, self.game, model=wanted)))
 

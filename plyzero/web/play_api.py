@@ -93,7 +93,11 @@ def _action(position: Game, board: Board | None, action: int) -> dict[str, Any]:
 
 
 def _spots(board: Board | None, path: Sequence[str]) -> list[tuple[float, float]]:
-    cells = [board.landing(name) for name in path] if board else []
+    """Return where the cells of a path are: a move begins at the piece that it lifts."""
+    if board is None or not path:
+        return []
+    first = [board.lifted(path[0])] if len(path) > 1 else []
+    cells = [*first, *(board.landing(name) for name in path[len(first) :])]
     return [(UNIT * cell.x, UNIT * cell.y) for cell in cells]
 
 

@@ -59,7 +59,14 @@ def _expected(position: Game, result: SearchResult | None, *, player: int) -> fl
         return (1 + outcome.value(player)) / 2
     if result is None:
         return None
-    return (1 + (result.value if position.to_play == player else -result.value)) / 2
+    value = _value(result)
+    return (1 + (value if position.to_play == player else -value)) / 2
+
+
+def _value(result: SearchResult) -> float:
+    """Return the value of the best action: the root's own is a mean over the bad ones too."""
+    q = float(result.q[result.actions == result.best_action()][0])
+    return result.value if math.isnan(q) else q
 
 
 def _judge(position: Game, result: SearchResult, move: int, after: float | None) -> dict[str, Any]:
@@ -71,7 +78,7 @@ def _judge(position: Game, result: SearchResult, move: int, after: float | None)
     mover, best = int(position.to_play), result.best_action()
     value = {int(action): float(q) for action, q in zip(result.actions, result.q, strict=True)}
     played = (1 + value[move]) / 2 if after is None else (after, 1 - after)[mover]
-    expected = (1 + result.value) / 2
+    expected = (1 + _value(result)) / 2
     lost = 0.0 if move == best or math.isnan(played) else max(0.0, expected - played)
     mistake = next((name for bound, name in MISTAKES if lost >= bound), None)
     return {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}

@@ -27,7 +27,8 @@ from plyzero.errors import UserError, shown
 from plyzero.ops.processes import usable_cores
 from plyzero.play.players import Bot
 from plyzero.rules.board_svg import board_css
-from plyzero.rules.catalog import GameSpec
+from plyzero.rules.catalog import GameSpec, with_location
+from plyzero.rules.chance import first_decision
 from plyzero.web.opponents import ANALYSIS, Opponents
 from plyzero.web.play_api import (
     describe_position,
@@ -68,15 +69,15 @@ def make_app(
     run_routes:    of the dashboard of a run.
     """
     rng, searches = np.random.default_rng(), Searches(usable_cores())
-    warming: asyncio.Task[None] | None = None
-    waits_for = "The search is being compiled."
+    warming: asyncio.Task[str] | None = None
+    waits_for = "the search is being compiled"
 
     async def about(request: Request) -> Response:
         nonlocal warming, waits_for
-        if warming is None or (warming.done() and warming.exception()):
-            waits_for = str(warming.exception()) if warming else waits_for
+        if warming is None or (warming.done() and warming.result()):
+            waits_for = warming.result() if warming else waits_for
             warming = asyncio.create_task(run_in_threadpool(warm_up))
-        ready = warming.done() and warming.exception() is None
+        ready = warming.done() and not warming.result()
         return JSONResponse(
             {
                 "game": game.name,
@@ -91,11 +92,13 @@ def make_app(
             }
         )
 
-    def warm_up() -> None:
-        """Compile what a search needs. Raises UserError while there is no model."""
-        bot = find_bot("")
-        position = parse_moves(game, " ".join(describe_position(game, "", rng)["moves"]))[0][-1]
-        with_simulations(bot, 1, most=MAX_SIMULATIONS).search([position])
+    def warm_up() -> str:
+        """Compile what a search needs. Return "", or what is missing, such as a first model."""
+        try:
+            with_simulations(find_bot(""), 1).search([first_decision(game.start)])
+        except Exception as error:
+            return str(error) if isinstance(error, UserError) else with_location(error)
+        return ""
 
     def find_bot(step: str) -> Bot:
         player = opponents.find(ANALYSIS, step=step)

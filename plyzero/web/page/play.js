@@ -177,7 +177,7 @@ function statusOf({ about, position, game, players, over, mover, settled }) {
   if (mover === "you") {
     return players[0] === players[1] ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move.";
   }
-  return about.ready ? `${nameOf(about, mover)} is searching.` : `Warming up. ${about.waitsFor}`;
+  return about.ready ? `${nameOf(about, mover)} is searching.` : `The server is not ready: ${about.waitsFor}.`;
 }
 
 function nameOf(about, player) {

@@ -1,0 +1,61 @@
+"""A real server of the web page in a thread, and requests to it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+import uvicorn
+from starlette.applications import Starlette
+
+from plyzero.web.server import listen
+
+
+@contextmanager
+def serving(app: Starlette) -> Iterator[str]:
+    """Serve `app` on a free port of 127.0.0.1 and yield its address."""
+    listening = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listening.close()
+
+
+def get(address: str, path: str, *, headers: dict[str, str] | None = None, **fields: Any) -> tuple[int, Any]:
+    """Return the status and the JSON object that the server answers."""
+    request = urllib.request.Request(f"{address}{path}?{urlencode(fields)}", headers=headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def events(address: str, path: str, **fields: Any) -> list[dict[str, Any]]:
+    """Return all events of a search."""
+    with urllib.request.urlopen(f"{address}{path}?{urlencode(fields)}", timeout=120) as answer:
+        return [json.loads(line[6:]) for line in answer if line.startswith(b"data: ")]
+
+
+def wait_until_ready(address: str) -> dict[str, Any]:
+    """Wait until the server has compiled its search; return what it says of itself."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        status, about = get(address, "/api/about")
+        assert status == 200
+        if about["ready"]:
+            return about
+        time.sleep(0.2)
+    raise AssertionError(f"not ready: {about['waitsFor']}")

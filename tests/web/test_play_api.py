@@ -1,0 +1,109 @@
+"""A game as JSON: positions, searches, what the network sees."""
+
+import numpy as np
+import pytest
+
+from plyzero import Bot
+from plyzero.errors import UserError
+from plyzero.play.players import RandomPlayer
+from plyzero.rules.catalog import load_game
+from plyzero.web.play_api import (
+    MAX_TEXT,
+    describe_position,
+    network_view,
+    search_position,
+    unfinished_position,
+    with_simulations,
+)
+from tests.helpers.toys import Constant, after
+
+
+def described(game: str, moves: str = ""):
+    return describe_position(load_game(game), moves, np.random.default_rng(0))
+
+
+def test_a_position_tells_who_moves_and_how_each_move_is_clicked():
+    found = described("tic-tac-toe", "b2 a1")
+    assert (found["moves"], found["movers"], found["toPlay"], found["outcome"]) == (["b2", "a1"], [0, 1], 0, None)
+    assert {each["name"]: each["path"] for each in found["legal"]}["c3"] == ("c3",)
+    assert all(len(each["spots"]) == 1 for each in found["legal"])
+    assert found["svg"].count("data-cell") == 9
+    assert found["svg"].count(" last") == 1
+
+
+def test_a_move_of_two_clicks_is_drawn_from_the_piece_that_it_lifts():
+    found = described("breakthrough", "")
+    move = next(each for each in found["legal"] if each["name"].startswith("a2"))
+    assert len(move["path"]) == len(move["spots"]) == 2
+    backgammon = described("backgammon", "6-1")
+    move = next(each for each in backgammon["legal"] if each["name"] == "13/7")
+    assert move["path"] == ("13", "7")
+    assert move["spots"] == [(0, 160), (200, 400)]  # the fifth checker from the edge, and the edge
+
+
+def test_the_end_of_a_game_is_told_with_its_winner():
+    found = described("tic-tac-toe", "a1 b1 a2 b2 a3")
+    assert (found["outcome"], found["legal"]) == ({"winner": 0}, [])
+    assert described("tic-tac-toe", "a1 b1 c1 b2 a2 c2 b3 a3 c3")["outcome"] == {"winner": None}
+
+
+def test_dice_are_rolled_where_chance_moves_and_belong_to_nobody():
+    found = described("backgammon")
+    assert len(found["moves"]) == 1
+    assert found["movers"] == [None]
+    assert described("backgammon", found["moves"][0])["moves"] == found["moves"]
+
+
+@pytest.mark.parametrize(
+    ("moves", "words"),
+    [
+        ("d9", "move 1: expected one of"),
+        ("a1 a1", "move 2: expected one of"),
+        ("a1 b1 a2 b2 a3 b3", "the game is already over"),
+        ("a1 " * MAX_TEXT, f"expected at most {MAX_TEXT} characters"),
+    ],
+)
+def test_moves_that_are_impossible_are_one_sentence(moves, words):
+    with pytest.raises(UserError, match=words):
+        described("tic-tac-toe", moves)
+
+
+def test_nobody_searches_where_no_player_moves():
+    with pytest.raises(UserError, match="the game is over"):
+        unfinished_position(load_game("tic-tac-toe"), "a1 b1 a2 b2 a3")
+    with pytest.raises(UserError, match="add the roll"):
+        unfinished_position(load_game("backgammon"), "")
+
+
+def test_a_search_reports_as_it_goes_and_ends_with_the_bots_choice():
+    game = load_game("tic-tac-toe")
+    position = after(game.start, "a1 b1 a2 b2")  # a3 wins
+    bot = Bot("constant", game, Constant(9, 0.3, 0.4, 0.3), simulations=200)
+    reported = []
+    found = search_position(bot, position)(reported.append)
+    assert found["choice"] == "a3"
+    assert found["rootInfo"]["proven"] == "win"
+    assert found["moveInfos"][0]["move"] == "a3"
+    assert sum(each["policy"] for each in found["moveInfos"]) == pytest.approx(1, abs=0.01)
+    assert found["moveInfos"][0]["line"][0]["spots"] == [(0, 80)]
+    assert all(each["simulations"] <= 200 and each["of"] == 200 for each in reported)
+    assert search_position(RandomPlayer(np.random.default_rng(0)), position)(reported.append).keys() == {"choice"}
+
+
+def test_the_view_of_the_network_is_that_of_the_player_to_move():
+    game = load_game("tic-tac-toe")
+    bot = Bot("constant", game, Constant(9, 0.5, 0.3, 0.2), simulations=0)
+    found = network_view(bot, after(game.start, "a1"))
+    assert found["wdl"] == [0.5, 0.3, 0.2]
+    assert len(found["policy"]) == 8
+    assert sum(share for _, share in found["policy"]) == pytest.approx(1, abs=0.01)
+    assert np.asarray(found["planes"]).shape == game.start.observation_shape
+    assert found["planes"][1][0][0] == 1  # the opponent's stone
+
+
+def test_a_bot_gets_another_number_of_simulations_and_stays_the_same_otherwise():
+    bot = Bot("constant", load_game("tic-tac-toe"), Constant(9, 0.3, 0.4, 0.3), simulations=5)
+    assert with_simulations(bot, 7).simulations == 7
+    assert bot.simulations == 5
+    with pytest.raises(UserError, match="expected simulations from 0 to 10, got 11"):
+        with_simulations(bot, 11, most=10)

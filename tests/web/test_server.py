@@ -1,0 +1,138 @@
+"""The server: what it answers, what it refuses, and that it searches for nobody who has left."""
+
+import hashlib
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.rules.catalog import load_game
+from plyzero.web import searches
+from plyzero.web.opponents import Opponents
+from plyzero.web.server import PAGE, listen, make_app
+from tests.helpers.web import events, get, serving, wait_until_ready
+
+
+@pytest.fixture(scope="module")
+def address():
+    game = load_game("tic-tac-toe")
+    with serving(make_app(game, Opponents(game), allowed_hosts={"board.example"})) as found:
+        wait_until_ready(found)
+        yield found
+
+
+def test_the_server_tells_what_it_serves(address):
+    about = wait_until_ready(address)
+    assert (about["game"], about["identity"]) == ("tic-tac-toe", "tic-tac-toe v1")
+    ids = [player["id"] for player in about["players"]]
+    assert about["opponent"] in ids
+    assert ids[-3:] == ["mcts:100", "mcts:1000", "random"]
+
+
+def test_every_opponent_chooses_a_legal_move(address):
+    for player in wait_until_ready(address)["players"]:
+        found = events(address, "/api/think", moves="a1 b1 a2 b2", player=player["id"])[-1]
+        assert found["done"]
+        assert found["choice"] in ("c1", "c2", "a3", "b3", "c3")
+
+
+def test_an_analysis_and_a_review_end_with_their_results(address):
+    found = events(address, "/api/think", moves="a1 b1 a2 b2", simulations=64)[-1]
+    assert found["choice"] == "a3"
+    found = events(address, "/api/review", moves="b2 a2 c3", simulations=64)[-1]
+    assert found["plies"][1]["mistake"] == "blunder"
+    status, view = get(address, "/api/inspect", moves="a1")
+    assert (status, len(view["planes"])) == (200, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "words"),
+    [
+        ("/api/position", {"moves": "a1 a1"}, "move 2: expected one of"),
+        ("/api/inspect", {"moves": "a1 b1 a2 b2 a3"}, "the game is over after these moves"),
+        ("/api/think", {"simulations": "many"}, "expected a number as simulations, got 'many'"),
+        ("/api/review", {"simulations": "-1"}, "expected a number as simulations, got '-1'"),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_sentence(address, path, fields, words):
+    status, found = get(address, path, **fields)
+    assert status == 400
+    assert words in found["error"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"moves": "d9"}, "move 1: expected one of"),
+        ({"simulations": 10**6}, "expected simulations from 0 to 10000"),
+        ({"player": "level:99"}, "expected a player, one of"),
+        ({"player": "mcts:1000000"}, "expected a player, one of"),
+    ],
+)
+def test_a_search_that_is_impossible_ends_with_a_sentence(address, fields, words):
+    (found,) = events(address, "/api/think", **fields)
+    assert words in found["error"]
+    assert found["done"]
+
+
+def test_other_hosts_are_refused_so_that_no_other_page_can_point_here(address):
+    for host, status in (("evil.example", 400), ("board.example:80", 200), ("localhost:1", 200), ("[::1]:1", 200)):
+        assert get(address, "/api/about", headers={"Host": host})[0] == status, host
+    assert "does not answer for 'evil.example'" in get(address, "/", headers={"Host": "evil.example"})[1]["error"]
+
+
+def test_a_page_may_load_nothing_from_elsewhere(address):
+    with urllib.request.urlopen(f"{address}/") as answer:
+        assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+        assert "http" not in answer.read().decode().replace("plyzero", "")
+    status, found = get(address, "/api/nothing")
+    assert (status, found) == (404, {"error": "/api/nothing: Not Found"})
+
+
+def test_a_search_ends_when_its_visitor_leaves(address, monkeypatch):
+    ended = threading.Event()
+    original = searches._run
+
+    def run(search, report):
+        original(search, report)
+        ended.set()
+
+    monkeypatch.setattr(searches, "_run", run)
+    monkeypatch.setattr("plyzero.web.play_api.EVENT_SECONDS", 0.0)
+    began = time.monotonic()
+    with urllib.request.urlopen(f"{address}/api/think?player=analysis&simulations=10000", timeout=30) as answer:
+        answer.readline()
+    assert ended.wait(30)
+    assert time.monotonic() - began < 30
+
+
+def test_a_port_in_use_is_one_sentence():
+    with listen("127.0.0.1", 0) as taken, pytest.raises(UserError, match="choose another --port"):
+        listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_a_run_without_a_model_is_waited_for(tmp_path):
+    game = load_game("tic-tac-toe")
+    with serving(make_app(game, Opponents(game, run=tmp_path / "none"))) as found:
+        for _ in range(50):
+            status, about = get(found, "/api/about")
+            if "compiled" not in about["waitsFor"]:
+                break
+            time.sleep(0.1)
+        assert status == 200
+        assert not about["ready"]
+        assert about["waitsFor"].startswith(f"there is no run in {tmp_path / 'none'} yet; plyzero train tic-tac-toe")
+        assert get(found, "/api/position", moves="a1")[0] == 200
+
+
+def test_the_libraries_of_others_are_those_of_their_packages():
+    digests = {
+        "htm-preact.js": "72284e8e9079c87817145df1110f74e8a2aa040b2fc384922e18dfcb46fc1fd7",
+        "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+        "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    }
+    found = {name: hashlib.sha256((PAGE / "vendor" / name).read_bytes()).hexdigest() for name in digests}
+    assert found == digests
+    assert sum(path.stat().st_size for path in PAGE.rglob("*") if path.is_file()) < 200_000
