@@ -1,0 +1,267 @@
+"""The page on which a game is played, in a real browser: by mouse, by touch and by keyboard alone."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'plyzero[browser]'")
+
+pytestmark = pytest.mark.browser
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+GAMES = (
+    "tic-tac-toe",
+    "connect-four",
+    "othello(size=6)",
+    "breakthrough(size=5)",
+    "dots_and_boxes:DotsAndBoxes(size=2)",
+    "hex(size=4)",
+    "backgammon",
+    "openspiel:tic_tac_toe",
+)
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+AGAINST_RANDOM = "#first=you&second=random"
+
+STATE = """async () => {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  const answer = await fetch(`/api/position?moves=${encodeURIComponent(fields.get("moves") ?? "")}`);
+  return answer.json();
+}"""
+
+
+@pytest.fixture(autouse=True)
+def examples_are_importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield
+    sys.modules.pop("dots_and_boxes", None)
+
+
+def wait_for_status(page, words):
+    page.wait_for_function(
+        "(words) => RegExp(words).test(document.querySelector('p[role=status]')?.textContent ?? '')", arg=words
+    )
+
+
+def wait_for_moves(page, count):
+    page.wait_for_function(
+        "(count) => new URLSearchParams(location.hash.slice(1)).get('moves').split(' ').filter(Boolean).length === count",
+        arg=count,
+    )
+
+
+def by_mouse(page, cell):
+    page.locator(f'[data-cell="{cell}" i]').last.click(force=True)
+
+
+def by_touch(page, cell):
+    page.locator(f'[data-cell="{cell}" i]').last.tap(force=True)
+
+
+def by_keyboard(page, cell):
+    """Walk to a cell with the arrow keys and press Enter."""
+    page.evaluate("document.querySelector('svg.board [tabindex=\"0\"]').focus()")
+    for _ in range(80):
+        where = page.evaluate(
+            """(cell) => {
+              const centre = (each) => { const b = each.getBBox(); return [b.x + b.width / 2, b.y + b.height / 2]; };
+              const here = document.activeElement;
+              if (here.dataset.cell.toLowerCase() === cell.toLowerCase()) return "there";
+              const all = [...document.querySelectorAll(`svg.board [data-cell]`)];
+              const goals = all.filter((each) => each.dataset.cell.toLowerCase() === cell.toLowerCase()).map(centre);
+              const [x, y] = centre(here);
+              const far = ([a, b]) => Math.abs(a - x) + Math.abs(b - y);
+              const [gx, gy] = goals.sort((a, b) => far(a) - far(b))[0];
+              return [gx - x, gy - y];
+            }""",
+            cell,
+        )
+        if where == "there":
+            return page.keyboard.press("Enter")
+        dx, dy = where
+        horizontal = abs(dx) > abs(dy)
+        page.keyboard.press(
+            ("ArrowRight" if dx > 0 else "ArrowLeft") if horizontal else ("ArrowDown" if dy > 0 else "ArrowUp")
+        )
+    raise AssertionError(f"{cell} cannot be reached with the arrow keys")
+
+
+def play_move(page, move, press, *, keyboard):
+    """Play one legal move: click its cells or, where it has none, its button or its name."""
+    if keyboard and not move["path"]:
+        page.get_by_label("Move", exact=True).fill(move["name"])
+        return page.keyboard.press("Enter")
+    if not move["path"]:
+        summary = page.locator("details", has=page.locator("summary", has_text="Legal moves"))
+        button = page.get_by_role("button", name=move["name"], exact=True)
+        if not button.first.is_visible():
+            summary.locator("summary").click()
+        return button.first.click()
+    for cell in move["path"]:
+        press(page, cell)
+    choice = page.get_by_role("group", name="Further moves").get_by_role("button", name=move["name"], exact=True)
+    if choice.count():
+        choice.press("Enter") if keyboard else choice.click()
+    return None
+
+
+def play_to_the_end(page, press, *, keyboard=False):
+    """Play against random moves to the end; return the names of all moves."""
+    for turn in range(400):
+        wait_for_status(page, "It is your move|You have won|You have lost|game is drawn")
+        state = page.evaluate(STATE)
+        if state["outcome"]:
+            return state["moves"]
+        moves = state["legal"]
+        play_move(page, moves[(7 * turn + 3) % len(moves)], press, keyboard=keyboard)
+        page.wait_for_function(
+            "(before) => new URLSearchParams(location.hash.slice(1)).get('moves') !== before",
+            arg=" ".join(state["moves"]),
+        )
+    raise AssertionError("the game does not end")
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("how", ["mouse", "touch", "keyboard"])
+def test_a_game_is_played_to_its_end(how, game, serve, open_page):
+    press = {"mouse": by_mouse, "touch": by_touch, "keyboard": by_keyboard}[how]
+    page = open_page(serve(game) + "/" + AGAINST_RANDOM, **(PHONE if how == "touch" else {}))
+    moves = play_to_the_end(page, press, keyboard=how == "keyboard")
+    assert len(moves) >= 5
+    shown = page.locator("p[role=status]").inner_text()
+    assert re.search("You have won|You have lost|The game is drawn", shown)
+
+
+def test_a_pass_is_a_button(serve, open_page):
+    page = open_page(serve("othello(size=6)") + "/" + AGAINST_RANDOM)
+    for seed in range(40):  # some game has a pass
+        state = passing_position(page, seed)
+        if state:
+            break
+    page.goto(f"{page.url.split('#')[0]}#first=you&second=you&moves={'+'.join(state['moves'])}")
+    page.reload()
+    page.get_by_role("group", name="Further moves").get_by_role("button", name="pass").click()
+    page.wait_for_function("() => document.querySelector('ol.moves').textContent.endsWith('pass')")
+
+
+def passing_position(page, seed):
+    """Return a position of a pseudorandom game in which passing is the only move, None if the game has none."""
+    moves: list[str] = []
+    while True:
+        state = page.evaluate(
+            "(moves) => fetch(`/api/position?moves=${encodeURIComponent(moves)}`).then((a) => a.json())",
+            " ".join(moves),
+        )
+        if state["outcome"]:
+            return None
+        names = [move["name"] for move in state["legal"]]
+        if names == ["pass"]:
+            return state
+        moves.append(names[(seed * 31 + len(moves) * 17) % len(names)])
+
+
+def test_undo_hint_resign_and_a_new_game_with_sides_swapped(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/" + AGAINST_RANDOM)
+    status = page.locator("p[role=status]")
+    by_mouse(page, "b2")
+    wait_for_moves(page, 2)
+    page.get_by_role("button", name="Undo").click()
+    wait_for_moves(page, 0)
+    page.get_by_role("button", name="Hint").click()
+    wait_for_status(page, "Hint: [abc][123]")
+    page.get_by_role("button", name="Resign").click()
+    wait_for_status(page, "You resigned")
+    page.get_by_role("button", name="New game, sides swapped").click()
+    wait_for_moves(page, 1)
+    wait_for_status(page, "It is your move")
+    assert "random moves plays" in status.inner_text()
+
+
+def test_a_game_is_saved_loaded_shared_and_survives_a_reload(serve, open_page, tmp_path):
+    address = serve("tic-tac-toe")
+    page = open_page(f"{address}/#first=you&second=you&moves=a1+b2+c3", accept_downloads=True)
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 3")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save").click()
+    saved = tmp_path / "game.json"
+    download.value.save_as(saved)
+    record = json.loads(saved.read_text())
+    assert (record["version"], record["game"], record["moves"]) == (1, "tic-tac-toe v1", ["a1", "b2", "c3"])
+    page.reload()
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 3")
+    page.get_by_role("button", name="New game", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 0")
+    page.get_by_label("File of a game").set_input_files(saved)
+    page.wait_for_function("() => document.querySelectorAll('.stone').length >= 3")
+    other = open_page(page.url)
+    other.wait_for_function("() => document.querySelectorAll('.stone').length >= 3")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("no JSON", "expected a game as JSON"),
+        ('{"version": 7}', "expected a game record of version 1"),
+        (
+            '{"version": 1, "game": "chess v1", "moves": [], "person": "first"}',
+            "it is a game of chess v1, not of tic-tac-toe v1",
+        ),
+        (
+            '{"version": 1, "game": "tic-tac-toe v1", "moves": ["a1", "a1"], "person": "first"}',
+            "move 2: expected one of",
+        ),
+    ],
+)
+def test_a_file_that_is_no_such_game_is_one_sentence(content, words, serve, open_page, tmp_path):
+    file = tmp_path / "wrong.json"
+    file.write_text(content)
+    page = open_page(serve("tic-tac-toe"), refusals=True)
+    page.wait_for_selector("svg.board")
+    page.get_by_label("File of a game").set_input_files(file)
+    page.wait_for_selector("[role=alert]")
+    assert words in page.locator("[role=alert]").inner_text()
+
+
+def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=b2+a2+c3+a1")
+    page.get_by_role("button", name="Off").click()
+    page.wait_for_selector(".overlay circle.heat")
+    for mode in ("policy", "line", "nothing", "visits"):
+        page.get_by_role("button", name=mode, exact=True).click()
+        page.wait_for_timeout(100)
+    assert "First player wins" in page.get_by_label("Analysis").inner_text()
+    page.get_by_role("button", name="Review the game").click()
+    page.wait_for_selector("text=Accuracy")
+    game = page.get_by_role("region", name="Game")
+    assert "a2 by the second player: " in game.inner_text()
+    assert "better:" not in game.inner_text()
+    game.get_by_role("button", name="Show better moves").click()
+    assert "better:" in game.inner_text()
+    game.get_by_role("button", name="Move 2", exact=True).click()
+    page.wait_for_function("() => new URLSearchParams(location.hash.slice(1)).get('at') === '1'")
+    page.locator("summary", has_text="What the network sees").click()
+    page.wait_for_selector(".planes canvas")
+    assert page.locator(".planes canvas").count() == 2
+
+
+def test_impossible_moves_in_the_address_are_one_sentence(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#moves=a1+a1", refusals=True)
+    page.wait_for_selector("[role=alert]")
+    assert page.locator("[role=alert]").inner_text().startswith("move 2: expected one of")
+    page.get_by_role("button", name="New game", exact=True).click()
+    page.wait_for_selector("svg.board")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("game", ["tic-tac-toe", "connect-four", "backgammon", "openspiel:tic_tac_toe"])
+def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game, scheme, serve, open_page):
+    page = open_page(serve(game) + "/#first=you&second=you", color_scheme=scheme)
+    page.wait_for_selector("svg.board, pre")
+    page.get_by_role("button", name="Off").click()
+    page.wait_for_selector("text=First player wins")
+    page.locator("summary", has_text="What the network sees").click()
+    page.wait_for_selector(".planes canvas")
+    found = axe_playwright.Axe().run(page)
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found.response["violations"]] == []
