@@ -3,6 +3,7 @@
 # make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
 # make soak         half an hour of random kills, crashes and restarts
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
+# make test-browser the web page in a real browser, where there is Chromium
 # make test-docker  the containers, where there is a Docker engine with Compose
 # make bench        write benchmarks/results/speed.md, half an hour
 # make bots         train the bundled bots again, two hours
@@ -12,13 +13,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
 
-.PHONY: demo test test-slow test-docker soak attacks bench bots lint clean
+.PHONY: demo test test-slow test-browser test-docker soak attacks bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest -m "not slow and not soak and not docker" --numprocesses auto --dist worksteal --durations 25
+	$(BIN)/pytest -m "not slow and not soak and not docker and not browser" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow --numprocesses 2 --dist worksteal --durations 25
@@ -29,6 +30,9 @@ soak: $(READY)
 
 attacks: $(READY)
 	$(BIN)/python benchmarks/attacks.py --run runs/attacks-$$(date +%s) --minutes 30
+
+test-browser: $(READY)
+	$(BIN)/pytest -m browser -rs
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
@@ -55,7 +59,7 @@ lint: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,openspiel,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,openspiel,web,browser,dev]'
 	touch $@
 
 # A separate environment: here OpenSpiel is only measured beside plyzero.
