@@ -26,7 +26,7 @@ def serve(
     try:
         from plyzero.web.server import listen, make_app, serve_forever
     except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise UserError("the web page needs further packages: pip install 'plyzero[web]'") from error
     from plyzero.web.opponents import Opponents

@@ -68,7 +68,7 @@ def make_app(
     allowed_hosts: names under which the server may be asked for, besides localhost and IP addresses.
     run_routes:    of the dashboard of a run.
     """
-    rng, searches = np.random.default_rng(), Searches(usable_cores())
+    searches = Searches(usable_cores())
     warming: asyncio.Task[str] | None = None
     waits_for = "the search is being compiled"
 
@@ -107,7 +107,7 @@ def make_app(
 
     async def position(request: Request) -> Response:
         text = request.query_params.get("moves", "")
-        return JSONResponse(await run_in_threadpool(describe_position, game, text, rng))
+        return JSONResponse(await run_in_threadpool(describe_position, game, text, np.random.default_rng()))
 
     async def think(request: Request) -> Response:
         """Stream a search, as events whose data is JSON."""

@@ -47,7 +47,7 @@ def wait_for_status(page, words):
 
 def wait_for_moves(page, count):
     page.wait_for_function(
-        "(count) => new URLSearchParams(location.hash.slice(1)).get('moves').split(' ').filter(Boolean).length === count",
+        "(count) => (new URLSearchParams(location.hash.slice(1)).get('moves').match(/[^ ]+/g) ?? []).length === count",
         arg=count,
     )
 

@@ -35,6 +35,10 @@ function Page() {
     return () => clearInterval(timer);
   }, [about?.ready]);
 
+  useEffect(() => {  // a game stays with its model until its players ask for the newest
+    if (about?.newest && !game.step) change({ step: String(about.newest) });
+  }, [about?.newest, game.step]);
+
   useEffect(() => {
     const onAddress = () => setGame(readAddress());
     addEventListener("hashchange", onAddress);
@@ -138,7 +142,7 @@ function Page() {
             onMove=${(name) => play(name, true)} />` : null}
         <p role="status" aria-live="polite">${said} ${status}</p>
         ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
-        ${about.hasRun && about.newest !== null && String(about.newest) !== game.step
+        ${about.newest !== null && game.step && String(about.newest) !== game.step
           ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
               Use the newest model, of step ${about.newest}</button></p>` : null}
         <div class="row">

@@ -1,0 +1,61 @@
+"""serve: what is wrong is one sentence, and the server begins and ends as a person expects."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from plyzero.web.server import listen
+from tests.helpers.cli import plyzero
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tic-tac-toe", "--run", "a", "--net", "b"], "expected --run or --net, got both"),
+        (["tic-tac-toe", "--net", "none.onnx"], "none.onnx is not a file"),
+        (["no-such-game"], "is not an installed game"),
+        (["tic-tac-toe", "--host", "300.1.1.1"], "cannot listen on 300.1.1.1 port 8765"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(arguments, words, tmp_path):
+    done = plyzero("serve", *arguments, cwd=tmp_path)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+    assert words in done.stderr
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path):
+    with listen("127.0.0.1", 0) as taken:
+        port = str(taken.getsockname()[1])
+        done = plyzero("serve", "tic-tac-toe", "--port", port, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"cannot listen on 127.0.0.1 port {port}: Address already in use; choose another --port" in done.stderr
+
+
+def test_a_missing_package_is_one_sentence():
+    code = (
+        "import sys; sys.modules['starlette'] = None; sys.argv = ['plyzero', 'serve', 'tic-tac-toe'];"
+        "from plyzero.commands.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "plyzero: the web page needs further packages: pip install 'plyzero[web]'\n"
+
+
+def test_the_server_says_where_it_is_and_ends_with_ctrl_c():
+    command = [sys.executable, "-m", "plyzero", "serve", "tic-tac-toe", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            said = server.stdout.readline()
+            address = re.search(r"http://127\.0\.0\.1:\d+/", said)[0]
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                assert b"<title>plyzero</title>" in answer.read()
+            os.kill(server.pid, signal.SIGINT)
+            assert server.wait(60) in (0, 130)
+            assert "Traceback" not in server.stderr.read()
+        finally:
+            server.kill()
