@@ -24,6 +24,7 @@ LAYERS = (
     {"plyzero.run", "plyzero.search"},
     {"plyzero.play"},
     {"plyzero.check", "plyzero.ops"},
+    {"plyzero.web"},
     {"plyzero.commands"},
 )
 """Folders of plyzero. Each imports from the layers before its own and never from another folder of its own layer."""

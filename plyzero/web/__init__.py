@@ -3,7 +3,10 @@
 server      the web page's server: routes, bounds, and what a browser may load
 play_api    positions, searches and reviews as JSON, for the page on which a game is played
 searches    searches in threads, whose progress is streamed and which end when their visitor leaves
-run_api     a run as JSON, for its dashboard
+run_api     the addresses of a run's dashboard
+run_state   the state of a run as JSON
+run_series  the curves of a run as JSON
+run_games   the newest games of a run as JSON
 report      the dashboard as one file
 page/       what the browser loads: HTML, style sheets, modules; vendor/ holds libraries of others
 """
