@@ -35,9 +35,8 @@ MAX_WARNINGS: Final = 20
 """Number of the newest warnings that are remembered."""
 
 LEARNING: Final = (
-    *("step", "time", "games", "positions", "seconds", "policy_loss", "value_loss"),
-    *("policy_learned", "value_learned", "window_policy_learned", "window_value_learned"),
-    *("replay_ratio", "replay_ratio_wanted", "drawn", "cut_off", "stale_seconds"),
+    *("step", "time", "games", "policy_loss", "value_loss", "policy_learned", "value_learned"),
+    *("window_policy_learned", "window_value_learned", "replay_ratio", "replay_ratio_wanted"),
 )
 """Fields of the trainer's lines that become columns."""
 
@@ -136,7 +135,7 @@ class RunSeries:
             return  # not a line that the trainer writes
         self._learning.add(self._next, row)
         self._next += 1
-        self._seconds[path] = row["seconds"] or 0.0
+        self._seconds[path] = figure(line, "seconds") or 0.0
         if model := ModelName.parse(str(line.get("model"))):
             self._games_read[model.fence, model.step] = row["games"]
         if isinstance(text := line.get("warning"), str):
