@@ -47,6 +47,16 @@ RATING: Final = (
 """Columns of the scores against an opponent; `games` are those that the trainer had read, `played` is of the match."""
 
 
+WORKER: Final = ("time", "step", "positions_per_second", "network_share", "waited_share")
+"""Columns of a worker: the time of a line, the step of its model, and rates since the line before."""
+
+SUMS: Final = ("seconds", "positions", "network_seconds", "waited_seconds")
+"""Fields of a worker's lines that the last three of these columns are made of."""
+
+MAX_WORKERS: Final = 8
+"""Number of workers, those that wrote last, whose curves are shown."""
+
+
 class Columns:
     """Rows of numbers, kept as columns; every row has a number of its own, which ascend."""
 
@@ -86,6 +96,7 @@ class RunSeries:
         self._next = 0
         self._learning = Columns(LEARNING)
         self._ratings: dict[str, Columns] = {}
+        self._workers: dict[Path, _WorkerCurve] = {}
         self._games_read: dict[tuple[int, int], float] = {}  # by (fence, step) of a model
         self._warnings: dict[str, dict[str, Any]] = {}
 
@@ -96,6 +107,10 @@ class RunSeries:
                 self._add_learning(path, line)
         for line in self._new_lines(self._run.metrics / "rating.jsonl"):
             self._add_rating(line)
+        newest = sorted(self._run.metrics.glob("worker-*.jsonl"), key=_modified)[-MAX_WORKERS:]
+        self._workers = {path: self._workers.get(path) or _WorkerCurve(path) for path in sorted(newest)}
+        for curve in self._workers.values():
+            self._next = curve.refresh(self._next)
 
     def since(self, number: int) -> dict[str, Any]:
         """Return the rows from `number` on as a JSON object.
@@ -109,6 +124,7 @@ class RunSeries:
             "next": self._next,
             "learning": self._learning.since(number),
             "ratings": {opponent: columns.since(number) for opponent, columns in self._ratings.items()},
+            "workers": {curve.name: curve.columns.since(number) for curve in self._workers.values()},
         }
 
     @property
@@ -162,6 +178,27 @@ class RunSeries:
         self._next += 1
 
 
+class _WorkerCurve:
+    """The lines of one start of a worker as rates: counts in a line are sums since the start."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self.columns = plain(path.stem.removeprefix("worker-"), 80), Columns(WORKER)
+        self._lines, self._before = NewLines(path), dict.fromkeys(SUMS, 0.0)
+
+    def refresh(self, number: int) -> int:
+        """Add the lines that are new as rows from `number` on; return the number after them."""
+        for line in self._lines.read():
+            sums, time = {key: figure(line, key) or 0.0 for key in SUMS}, figure(line, "time")
+            grown = {key: sums[key] - self._before[key] for key in SUMS}
+            if time is None or grown["seconds"] <= 0:
+                continue
+            model = ModelName.parse(str(line.get("model")))
+            shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
+            self.columns.add(number, {"time": time, "step": model and model.step, **shares})
+            self._before, number = sums, number + 1
+        return number
+
+
 def match_result(counts: object) -> MatchResult | None:
     """Return the result in a line of ratings, [wins, draws, losses]; None if no match ends like that."""
     if not isinstance(counts, list) or len(counts) != 3 or not all(type(each) is int for each in counts):
@@ -177,6 +214,13 @@ def figure(fields: Mapping[str, Any], key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
         return None
     return float(value)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # removed by the trainer since the listing
+        return 0.0
 
 
 def _jsonable(value: float) -> float | None:

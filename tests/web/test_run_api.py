@@ -149,6 +149,31 @@ def test_scores_have_the_intervals_of_a_match_and_the_games_of_their_model(run: 
     )
 
 
+def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
+    def line(seconds: float, positions: int, network: float, number: int = 0) -> None:
+        counts = {"seconds": seconds, "positions": positions, "network_seconds": network, "waited_seconds": 6.0}
+        path = run.metrics / f"worker-w{number}.00000001.jsonl"
+        append_line(path, {"role": "selfplay", "model": "000001-000000012-0123abcd.onnx", **counts})
+        os.utime(path, (clock.now, clock.now))
+
+    view = RunView(run, clock=clock)
+    line(60.0, 600, 15.0)
+    line(60.0, 600, 15.0)  # no time has passed: no rate
+    first = view.series(0)
+    line(120.0, 1800, 60.0)
+    clock.now += REFRESH_SECONDS
+    more = view.series(first["next"])["workers"]["w0.00000001"]
+    assert (more["step"], more["positions_per_second"], more["network_share"]) == ([12], [20], [0.75])
+    table = view.series(0)["workers"]["w0.00000001"]
+    assert (table["positions_per_second"], table["network_share"]) == ([10, 20], [0.25, 0.75])
+    assert table["waited_share"] == [0.1, 0]
+    monkeypatch.setattr(run_series, "MAX_WORKERS", 2)
+    for number in (1, 2):
+        clock.now += REFRESH_SECONDS
+        line(60.0, 600, 15.0, number)
+    assert [*RunView(run, clock=clock).series(0)["workers"]] == ["w1.00000001", "w2.00000001"]
+
+
 def test_files_with_odd_values_make_json_that_a_browser_reads(run: Run, clock: Clock):
     for value in ODD:
         for key in ("step", "games", "warning", "policy_loss", "model"):

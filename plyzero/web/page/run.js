@@ -45,8 +45,9 @@ function merged(old, more) {
   if (!more.learning) return old;
   if (old?.reader !== more.reader) return more;
   if (old.next === more.next) return old;
-  const ratings = Object.entries(more.ratings).map(([name, columns]) => [name, appended(old.ratings[name], columns)]);
-  return { ...more, learning: appended(old.learning, more.learning), ratings: Object.fromEntries(ratings) };
+  const each = part => Object.fromEntries(
+    Object.entries(more[part]).map(([name, columns]) => [name, appended(old[part][name], columns)]));
+  return { ...more, learning: appended(old.learning, more.learning), ratings: each("ratings"), workers: each("workers") };
 }
 
 async function newSeries(old) {
@@ -205,17 +206,39 @@ function learningCharts(series, xName, began) {
   ];
 }
 
+// Tables of several names over one x: every line has a value where its own table has a row, and null elsewhere.
+function together(tables, xName, began) {
+  const named = Object.entries(tables).filter(([, table]) => table.step.length);
+  const across = table => xName === "time" ? table.time.map(each => each - began) : table[xName];
+  const x = [...new Set(named.flatMap(([, table]) => across(table)).filter(known))].sort((one, other) => one - other);
+  const lines = named.map(([label, table]) => {
+    const rows = new Map(across(table).map((each, row) => [each, row]));
+    return { label, table, row: i => rows.get(x[i]), column: read => x.map(each => rows.has(each) ? read(rows.get(each)) : null) };
+  });
+  return { x, lines };
+}
+
+function workerCharts(series, xName, began) {
+  if (xName === "games") return []; // a worker does not know how many the trainer has read
+  const { x, lines } = together(series.workers, xName, began);
+  const of = name => lines.map(({ label, table, column }) => ({ label, y: column(row => table[name][row]) }));
+  const row = format => (line, i) => format(line.y[i]);
+  const upwards = (plot, low, high) => [0, Math.max(1, high * 1.1)];
+  return x.length ? [
+    { title: "Positions per second", note: "by worker, means of a minute", x, formatY: compact, formatRow: row(whole),
+      range: upwards, lines: of("positions_per_second") },
+    { title: "Time in the network", note: "share of a worker's time", x, formatY: percent, formatRow: row(percent),
+      range: () => [0, 1], lines: of("network_share") },
+  ] : [];
+}
+
 // Where all games were won or lost, the Elo difference is infinite: its finite bound is drawn, and the text says so.
 function ratingCharts(series, xName, began) {
-  const opponents = Object.entries(series.ratings).filter(([, table]) => table.step.length);
-  const across = table => xName === "time" ? table.time.map(each => each - began) : table[xName];
-  const x = [...new Set(opponents.flatMap(([, table]) => across(table)).filter(known))].sort((one, other) => one - other);
-  const lines = (value, low, high) => opponents.map(([label, table]) => {
-    const rows = new Map(across(table).map((each, row) => [each, row]));
-    const column = read => x.map(each => rows.has(each) ? read(rows.get(each)) : null);
+  const found = together(series.ratings, xName, began), x = found.x;
+  const lines = (value, low, high) => found.lines.map(({ label, table, row, column }) => {
     const bounded = (one, other) => row => table[one][row] ?? table[other][row];
     const middle = row => table[value][row] ?? table[low][row] ?? table[high][row];
-    return { label, table, row: i => rows.get(x[i]), y: column(middle),
+    return { label, table, row, y: column(middle),
       low: column(bounded(low, high)), high: column(bounded(high, low)) };
   });
   const score = ({ table, row }, i) => {
@@ -241,15 +264,15 @@ function Charts({ series }) {
   const [xName, setX] = useState("step");
   const charts = useMemo(() => {
     if (!series?.learning) return null;
-    const began = Math.min(series.learning.time[0] ?? Infinity, ...Object.values(series.ratings).map(table => table.time[0] ?? Infinity));
-    return [...ratingCharts(series, xName, began), ...learningCharts(series, xName, began)];
+    const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map(table => table.time[0] ?? Infinity));
+    return [ratingCharts, learningCharts, workerCharts].flatMap(make => make(series, xName, began));
   }, [series, xName]);
   const formatX = xName === "time" ? FORMAT_TIME : compact;
   if (!charts?.some(chart => chart.x.length)) return null;
   return html`<div class="row" role="group" aria-label="Horizontal axis of the charts">
       <span>Curves by</span>
       ${Object.keys(X_NAMES).map(name => html`<button key=${name} aria-pressed=${String(name === xName)} onClick=${() => setX(name)}>${X_NAMES[name]}</button>`)}
-      <span class="dim">${xName === "time" ? "since the first model" : xName === "games" ? "read by the trainer" : "of the optimiser"}</span>
+      <span class="dim">${xName === "time" ? "since the first line of metrics" : xName === "games" ? "read by the trainer" : "of the optimiser"}</span>
     </div>
     <div class="charts">${charts.map(chart => html`<${Chart} key=${chart.title} ...${chart} xName=${X_NAMES[xName]} formatX=${formatX} />`)}</div>`;
 }
