@@ -14,8 +14,8 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeVar
 
@@ -123,6 +123,22 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
     The file is read at once rather than in parts, because over NFS a file that another machine removes cannot be read
     any further.
     """
+    with _opened(path) as (file, size):
+        if size > max_bytes:
+            raise UnreadableError(errno.EFBIG, f"more than {max_bytes} bytes", str(path))
+        return file.read(size)
+
+
+def read_part(path: Path, offset: int, *, max_bytes: int) -> bytes:
+    """Return what a file has from `offset` on, at most `max_bytes`. Raises UnreadableError if it is no file."""
+    with _opened(path) as (file, _):
+        file.seek(offset)
+        return file.read(max_bytes)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a regular file; yield it and its size."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe must not block
     except OSError as error:
@@ -133,10 +149,8 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise UnreadableError(errno.EINVAL, "not a file", str(path))
-        if found.st_size > max_bytes:
-            raise UnreadableError(errno.EFBIG, f"more than {max_bytes} bytes", str(path))
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read(found.st_size)
+            yield file, found.st_size
     finally:
         os.close(descriptor)
 

@@ -48,8 +48,8 @@ class GamesInPlay:
     """One game per slot, from its random opening to its end. All randomness in a game comes from its seed.
 
     search:  the slots.
-    seconds: time spent so far, by part: `search` (compiled: search, choice of moves, compiled rules), `rules` (in plain
-             Python) and `record` (finished games made into records).
+    seconds: time spent so far, by part: `network` (the evaluator), `search` (compiled: search, choice of moves and
+             rules), `rules` (in plain Python) and `record` (finished games made into records).
     """
 
     def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int]) -> None:
@@ -77,7 +77,7 @@ class GamesInPlay:
             counts=np.zeros(2, np.int64),
         )
         self._pages: list[list[list[bytes]]] = [[] for _ in range(games)]
-        self._seconds = {"search": 0.0, "rules": 0.0, "record": 0.0}
+        self._seconds = {"network": 0.0, "search": 0.0, "rules": 0.0, "record": 0.0}
         for slot in range(games):
             self._begin_game(slot)
         self._play(fence=0, step=0)  # to the first evaluations; no game ends before
@@ -88,7 +88,9 @@ class GamesInPlay:
         fence, step: of the model that `evaluate` is, for the records; 0 = none. The fence is the number of the
                      trainer's start that made the model.
         """
+        began = perf_counter()
         self.search.ask(evaluate)
+        self._seconds["network"] += perf_counter() - began
         return self._play(fence, step)
 
     @property

@@ -13,7 +13,7 @@ from typing import Self
 from plyzero.errors import ModelRefusedError
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
-from plyzero.run.metrics import Heartbeat, Rate
+from plyzero.run.metrics import Heartbeat, Rate, SparseLines
 from plyzero.search.evaluators import Uniform
 from plyzero.search.onnx_network import Network
 from selfplay.backpressure import REFRESH_SECONDS, Backpressure
@@ -33,6 +33,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
     incarnation = incarnation or uuid.uuid4().hex[:8]
     games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(run.seed, name, incarnation))
     heartbeat = Heartbeat(run.workers / f"{name}.{incarnation}.json")
+    lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     uniform = Uniform(run.game.start.num_actions)
     network: Network | None = None
     reason: str | None = None
@@ -46,6 +47,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
             "model": network.label if network else None,
             **totals,
             "evaluations": games.search.evaluations,
+            "network_seconds": round(games.seconds["network"], 1),
             "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
             "seconds": round(seconds, 1),
             "waited_seconds": round(waited, 1),
@@ -60,7 +62,7 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
         backpressure = Backpressure(run, writer)
         network = watch.newer()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
-        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, backpressure) as thread:
+        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, lines, backpressure) as thread:
             while not stop.is_set():
                 if newer := watch.newer():
                     network = newer
@@ -81,20 +83,26 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
                     continue
                 for finished in played:
                     writer.add(finished)
-    heartbeat.beat(describe("stopped"), force=True)
+    stopped = describe("stopped")
+    heartbeat.beat(stopped, force=True)
+    lines.add(stopped, force=True)
 
 
 class HeartbeatThread:
-    """Refreshes the back-pressure and writes the heartbeat in a thread, so that the search never waits for the disk.
+    """Refreshes the back-pressure and writes heartbeat and metrics in a thread: the search never waits for the disk.
 
-    iterations: number of iterations of the worker's loop; the heartbeat is only written when it has changed.
+    iterations: number of iterations of the worker's loop; heartbeat and metrics are only written when it has changed.
     """
 
     def __init__(
-        self, describe: Callable[[], dict[str, object]], heartbeat: Heartbeat, backpressure: Backpressure
+        self,
+        describe: Callable[[], dict[str, object]],
+        heartbeat: Heartbeat,
+        lines: SparseLines,
+        backpressure: Backpressure,
     ) -> None:
         self.iterations = 0
-        self._describe, self._heartbeat, self._backpressure = describe, heartbeat, backpressure
+        self._describe, self._heartbeat, self._lines, self._backpressure = describe, heartbeat, lines, backpressure
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
 
@@ -111,8 +119,9 @@ class HeartbeatThread:
         while not self._finished.wait(REFRESH_SECONDS / 2):
             self._backpressure.refresh()
             if self.iterations != before:
-                before = self.iterations
-                self._heartbeat.beat(self._describe())
+                before, fields = self.iterations, self._describe()
+                self._heartbeat.beat(fields)
+                self._lines.add(fields)
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:

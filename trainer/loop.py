@@ -22,6 +22,7 @@ from plyzero.errors import UserError
 from plyzero.files import PASSING_WRITES, retry
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
+from plyzero.run.event_files import EventFile, select_scalars
 from plyzero.run.lease import Lease
 from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line
 from plyzero.run.models import list_models, publish_model
@@ -53,7 +54,6 @@ CURSOR_ENTRIES: Final = 1000
 
 EXPORT_POSITIONS: Final = 256
 """Number of positions on which an exported model is compared with torch."""
-
 
 SAVE_SECONDS: Final = 40.0
 """Time for which a trainer that ends tries to save its state, where the volume has an error, in seconds."""
@@ -132,6 +132,7 @@ class Trainer:
         self.adoption = Adoption(run)
         self.retention = Retention(run)
         self._troubles = Troubles()
+        self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games = self.positions = 0
         self.step = 0
@@ -262,6 +263,7 @@ class Trainer:
         log.info("published %s: policy loss %s, value loss %s", name, *losses)
         line = {**self.describe("training"), "policy_loss": losses[0], "value_loss": losses[1]}
         append_line(self.run.metrics / f"trainer-{self.lease.fence:06d}.jsonl", line | {"model": str(name)})
+        self._events.add(self.step, select_scalars(line))
 
     def save(self) -> None:
         """Save the state, from which the trainer resumes.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, Room, free_room, remove
@@ -22,6 +22,10 @@ from trainer.replay_reader import Skipped, is_skipped
 from trainer.state import NUM_STATES
 
 log = logging.getLogger(__name__)
+
+
+KEPT_WORKER_METRICS: Final = 256
+"""Number of the newest metrics files of ended workers that are kept."""
 
 
 class RequiredSegments(NamedTuple):
@@ -131,11 +135,21 @@ class Retention:
             if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.silence(name) >= GONE_SECONDS:
                 self._remove(path)
         run = self._run
+        with self._troubles.skipping(run.metrics, "cannot be read"):
+            self._prune_worker_metrics()
         for directory in (run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics):
             with self._troubles.skipping(directory, "cannot be read"):
                 for file in os.listdir(directory):
                     if file.startswith(TEMPORARY) and self._age(directory / file) >= GONE_SECONDS:
                         self._remove(directory / file)
+
+    def _prune_worker_metrics(self) -> None:
+        """Remove the metrics of workers that ended long ago, where there are many. The times of files order them."""
+        directory, beating = self._run.metrics, {f"worker-{name}.jsonl" for name in self.monitor.heartbeats}
+        ended = [file for file in os.listdir(directory) if file.startswith("worker-") and file not in beating]
+        if len(ended) > KEPT_WORKER_METRICS:
+            for path in sorted((directory / file for file in ended), key=_modified)[:-KEPT_WORKER_METRICS]:
+                self._remove(path)
 
     def _remove(self, path: Path) -> bool:
         """Remove a file and return whether that succeeded; a failure is logged once."""
@@ -147,6 +161,13 @@ class Retention:
     def _age(self, path: Path) -> float:
         """Return for how many seconds this object has known `path`."""
         return self._clock() - self._first_seen.setdefault(path, self._clock())
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _size(path: Path) -> int:

@@ -47,6 +47,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Inspect": {
         "games": inspect.list_games,
         "status": inspect.status,
+        "report": inspect.report,
         "health": inspect.health,
         "doctor": doctor.doctor,
         "bench": bench.bench,

@@ -1,10 +1,11 @@
-"""games, status, health, replay: read-only commands about games and runs."""
+"""games, status, report, health, replay: read-only commands about games and runs."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,6 +71,24 @@ def status(
             return
         time.sleep(2)
         monitor.refresh()
+
+
+def report(
+    run: RunOption,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The HTML file, which is replaced.")],
+) -> None:
+    """Write the dashboard of a run as one HTML file, which any browser opens without a server or a network."""
+    from plyzero.files import write_file
+    from plyzero.run.directory import read_run
+    from plyzero.web.report import make_report
+
+    opened = read_run(run)
+    if output.is_dir():
+        raise UserError(f"{output} is a directory; expected -o FILE, such as -o {output / 'report.html'}")
+    with show_progress("reading the run"):
+        page = make_report(opened)
+    write_file(output, page.encode(), replace=True)
+    print(f"{output}: {len(page) / 1000:.0f} kB")
 
 
 def health(

@@ -18,6 +18,7 @@ from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
+from plyzero.run.event_files import EventFile
 from plyzero.run.metrics import append_line
 from plyzero.run.models import ModelName
 from plyzero.search.onnx_network import Network
@@ -59,6 +60,7 @@ class Rater:
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._results: queue.SimpleQueue[Rating | str] = queue.SimpleQueue()
+        self._events = EventFile(run.tensorboard / "rating")
         self.doing: str | None = None
 
     @property
@@ -112,6 +114,7 @@ class Rater:
             self.doing = None
 
     def _write_down(self, name: ModelName, scores: dict[str, MatchResult]) -> None:
+        self._events.add(name.step, {f"score/{opponent}": result.score for opponent, result in scores.items()})
         points = {opponent: [result.wins, result.draws, result.losses] for opponent, result in scores.items()}
         try:
             append_line(self._run.metrics / "rating.jsonl", {"model": str(name), "scores": points})

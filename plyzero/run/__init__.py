@@ -13,6 +13,7 @@ recorded_game  a game as its records describe it, without its rules
 games_json     recorded games as JSON
 models         published ONNX models: names, order, digests
 metrics        JSON lines and heartbeats
+event_files    scalars for TensorBoard
 lease          one trainer per run
 liveness       which processes are alive
 troubles       files that cannot be used at the moment

@@ -86,6 +86,11 @@ class RunDirectory:
         return self.root / "metrics"
 
     @property
+    def tensorboard(self) -> Path:
+        """The directory of event files for TensorBoard, with one directory below it for each kind of writer."""
+        return self.metrics / "tb"
+
+    @property
     def logs(self) -> Path:
         """The directory of the logs of processes that `plyzero train` starts."""
         return self.root / "logs"

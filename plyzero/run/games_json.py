@@ -34,6 +34,7 @@ def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
             "winner": WINNERS[int(game["winner"])],
             "end": "truncated" if game["end"] == TRUNCATED else "rule",
             "opening_plies": int(game["opening_plies"]),
+            "players": positions["to_play"].tolist(),
             "values": [round(float(value), 4) for value in positions["root_value"]],
             "full": positions["full"].tolist(),
             "models": positions["model_step"].tolist(),

@@ -8,11 +8,11 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.files import TEMPORARY, UnreadableError, explain, open_to_append, read_file, write_file
+from plyzero.files import TEMPORARY, UnreadableError, explain, open_to_append, read_file, read_part, write_file
 
 VERSION: Final = 1
 """Format version of every line and heartbeat; docs/formats.md lists the fields."""
@@ -25,6 +25,15 @@ TRAINER: Final = "trainer"
 
 MAX_LINES_BYTES: Final = 1 << 25
 """Largest size of a file of JSON lines that is read, in bytes."""
+
+PART_BYTES: Final = 1 << 20
+"""Largest part of a file of JSON lines that is read at once where only new lines are wanted, and longest line."""
+
+LINE_SECONDS: Final = 60.0
+"""Time between two lines of a worker, in seconds, during the first day of its process."""
+
+LINES_OF_A_DAY: Final = 1440
+"""So many lines a worker writes at first; each further line takes this share of its time longer."""
 
 MAX_BEAT_BYTES: Final = 1 << 16
 """Largest size of a heartbeat that is read, in bytes."""
@@ -48,15 +57,67 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     except UnreadableError as error:
         log.warning("%s is ignored: %s", path, error.strerror)
         return []
-    lines = []
-    for line in text[: text.rfind("\n") + 1].splitlines():
+    return list(_parse_lines(text[: text.rfind("\n") + 1]))
+
+
+def _parse_lines(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError):  # truncated when its writer was killed
             continue
         if isinstance(fields, dict):
-            lines.append(fields)
-    return lines
+            yield fields
+
+
+class NewLines:
+    """Reads a metrics file that its writer still appends to, every line once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines that were completed since the last call, oldest first; none if the file cannot be read."""
+        while part := self._next_part():
+            end = part.rfind(b"\n") + 1
+            if not end and len(part) < PART_BYTES:
+                return
+            self._offset += end or len(part)  # a line that is too long is passed over
+            yield from _parse_lines(part[:end].decode(errors="replace"))
+
+    def _next_part(self) -> bytes:
+        try:
+            return read_part(self._path, self._offset, max_bytes=PART_BYTES)
+        except OSError:  # it is tried again at the next call
+            return b""
+
+
+class SparseLines:
+    """Appends a line a minute to a metrics file; after a day more and more rarely, so that the file stays small.
+
+    A process of a year writes about 10,000 lines.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path, self._clock = path, clock
+        self._began = clock()
+        self._next = self._began + LINE_SECONDS
+        self._failing = False
+
+    def add(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
+        """Append `fields` if a line is due, or if `force`. An OSError is only logged."""
+        now = self._clock()
+        if now < self._next and not force:
+            return
+        self._next = now + max(LINE_SECONDS, (now - self._began) / LINES_OF_A_DAY)
+        try:
+            append_line(self._path, fields)
+        except OSError as error:
+            if not self._failing:
+                log.warning("cannot write metrics: %s", explain(error))
+            self._failing = True
+        else:
+            self._failing = False
 
 
 class Heartbeat:

@@ -5,7 +5,10 @@ play_api    positions and searches as JSON, for the page on which a game is play
 reviews     a review of a whole game: what each move has lost
 opponents   the players that a visitor can choose, and the models of a run as they come
 searches    searches in threads, whose progress is streamed and which end when their visitor leaves
-run_api     a run as JSON, for its dashboard
+run_api     the addresses of a run's dashboard
+run_state   the state of a run as JSON
+run_series  the curves of a run as JSON
+run_games   the newest games of a run as JSON
 report      the dashboard as one file
 page/       what the browser loads: HTML, style sheets, modules; vendor/ holds libraries of others
 """

@@ -43,6 +43,8 @@ def test_a_model_is_measured_beside_the_training_and_written_down(run: Run):
     lines = (run.metrics / "rating.jsonl").read_text().splitlines()
     assert len(lines) == 1
     assert str(list_models(run.models)[0]) in lines[0]
+    (events,) = (run.tensorboard / "rating").iterdir()
+    assert all(f"score/{name}".encode() in events.read_bytes() for name in result.scores)
     rater.offer(list_models(run.models)[0])  # only for a tenth of the time
     assert not rater.is_busy
     assert rater.doing is None

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from games.connect_four import ConnectFour
 from plyzero.play.model_loader import load_model
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run.directory import Run
+from plyzero.run.metrics import read_heartbeat, read_lines
 from plyzero.run.models import publish_model
 from plyzero.run.records import BY_RULE, TRUNCATED, Games
 from plyzero.run.segments import list_segments, read_segment
@@ -118,6 +120,30 @@ def test_the_bootstrap_is_bounded(bootstrap):
     assert 200 <= games.num_full < 2 * 200
     with ReplayWriter(run, worker="w1", incarnation="00000002") as writer:
         assert Backpressure(run, writer).reason(has_model=False) == "waiting for the first model"
+
+
+def test_a_worker_that_ends_has_written_what_it_did_and_how_long_its_network_took(tmp_path: Path):
+    run = small_run(tmp_path / "r")
+    play_bootstrap(run, incarnation="00000001")
+    (line,) = read_lines(run.metrics / "worker-w0.00000001.jsonl")
+    beat = read_heartbeat(run.workers / "w0.00000001.json")
+    assert line["positions"] == sum(name.positions for name in list_segments(run.segments))
+    assert line["evaluations"] > 200
+    assert 0 <= line["network_seconds"] < line["seconds"]
+    assert {key: line[key] for key in line if key != "time"} == {key: beat[key] for key in line if key != "time"}
+
+
+def test_the_time_in_the_network_is_counted():
+    def slow(batch: EvaluationBatch):
+        time.sleep(0.02)
+        return Uniform(7)(batch)
+
+    start = ConnectFour()
+    settings = Settings(selfplay=SelfplaySettings(parallel_games=3, simulations=2, fast_simulations=2))
+    in_play = GamesInPlay(start, settings, seeds=itertools.count())
+    for _ in range(10):
+        in_play.run(slow)
+    assert in_play.seconds["network"] >= 0.2
 
 
 def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Path):

@@ -254,6 +254,23 @@ def test_what_killed_writers_left_is_removed_once_it_is_old_and_nothing_else(tmp
     assert [path.name for place in places for path in sorted(place.iterdir())] == [".tmp-new", "kept"] * len(places)
 
 
+def test_the_metrics_of_living_workers_and_the_newest_of_ended_ones_stay(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("trainer.retention.KEPT_WORKER_METRICS", 2)
+    run = run_with(tmp_path)
+    Heartbeat(run.workers / "w0.00000000.json").beat({"role": "selfplay", "state": "playing"})
+    for number in range(5):
+        path = run.metrics / f"worker-w0.0000000{number}.jsonl"
+        path.write_text("{}\n")
+        os.utime(path, (100 + number, 100 + number))
+    (run.metrics / "trainer-000001.jsonl").write_text("{}\n")
+    os.utime(run.metrics / "trainer-000001.jsonl", (1, 1))
+    prune(Retention(run, clock=clock))
+    kept = sorted(path.name for path in run.metrics.iterdir())
+    assert kept == ["trainer-000001.jsonl", *(f"worker-w0.0000000{number}.jsonl" for number in (0, 3, 4))]
+
+
 def test_an_unfinished_file_of_a_name_seen_before_is_new_again(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path)
     path, retention = run.segments / ".tmp-1", Retention(run, clock=clock)

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import struct
 import threading
 from contextlib import closing
 from dataclasses import replace
@@ -445,6 +446,8 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned_and_metrics_
     (line,) = read_lines(run.metrics / "trainer-000001.jsonl")
     assert (line["version"], line["step"], line["trained_positions"], line["replay_ratio"]) == (1, 25, 800, 0.0)
     assert line["policy_loss"] > 0
+    (events,) = (run.tensorboard / "trainer").iterdir()
+    assert struct.pack("<f", line["policy_loss"]) in events.read_bytes()
     beat = read_heartbeat(run.workers / "trainer.json") or {}
     names = list(list_segments(run.segments))
     assert (beat["cursor"], beat["games"]) == ({"00000001": len(names)}, sum(name.games for name in names))

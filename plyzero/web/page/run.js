@@ -1,0 +1,397 @@
+// The dashboard of a run. With window.PLYZERO_REPORT it shows that; otherwise it asks the server every two seconds.
+import { html, render, useEffect, useMemo, useRef, useState } from "/static/vendor/htm-preact.js";
+
+const REPORT = window.PLYZERO_REPORT;
+const POLL_MS = 2000, GAMES_MS = 10000, TIMEOUT_MS = 8000;
+const MOST_POINTS = 6000; // of a curve; above that it is asked for anew, which thins it
+const DASHES = [[], [8, 5], [2, 4], [12, 3, 2, 3]];
+const X_NAMES = { step: "step", time: "time", games: "games" };
+
+// ---------------------------------------------------------------------------------------------- numbers as text
+
+const known = value => value !== null && value !== undefined;
+const whole = value => known(value) ? Math.round(value).toLocaleString("en") : "–";
+const fixed = digits => value => known(value) ? value.toFixed(digits) : "–";
+const percent = value => known(value) ? `${Math.round(100 * value)} %` : "–";
+const signed = value => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(value)).toLocaleString("en")}`;
+
+function duration(seconds) {
+  if (!known(seconds)) return "–";
+  const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+  if (hours >= 48) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours) return `${hours} h ${minutes % 60} min`;
+  return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${Math.floor(seconds)} s`;
+}
+
+function compact(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6) return `${+(value / 1e6).toFixed(2)} M`;
+  return size >= 1e4 ? `${+(value / 1e3).toFixed(1)} k` : `${+value.toFixed(4)}`;
+}
+
+// ------------------------------------------------------------------------------------------------- what is known
+
+async function ask(address) {
+  const answer = await fetch(address, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+  if (!answer.ok) throw new Error(`the server answers with ${answer.status}`);
+  return answer.json();
+}
+
+const appended = (old, more) =>
+  Object.fromEntries(Object.entries(more).map(([name, values]) => [name, [...(old?.[name] ?? []), ...values]]));
+
+// Returns the curves with what is new, and the same object if nothing is.
+function merged(old, more) {
+  if (!more.learning) return old;
+  if (old?.reader !== more.reader) return more;
+  if (old.next === more.next) return old;
+  const each = part => Object.fromEntries(
+    Object.entries(more[part]).map(([name, columns]) => [name, appended(old[part][name], columns)]));
+  return { ...more, learning: appended(old.learning, more.learning), ratings: each("ratings"), workers: each("workers") };
+}
+
+async function newSeries(old) {
+  const isLong = (old?.learning.step.length ?? 0) > MOST_POINTS;
+  const more = await ask(`/api/run/series?since=${isLong ? 0 : old?.next ?? 0}`);
+  if (isLong) return more;
+  return old && more.reader !== old.reader ? ask("/api/run/series?since=0") : merged(old, more);
+}
+
+function useRun() {
+  const [found, setFound] = useState(REPORT ?? {});
+  useEffect(() => {
+    if (REPORT) return undefined;
+    let timer, ended = false, seen = {}, gamesAt = -Infinity;
+    const look = async () => {
+      try {
+        const state = await ask("/api/run/state");
+        const series = await newSeries(seen.series);
+        let games = seen.games;
+        if (performance.now() - gamesAt > GAMES_MS || !games?.games?.length) {
+          games = await ask("/api/run/games?newest=50");
+          gamesAt = performance.now();
+        }
+        seen = { state, series, games, at: Date.now() };
+      } catch (error) {
+        seen = { ...seen, gone: `No answer from the server${error.name === "Error" ? ` (${error.message})` : ""}` };
+      }
+      if (ended) return;
+      setFound(seen);
+      if (!document.hidden) timer = setTimeout(look, POLL_MS);
+    };
+    const onVisibility = () => {
+      clearTimeout(timer);
+      if (!document.hidden) look();
+    };
+    document.addEventListener("visibilitychange", onVisibility);
+    look();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", onVisibility);
+    };
+  }, []);
+  return found;
+}
+
+// -------------------------------------------------------------------------------------------------------- charts
+
+function colourOf(holder, name) {
+  const probe = document.createElement("span");
+  probe.className = name;
+  holder.append(probe);
+  const colour = getComputedStyle(probe).color; // light-dark() is resolved only here
+  probe.remove();
+  return colour;
+}
+
+const faint = colour => colour.replace(/^rgb\((.*)\)$/, "rgba($1, 0.18)");
+
+function useScheme() {
+  const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
+  const [dark, setDark] = useState(query.matches);
+  useEffect(() => {
+    const onChange = () => setDark(query.matches);
+    query.addEventListener("change", onChange);
+    return () => query.removeEventListener("change", onChange);
+  }, []);
+  return dark;
+}
+
+function plotOptions(holder, { lines, range, formatX, formatY, onCursor }) {
+  const axis = colourOf(holder, "axis"), grid = { stroke: colourOf(holder, "grid"), width: 1 };
+  const look = { stroke: axis, grid, ticks: grid, font: "12px system-ui, sans-serif" };
+  const series = [{}], bands = [];
+  lines.forEach((line, i) => {
+    const stroke = colourOf(holder, `line-${i % 4}`), points = { show: line.y.length < 60, size: 6 };
+    series.push({ stroke, width: 2, dash: DASHES[i % 4], spanGaps: true, points });
+    if (!line.low) return;
+    const bound = { stroke: "transparent", spanGaps: true, points: { show: false } };
+    bands.push({ series: [series.length + 1, series.length], fill: faint(stroke) });
+    series.push(bound, bound);
+  });
+  return {
+    width: holder.clientWidth, height: 220, series, bands,
+    legend: { show: false },
+    scales: { x: { time: false }, ...(range ? { y: { range } } : {}) },
+    axes: [
+      { ...look, values: (plot, splits) => splits.map(formatX), space: 70 },
+      { ...look, values: (plot, splits) => splits.map(formatY), size: 62 },
+    ],
+    hooks: { setCursor: [plot => onCursor(plot.cursor.left < 0 ? null : plot.cursor.idx)] },
+  };
+}
+
+function Plot({ name, x, lines, range, formatX, formatY, onCursor }) {
+  const holder = useRef(null), plot = useRef(null), dark = useScheme();
+  const data = [x, ...lines.flatMap(line => line.low ? [line.y, line.low, line.high] : [line.y])];
+  const few = x.length < 60;
+  useEffect(() => {
+    plot.current = new uPlot(plotOptions(holder.current, { lines, range, formatX, formatY, onCursor }), data, holder.current);
+    const observer = new ResizeObserver(() => plot.current.setSize({ width: holder.current.clientWidth, height: 220 }));
+    observer.observe(holder.current);
+    return () => {
+      observer.disconnect();
+      plot.current.destroy();
+    };
+  }, [dark, few, formatX, lines.map(line => line.label).join("\n")]);
+  useEffect(() => plot.current.setData(data), [x, lines]);
+  return html`<div class="plot" ref=${holder} role="img" aria-label=${name}></div>`;
+}
+
+// A chart and, as its legend, a table of the newest values, or of those below the pointer.
+function Chart({ title, note, x, lines, range, formatX, formatY, formatRow, xName }) {
+  const [at, setAt] = useState(null);
+  if (!x.length) return html`<section class="card chart"><h2>${title}</h2><p class="dim">${note} Nothing is measured yet.</p></section>`;
+  const text = (line, i) => formatRow(line, i);
+  const newest = line => line.y.findLastIndex(known);
+  const place = at === null || at >= x.length ? null : at;
+  const summary = lines.map(line => `${line.label} ${text(line, newest(line))}`).join("; ");
+  return html`<section class="card chart">
+    <h2>${title}</h2>
+    <${Plot} name=${`${title} by ${xName}. Newest values: ${summary}.`} ...${{ x, lines, range, formatX, formatY }} onCursor=${setAt} />
+    <table>
+      <thead><tr><th class="text" scope="col">${note}</th>
+        <th scope="col">${place === null ? "newest" : `at ${formatX(x[place])}`}</th></tr></thead>
+      <tbody>${lines.map((line, i) => html`<tr key=${line.label}>
+        <td class="text"><span class=${`swatch line-${i % 4}`}></span>${line.label}</td>
+        <td>${text(line, place ?? newest(line))}</td></tr>`)}</tbody>
+    </table>
+  </section>`;
+}
+
+// x and y in the order of x: a trainer that resumes from an earlier state repeats steps.
+function ordered(x, columns) {
+  const rows = x.map((_, row) => row).filter(row => known(x[row]));
+  if (rows.some((row, i) => i > 0 && x[row] < x[rows[i - 1]])) rows.sort((one, other) => x[one] - x[other]);
+  return [rows.map(row => x[row]), columns.map(column => rows.map(row => column[row]))];
+}
+
+function learningCharts(series, xName, began) {
+  const table = series.learning, across = xName === "time" ? table.time.map(each => each - began) : table[xName];
+  const lines = (...pairs) => {
+    const [x, columns] = ordered(across, pairs.map(([name]) => table[name]));
+    return { x, lines: pairs.map(([, label], i) => ({ label, y: columns[i] })) };
+  };
+  const row = format => (line, i) => format(line.y[i]);
+  const loss = fixed(3), learned = value => known(value) ? percent(value) : "not measured";
+  return [
+    { title: "Losses", note: "in nats, the mean since the model before", formatY: compact, formatRow: row(loss),
+      ...lines(["policy_loss", "policy"], ["value_loss", "value"]) },
+    { title: "What the network has learned", note: "0 % = a guess, 100 % = the targets", formatY: percent, formatRow: row(learned),
+      ...lines(["policy_learned", "policy, on held-out games"], ["value_learned", "value, on held-out games"],
+        ["window_policy_learned", "policy, on trained games"], ["window_value_learned", "value, on trained games"]) },
+    { title: "Replay ratio", note: "positions trained per position generated", formatY: compact, formatRow: row(fixed(2)),
+      range: (plot, low, high) => [0, Math.max(1, high * 1.1)], ...lines(["replay_ratio", "ratio"], ["replay_ratio_wanted", "wanted"]) },
+  ];
+}
+
+// Tables of several names over one x: every line has a value where its own table has a row, and null elsewhere.
+function together(tables, xName, began) {
+  const named = Object.entries(tables).filter(([, table]) => table.step.length);
+  const across = table => xName === "time" ? table.time.map(each => each - began) : table[xName];
+  const x = [...new Set(named.flatMap(([, table]) => across(table)).filter(known))].sort((one, other) => one - other);
+  const lines = named.map(([label, table]) => {
+    const rows = new Map(across(table).map((each, row) => [each, row]));
+    return { label, table, row: i => rows.get(x[i]), column: read => x.map(each => rows.has(each) ? read(rows.get(each)) : null) };
+  });
+  return { x, lines };
+}
+
+function workerCharts(series, xName, began) {
+  if (xName === "games") return []; // a worker does not know how many the trainer has read
+  const { x, lines } = together(series.workers, xName, began);
+  const of = name => lines.map(({ label, table, column }) => ({ label, y: column(row => table[name][row]) }));
+  const row = format => (line, i) => format(line.y[i]);
+  const upwards = (plot, low, high) => [0, Math.max(1, high * 1.1)];
+  return x.length ? [
+    { title: "Positions per second", note: "by worker, means of a minute", x, formatY: compact, formatRow: row(whole),
+      range: upwards, lines: of("positions_per_second") },
+    { title: "Time in the network", note: "share of a worker's time", x, formatY: percent, formatRow: row(percent),
+      range: () => [0, 1], lines: of("network_share") },
+  ] : [];
+}
+
+// Where all games were won or lost, the Elo difference is infinite: its finite bound is drawn, and the text says so.
+function ratingCharts(series, xName, began) {
+  const found = together(series.ratings, xName, began), x = found.x;
+  const lines = (value, low, high) => found.lines.map(({ label, table, row, column }) => {
+    const bounded = (one, other) => row => table[one][row] ?? table[other][row];
+    const middle = row => table[value][row] ?? table[low][row] ?? table[high][row];
+    return { label, table, row, y: column(middle),
+      low: column(bounded(low, high)), high: column(bounded(high, low)) };
+  });
+  const score = ({ table, row }, i) => {
+    const at = row(i);
+    return at === undefined ? "–" : `${percent(table.score[at])} (${percent(table.score_low[at])} to ${percent(table.score_high[at])}) in ${table.played[at]} games`;
+  };
+  const elo = ({ table, row }, i) => {
+    const at = row(i);
+    if (at === undefined) return "–";
+    const [value, low, high] = [table.elo[at], table.elo_low[at], table.elo_high[at]];
+    if (known(value)) return `${signed(value)} (${signed(low)} to ${signed(high)})`;
+    return known(low) ? `at least ${signed(low)}` : `at most ${signed(high)}`;
+  };
+  return [
+    { title: "Score against fixed opponents", note: "band: 95 % interval", formatY: percent, formatRow: score, x,
+      range: () => [0, 1], lines: lines("score", "score_low", "score_high") },
+    { title: "Elo difference to fixed opponents", note: "band: 95 % interval; its bound where all games were won or lost",
+      formatY: value => signed(value), formatRow: elo, x, lines: lines("elo", "elo_low", "elo_high") },
+  ];
+}
+
+function Charts({ series }) {
+  const [xName, setX] = useState("step");
+  const charts = useMemo(() => {
+    if (!series?.learning) return null;
+    const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map(table => table.time[0] ?? Infinity));
+    return [ratingCharts, learningCharts, workerCharts].flatMap(make => make(series, xName, began));
+  }, [series, xName]);
+  const formatX = xName === "time" ? FORMAT_TIME : compact;
+  if (!charts?.some(chart => chart.x.length)) return null;
+  return html`<div class="row" role="group" aria-label="Horizontal axis of the charts">
+      <span>Curves by</span>
+      ${Object.keys(X_NAMES).map(name => html`<button key=${name} aria-pressed=${String(name === xName)} onClick=${() => setX(name)}>${X_NAMES[name]}</button>`)}
+      <span class="dim">${xName === "time" ? "since the first line of metrics" : xName === "games" ? "read by the trainer" : "of the optimiser"}</span>
+    </div>
+    <div class="charts">${charts.map(chart => html`<${Chart} key=${chart.title} ...${chart} xName=${X_NAMES[xName]} formatX=${formatX} />`)}</div>`;
+}
+
+const FORMAT_TIME = seconds => {
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")} h`;
+};
+
+// -------------------------------------------------------------------------------------------------- the other parts
+
+function Tiles({ state }) {
+  const tiles = [
+    ["Trained for", duration(state.seconds)],
+    ["Games", whole(state.games)],
+    ["Positions/s", whole(state.positions_per_second)],
+    ["Step", whole(state.step)],
+    ["Replay ratio", `${fixed(2)(state.replay_ratio)} of ${state.replay_ratio_wanted}`],
+  ];
+  const balance = state.balance;
+  return html`<dl class="tiles">
+    ${tiles.map(([name, value]) => html`<div class="card" key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+    <div class="card wide"><dt>Who waits</dt><dd>${state.waiting}${balance ? html`<br /><span class="dim">without waiting, the
+      workers make ${whole(balance.made_per_second)} positions/s and the trainer can use ${whole(balance.wanted_per_second)}:
+      ${" "}${balance.suitable_workers} such workers would keep it busy</span>` : null}</dd></div>
+  </dl>`;
+}
+
+function Warnings({ warnings, earlier }) {
+  return html`<section class="card">
+    <h2>Warnings</h2>
+    ${warnings.length ? html`<ul>${warnings.map(each => html`<li key=${each.who + each.text} class="warning"><strong>${each.who}</strong>: ${each.text}</li>`)}</ul>`
+      : html`<p>No warnings.</p>`}
+    ${earlier.length ? html`<details><summary>${earlier.length} earlier</summary>
+      <ul>${earlier.map(each => html`<li key=${each.text}>until step ${whole(each.step)}: ${each.text}</li>`)}</ul></details>` : null}
+  </section>`;
+}
+
+function Processes({ state }) {
+  const life = { ok: "", stalled: "no sign of life", gone: "gone", stopped: "stopped" };
+  const row = each => {
+    const silent = each.life === "stalled" ? ` for ${duration(each.silent_seconds)}` : "";
+    const doing = each.life === "ok" ? each.state : `${life[each.life]}${silent}`;
+    const speed = each.role === "trainer" ? each.trained_per_second : each.positions_per_second;
+    return html`<tr key=${each.name} class=${each.life === "ok" ? "" : each.life === "stalled" ? "warning" : "ended"}>
+      <td class="text">${each.name}</td><td class="text">${doing}</td>
+      <td>${duration(each.seconds)}</td><td>${whole(each.games)}</td><td>${whole(speed)}</td>
+      <td>${known(each.network_share) ? percent(each.network_share) : "–"}</td>
+      <td>${known(each.model_step) ? whole(each.model_step) : "–"}</td>
+      <td>${known(each.steps_behind) ? whole(each.steps_behind) : "–"}</td></tr>`;
+  };
+  const heads = ["age", "games", "positions/s", "network", "model step", "behind"];
+  return html`<section class="card"><h2>Processes</h2>
+    ${state.processes.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the processes"><table>
+      <thead><tr><th class="text" scope="col">process</th><th class="text" scope="col">state</th>
+        ${heads.map(name => html`<th scope="col" key=${name}>${name}</th>`)}</tr></thead>
+      <tbody>${state.processes.map(row)}</tbody></table></div>
+      <p class="dim">Positions/s: trained, or recorded by a worker. Network: share of a worker's time that its network takes, in the
+        last minute. Behind: steps between the model that a worker plays with and the newest.</p>` : html`<p>No process has worked here yet.</p>`}
+  </section>`;
+}
+
+function Curve({ game }) {
+  const values = game.values.map((value, ply) => game.players[ply] ? -value : value).slice(game.opening_plies);
+  const points = values.map((value, i) => `${(100 * i / Math.max(1, values.length - 1)).toFixed(1)},${(20 - 19 * value).toFixed(1)}`);
+  return html`<svg class="curve" viewBox="0 0 100 40" preserveAspectRatio="none" aria-hidden="true">
+    <line x1="0" x2="100" y1="20" y2="20" /><polyline points=${points.join(" ")} /></svg>`;
+}
+
+function GameItem({ game }) {
+  const result = { first: "first player won", second: "second player won", draw: "draw" }[game.winner] ?? "cut off";
+  const about = html`<${Curve} game=${game} />${result} in ${game.values.length} plies<br />
+    <span class="dim">${game.step ? `model of step ${whole(game.step)}` : "before the first model"}</span>`;
+  if (REPORT) return html`<details><summary>${about}</summary><p class="moves">${game.moves.join(" ")}</p></details>`;
+  return html`<a href=${`/#${new URLSearchParams({ moves: game.moves.join(" ") })}`}>${about}</a>`;
+}
+
+function Games({ found }) {
+  const age = found.newest_seconds;
+  return html`<section class="card"><h2>Newest games</h2>
+    <p class="dim">${known(age) ? `The newest was stored ${duration(age)} ${REPORT ? "before this report" : "ago"}; games are shown once their segment is sealed. ` : ""}
+      A curve is the search's value for the first player: at the top it wins.</p>
+    ${found.note ? html`<p>${found.note}</p>` : null}
+    <ul class="games">${found.games.map(game => html`<li key=${game.id}><${GameItem} game=${game} /></li>`)}</ul>
+  </section>`;
+}
+
+function Disk({ state }) {
+  const { free_mb, min_free_mb, keep_mb } = state.disk, replay = state.replay;
+  const size = mb => mb >= 10000 ? `${Math.round(mb / 1024).toLocaleString("en")} GB` : `${whole(mb)} MB`;
+  return html`<section class="card"><h2>Store and settings</h2>
+    <p>${whole(replay.games)} games with ${whole(replay.positions)} positions in ${whole(replay.segments)} segments, at
+      most ${size(keep_mb)}; ${whole(state.models.count)} models. ${size(free_mb)} free on the volume; workers pause below
+      ${" "}${size(min_free_mb)}.</p>
+    <details><summary>Settings</summary><table><tbody>
+      ${Object.entries(state.settings).map(([name, value]) => html`<tr key=${name}><th class="text" scope="row">${name}</th><td class="text">${String(value)}</td></tr>`)}
+    </tbody></table></details>
+  </section>`;
+}
+
+function Page() {
+  const { state, series, games, gone, at, made } = useRun();
+  useEffect(() => {
+    if (state?.game) document.title = `Run of ${state.game} · plyzero`;
+  }, [state?.game]);
+  const when = made ? `report of ${new Date(1000 * made).toLocaleString()}` : at ? `as of ${new Date(at).toLocaleTimeString()}` : "";
+  return html`<header><h1>${state?.game ? `Run of ${state.game}` : "Run"}</h1>
+      ${REPORT ? null : html`<a href="/">Play</a>`}<span class="dim">${state?.run ?? ""}</span><span class="dim">${when}</span></header>
+    <main>
+      <div role="status">${gone ? html`<p class="card banner warning">${gone}; trying again every two seconds.${state ? " What is shown is older." : ""}</p>` : null}
+        ${state?.waits_for ? html`<p class="card">Waiting: ${state.waits_for}.</p>` : null}</div>
+      ${!state && !gone ? html`<p>Loading the run …</p>` : null}
+      ${state?.game ? html`<${Tiles} state=${state} />
+        <${Warnings} warnings=${state.warnings} earlier=${state.earlier_warnings} />
+        <${Charts} series=${series} />
+        <${Processes} state=${state} />
+        ${games ? html`<${Games} found=${games} />` : null}
+        <${Disk} state=${state} />` : null}
+    </main>`;
+}
+
+render(html`<${Page} />`, document.getElementById("page"));

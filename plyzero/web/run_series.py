@@ -1,0 +1,230 @@
+"""The curves of a run: what the trainer and the ratings have written, as columns of numbers for a chart."""
+
+from __future__ import annotations
+
+import math
+import re
+import uuid
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from plyzero.errors import plain
+from plyzero.play.match import MatchResult
+from plyzero.run.directory import RunDirectory
+from plyzero.run.metrics import NewLines
+from plyzero.run.models import ModelName
+
+VERSION: Final = 1
+"""Format version of the objects of this module; docs/formats.md lists the fields."""
+
+MAX_POINTS: Final = 2000
+"""Largest number of points of a curve in one answer."""
+
+MAX_OPPONENTS: Final = 20
+"""Largest number of opponents whose scores are shown."""
+
+MAX_GAMES: Final = 1_000_000
+"""Largest number of games of a match that is believed."""
+
+MAX_WARNINGS: Final = 20
+"""Number of the newest warnings that are remembered."""
+
+LEARNING: Final = (
+    *("step", "time", "games", "policy_loss", "value_loss", "policy_learned", "value_learned"),
+    *("window_policy_learned", "window_value_learned", "replay_ratio", "replay_ratio_wanted"),
+)
+"""Fields of the trainer's lines that become columns."""
+
+RATING: Final = (
+    *("step", "time", "games", "played"),
+    *("score", "score_low", "score_high", "elo", "elo_low", "elo_high"),
+)
+"""Columns of the scores against an opponent; `games` are those that the trainer had read, `played` is of the match."""
+
+
+WORKER: Final = ("time", "step", "positions_per_second", "network_share", "waited_share")
+"""Columns of a worker: the time of a line, the step of its model, and rates since the line before."""
+
+SUMS: Final = ("seconds", "positions", "network_seconds", "waited_seconds")
+"""Fields of a worker's lines that the last three of these columns are made of."""
+
+MAX_WORKERS: Final = 8
+"""Number of workers, those that wrote last, whose curves are shown."""
+
+
+class Columns:
+    """Rows of numbers, kept as columns; every row has a number of its own, which ascend."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._numbers = array("q")
+        self._columns = {name: array("d") for name in names}
+
+    def add(self, number: int, row: Mapping[str, float | None]) -> None:
+        """Append a row; what it lacks is missing."""
+        self._numbers.append(number)
+        for name, column in self._columns.items():
+            value = row.get(name)
+            column.append(math.nan if value is None else value)
+
+    def since(self, number: int) -> dict[str, list[float | None]]:
+        """Return the rows from `number` on, evenly thinned to MAX_POINTS, without losing the ends."""
+        first, end = bisect_left(self._numbers, number), len(self._numbers)
+        rows: Collection[int] = range(first, end)
+        if len(rows) > MAX_POINTS:
+            rows = np.linspace(first, end - 1, MAX_POINTS).round().astype(int).tolist()
+        return {name: [_jsonable(column[row]) for row in rows] for name, column in self._columns.items()}
+
+    @property
+    def last(self) -> dict[str, float | None]:
+        """The last row; {} if there is none."""
+        return {name: _jsonable(column[-1]) for name, column in self._columns.items() if column}
+
+
+class RunSeries:
+    """Reads the metrics of a run, every line once."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._reader = uuid.uuid4().hex[:8]
+        self._files: dict[Path, NewLines] = {}
+        self._seconds: dict[Path, float] = {}
+        self._next = 0
+        self._learning = Columns(LEARNING)
+        self._ratings: dict[str, Columns] = {}
+        self._workers: dict[Path, _WorkerCurve] = {}
+        self._games_read: dict[tuple[int, int], float] = {}  # by (fence, step) of a model
+        self._warnings: dict[str, dict[str, Any]] = {}
+
+    def refresh(self) -> None:
+        """Read the lines that are new."""
+        for path in sorted(self._run.metrics.glob("trainer-*.jsonl")):
+            for line in self._new_lines(path):
+                self._add_learning(path, line)
+        for line in self._new_lines(self._run.metrics / "rating.jsonl"):
+            self._add_rating(line)
+        newest = sorted(self._run.metrics.glob("worker-*.jsonl"), key=_modified)[-MAX_WORKERS:]
+        self._workers = {path: self._workers.get(path) or _WorkerCurve(path) for path in sorted(newest)}
+        for curve in self._workers.values():
+            self._next = curve.refresh(self._next)
+
+    def since(self, number: int) -> dict[str, Any]:
+        """Return the rows from `number` on as a JSON object.
+
+        reader: changes when the numbers begin anew; what came from another reader must be dropped.
+        next:   the number to ask with for what is not in this answer.
+        """
+        return {
+            "version": VERSION,
+            "reader": self._reader,
+            "next": self._next,
+            "learning": self._learning.since(number),
+            "ratings": {opponent: columns.since(number) for opponent, columns in self._ratings.items()},
+            "workers": {curve.name: curve.columns.since(number) for curve in self._workers.values()},
+        }
+
+    @property
+    def newest(self) -> dict[str, float | None]:
+        """The newest row of the trainer's; {} if there is none."""
+        return self._learning.last
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What the trainer has warned of in its lines, the newest last: `text`, and the last `step` with it."""
+        return list(self._warnings.values())
+
+    def trained_seconds(self, now: float | None) -> float:
+        """Return for how long all starts of the trainer have worked; `now`: the `seconds` of its heartbeat, if any."""
+        *before, last = [*self._seconds.values()] or [0.0]
+        return sum(before) + (last if now is None else now if now >= last else last + now)
+
+    def _new_lines(self, path: Path) -> Iterable[dict[str, Any]]:
+        return self._files.setdefault(path, NewLines(path)).read()
+
+    def _add_learning(self, path: Path, line: dict[str, Any]) -> None:
+        row = {name: figure(line, name) for name in LEARNING}
+        if row["step"] is None or row["time"] is None or row["games"] is None:
+            return  # not a line that the trainer writes
+        self._learning.add(self._next, row)
+        self._next += 1
+        self._seconds[path] = figure(line, "seconds") or 0.0
+        if model := ModelName.parse(str(line.get("model"))):
+            self._games_read[model.fence, model.step] = row["games"]
+        if isinstance(text := line.get("warning"), str):
+            words = re.sub(r"\d+", "", text)[:200]  # the same one with other numbers is the same one
+            self._warnings.pop(words, None)
+            self._warnings[words] = {"text": plain(text, 600), "step": row["step"]}
+            if len(self._warnings) > MAX_WARNINGS:
+                self._warnings.pop(next(iter(self._warnings)))
+
+    def _add_rating(self, line: dict[str, Any]) -> None:
+        model, scores, time = ModelName.parse(str(line.get("model"))), line.get("scores"), figure(line, "time")
+        if model is None or not isinstance(scores, dict) or time is None:
+            return
+        about = {"step": float(model.step), "time": time, "games": self._games_read.get((model.fence, model.step))}
+        for opponent, counts in scores.items():
+            name, result = plain(opponent, 80), match_result(counts)
+            if result is None or (name not in self._ratings and len(self._ratings) == MAX_OPPONENTS):
+                continue
+            low, high = result.interval()
+            elo, elo_low, elo_high = result.elo()
+            found = (result.games, result.score, low, high, elo, elo_low, elo_high)
+            columns = self._ratings.setdefault(name, Columns(RATING))
+            columns.add(self._next, about | dict(zip(RATING[3:], found, strict=True)))
+        self._next += 1
+
+
+class _WorkerCurve:
+    """The lines of one start of a worker as rates: counts in a line are sums since the start."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self.columns = plain(path.stem.removeprefix("worker-"), 80), Columns(WORKER)
+        self._lines, self._before = NewLines(path), dict.fromkeys(SUMS, 0.0)
+
+    def refresh(self, number: int) -> int:
+        """Add the lines that are new as rows from `number` on; return the number after them."""
+        for line in self._lines.read():
+            sums, time = {key: figure(line, key) or 0.0 for key in SUMS}, figure(line, "time")
+            grown = {key: sums[key] - self._before[key] for key in SUMS}
+            if time is None or grown["seconds"] <= 0:
+                continue
+            model = ModelName.parse(str(line.get("model")))
+            shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
+            self.columns.add(number, {"time": time, "step": model and model.step, **shares})
+            self._before, number = sums, number + 1
+        return number
+
+
+def match_result(counts: object) -> MatchResult | None:
+    """Return the result in a line of ratings, [wins, draws, losses]; None if no match ends like that."""
+    if not isinstance(counts, list) or len(counts) != 3 or not all(type(each) is int for each in counts):
+        return None
+    if not all(0 <= each <= MAX_GAMES for each in counts) or not any(counts):
+        return None
+    return MatchResult(*counts, distinct=0)
+
+
+def figure(fields: Mapping[str, Any], key: str) -> float | None:
+    """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
+    value = fields.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
+        return None
+    return float(value)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # removed by the trainer since the listing
+        return 0.0
+
+
+def _jsonable(value: float) -> float | None:
+    """Return a number without a useless fraction; None for what JSON cannot hold."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() else round(value, 6)

@@ -1,0 +1,231 @@
+"""The state of a run as JSON: its processes, what it waits for, what is wrong, and its settings."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from plyzero.errors import UserError, plain
+from plyzero.files import Room, explain, free_room
+from plyzero.ops.status import ALIVE, snapshot
+from plyzero.run.directory import RunDirectory, read_run
+from plyzero.run.liveness import LivenessMonitor, watch_run
+from plyzero.run.metrics import TRAINER, Rate
+from plyzero.run.models import ModelName
+from plyzero.web.run_games import NewestGames
+from plyzero.web.run_series import RunSeries, figure
+
+VERSION: Final = 1
+"""Format version of the objects of this module; docs/formats.md lists the fields."""
+
+REFRESH_SECONDS: Final = 2.0
+"""Time for which an answer stands for the next ones."""
+
+MEASURED_SECONDS: Final = 4.0
+"""Time after which the rate of a process is the one of the last minute, and no longer the mean since its start."""
+
+MAX_ALIVE: Final = 200
+"""Largest number of living processes that are listed."""
+
+MAX_ENDED: Final = 20
+"""Largest number of ended processes that are listed."""
+
+FIGURES: Final = ("seconds", "waited_seconds", "games", "positions", "evaluations", "trained_per_second", "window")
+"""Numbers of a heartbeat that are sent as they are."""
+
+RATES: Final = {
+    "positions": "positions_per_second",
+    "evaluations": "evaluations_per_second",
+    "network_seconds": "network_share",
+}
+"""Counts of a worker's heartbeat -> the names of their growth per second."""
+
+
+class RunView:
+    """A run as JSON objects. Safe for several threads; nothing is read more often than every REFRESH_SECONDS."""
+
+    def __init__(
+        self, run: RunDirectory | Path, *, clock: Callable[[], float] = time.monotonic, at_once: bool = False
+    ) -> None:
+        """Watch `run`, which need not exist yet where it is a path.
+
+        at_once: watch until it is known which processes are alive, so that the first answer is right.
+        """
+        self._root, self._clock = run if isinstance(run, Path) else run.root, clock
+        self._watched: _Watched | None = None
+        self._lock = threading.Lock()
+        self._state: dict[str, Any] = {}
+        self._asked_at: float | None = None
+        self._at_once = at_once
+        if not isinstance(run, Path):
+            self._watched = _Watched(run, clock, at_once=at_once)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state; `waits_for` says in a sentence why there is nothing to see yet, or is None."""
+        with self._lock:
+            now = self._clock()
+            if self._asked_at is None or now - self._asked_at >= REFRESH_SECONDS:
+                self._state, self._asked_at = self._read(), now
+            return self._state
+
+    def series(self, since: int) -> dict[str, Any]:
+        """Return the points of all curves from the number `since` on; see `RunSeries.since`."""
+        self.state()
+        with self._lock:
+            return self._watched.series.since(since) if self._watched else {"version": VERSION, "next": 0}
+
+    def games(self, newest: int) -> dict[str, Any]:
+        """Return the newest games; see `NewestGames.newest`."""
+        self.state()
+        return self._watched.games.newest(newest) if self._watched else {"version": VERSION, "games": []}
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            if self._watched is None:
+                self._watched = _Watched(read_run(self._root), self._clock, at_once=self._at_once)
+            state = self._watched.state()
+        except UserError as error:
+            state = {"waits_for": str(error)}
+        except OSError as error:
+            state = {"waits_for": f"{self._root} cannot be read at the moment: {explain(error)}"}
+        return {"version": VERSION, "run": plain(str(self._root), 400), **cleaned(state)}
+
+
+class _Watched:
+    """What is read of a run that exists."""
+
+    def __init__(self, run: RunDirectory, clock: Callable[[], float], *, at_once: bool) -> None:
+        self.run, self._clock = run, clock
+        self.series, self.games = RunSeries(run), NewestGames(run)
+        self._monitor = watch_run(run) if at_once else LivenessMonitor(run, clock=clock)
+        self._rates: dict[tuple[str, str], tuple[float, Rate]] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the run."""
+        self._monitor.refresh()
+        self.series.refresh()
+        found, free = snapshot(self.run, self._monitor), free_room(self.run.root)
+        newest = ModelName.parse(found["models"]["newest"] or "")
+        processes = [self._process(each, newest) for each in _listed(found["processes"])]
+        speeds = [each.get("positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
+        trainer = self._monitor.heartbeats.get(TRAINER, {})
+        row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
+        warnings, store = _warnings(found, free, self.run), self.run.settings.store
+        now = {each["text"] for each in warnings}
+        return {
+            **{key: found[key] for key in ("game", "replay", "waiting", "balance", "models")},
+            "ended": found["workers"]["ended"],
+            "waits_for": self._waits_for(found),
+            "seconds": self.series.trained_seconds(figure(trainer, "seconds")),
+            "step": figure(trainer, "step") if trainer else row.get("step"),
+            "games": found["replay"]["read_games"] or row.get("games"),
+            "positions_per_second": sum(speeds),
+            "replay_ratio": figure(trainer, "replay_ratio") if trainer else row.get("replay_ratio"),
+            "replay_ratio_wanted": ratio,
+            "processes": processes,
+            "warnings": warnings,
+            "earlier_warnings": [each for each in self.series.warnings[::-1] if each["text"] not in now],
+            "disk": {"free_mb": free.bytes >> 20, "min_free_mb": store.min_free_mb, "keep_mb": store.keep_mb},
+            "settings": self._settings(),
+        }
+
+    def _process(self, beat: dict[str, Any], newest: ModelName | None) -> dict[str, Any]:
+        """Return what is shown of a process."""
+        name, alive = beat["name"], beat["life"] in ALIVE
+        shown = {
+            **{key: beat[key] for key in ("name", "role", "life", "state", "host")},
+            "silent_seconds": self._monitor.silence(name),
+            **{key: figure(beat, key) for key in FIGURES},
+        }
+        if beat["role"] != "selfplay":
+            return shown
+        for count, rate in RATES.items():
+            shown[rate] = self._rate(beat, count, alive=alive)
+        if model := ModelName.parse(str(beat.get("model"))):
+            shown["model_step"] = model.step
+            shown["steps_behind"] = max(0, newest.step - model.step) if newest and alive else None
+        return shown
+
+    def _rate(self, beat: dict[str, Any], key: str, *, alive: bool) -> float | None:
+        """Return the growth of a count of a process per second, in the last minute where that was observed."""
+        count, seconds, now = figure(beat, key), figure(beat, "seconds"), self._clock()
+        if count is None or not seconds:
+            return None
+        since, rate = self._rates.setdefault((beat["name"], key), (now, Rate()))
+        measured = rate.per_second(count, now)
+        return round(measured if alive and now - since >= MEASURED_SECONDS else count / seconds, 4)
+
+    def _waits_for(self, found: dict[str, Any]) -> str | None:
+        """Return why there are no curves yet, as a sentence; None if there are."""
+        if self.series.newest:
+            return None
+        runs = any(each["life"] in ALIVE for each in found["processes"])
+        if not runs:
+            return "nothing has been learned yet and nothing is running; plyzero train starts workers and a trainer"
+        wanted, made = self.run.settings.selfplay.bootstrap_positions, found["replay"]["bootstrap_positions"]
+        if made < wanted:
+            return f"the curves begin with the first model, which waits for games: {made} of {wanted} positions"
+        return f"the curves begin with the first model, which learns from {made} positions now"
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings that a person asks for first."""
+        settings, run = self.run.settings, self.run
+        selfplay, network, trainer = settings.selfplay, settings.network, settings.trainer
+        return {
+            "preset": run.preset,
+            "seed": run.seed,
+            "network": f"{network.blocks} blocks of {network.channels} channels",
+            "selfplay.parallel_games": selfplay.parallel_games,
+            "selfplay.simulations": selfplay.simulations,
+            "selfplay.fast_simulations": selfplay.fast_simulations,
+            "trainer.batch_size": trainer.batch_size,
+            "trainer.learning_rate": trainer.learning_rate,
+            "trainer.replay_ratio": trainer.replay_ratio,
+            "rating.opponents": ", ".join(settings.rating.opponents),
+        }
+
+
+def _listed(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the processes that are listed: the trainer, the living workers, and some of those that have ended."""
+    alive = [each for each in processes if each["life"] in ALIVE]
+    ended = [each for each in processes if each["life"] not in ALIVE]
+    chosen = alive[:MAX_ALIVE] + ended[-MAX_ENDED:]
+    return sorted(chosen, key=lambda each: (each["role"] != TRAINER, each["life"] not in ALIVE, each["name"]))
+
+
+def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict[str, str]]:
+    """Return what is wrong now: `who` says it, and `text`."""
+    said = []
+    for beat in found["processes"]:
+        keys = ("warning", "read_error", "write_error") if beat["life"] in ALIVE else ("warning",)
+        said += [(beat["name"], beat[key]) for key in keys if isinstance(beat.get(key), str)]
+    if found["problem"]:
+        said.append(("store", found["problem"]))
+    if quarantined := found["replay"]["quarantined"]:
+        text = (
+            f"{quarantined} damaged files are in quarantine/; plyzero replay restore brings back those that are sound"
+        )
+        said.append(("store", text))
+    store = run.settings.store
+    if free.bytes < store.min_free_mb << 20 or free.files < store.min_free_files:
+        text = f"the volume is almost full: {free.bytes >> 20} MB and room for {free.files} files left; workers pause"
+        said.append(("disk", text))
+    return [{"who": plain(who, 80), "text": plain(text, 600)} for who, text in said]
+
+
+def cleaned(value: Any, depth: int = 8) -> Any:
+    """Return a value of which JSON can be made that every browser reads: texts in one line, numbers finite."""
+    if isinstance(value, str):
+        return plain(value, 1000)
+    if isinstance(value, dict) and depth:
+        return {plain(str(key), 100): cleaned(each, depth - 1) for key, each in value.items()}
+    if isinstance(value, list | tuple) and depth:
+        return [cleaned(each, depth - 1) for each in value]
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float) and abs(value) < 1e15:
+        return value
+    return None
