@@ -84,9 +84,7 @@ def visit(address: str, pid: int, *, visitors: int, seconds: float) -> None:
     for thread in threads:
         thread.join()
     slow = statistics.quantiles(times, n=20)[-1]
-    print(
-        f"{visitors} visitors for {seconds:.0f} s: {len(times)} positions and searches, {len(errors)} errors {errors[:1]}"
-    )
+    print(f"{visitors} visitors: {len(times)} positions and searches, {len(errors)} errors {errors[:1]}")
     print(f"position: median {statistics.median(times):.2f} s, 95 % within {slow:.2f} s")
     print(f"memory: {', '.join(f'{each:.0f}' for each in memory)} MB")
 

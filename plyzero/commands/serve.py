@@ -30,6 +30,7 @@ def serve(
             raise
         raise UserError("the web page needs further packages: pip install 'plyzero[web]'") from error
     from plyzero.web.opponents import Opponents
+    from plyzero.web.run_api import run_routes
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")
@@ -38,7 +39,9 @@ def serve(
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
     listening = listen(host, port)
     with playing(spec), listening:
-        app = make_app(spec, Opponents(spec, run=run, net=net), allowed_hosts=allow_host or ())
+        routes = run_routes(run) if run is not None else ()
+        opponents = Opponents(spec, run=run, net=net)
+        app = make_app(spec, opponents, allowed_hosts=allow_host or (), run_routes=routes)
         address = f"[{host}]" if ":" in host else host
         print(
             f"Play {spec.name} on http://{address}:{listening.getsockname()[1]}/ ; Ctrl-C ends the server.", flush=True
