@@ -16,7 +16,7 @@ from plyzero.run.liveness import LivenessMonitor, watch_run
 from plyzero.run.metrics import TRAINER, Rate
 from plyzero.run.models import ModelName
 from plyzero.web.run_games import NewestGames
-from plyzero.web.run_series import RunSeries, figure
+from plyzero.web.run_series import RunSeries, figure, model_of
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
@@ -144,7 +144,7 @@ class _Watched:
             return shown
         for count, rate in RATES.items():
             shown[rate] = self._rate(beat, count, alive=alive)
-        if model := ModelName.parse(str(beat.get("model"))):
+        if model := model_of(beat):
             shown["model_step"] = model.step
             shown["steps_behind"] = max(0, newest.step - model.step) if newest and alive else None
         return shown
