@@ -155,7 +155,7 @@ class RunSeries:
         if model := model_of(line):
             self._games_read[model.fence, model.step] = row["games"]
         if isinstance(text := line.get("warning"), str):
-            words = re.sub(r"\d+", "", text)[:200]  # the same one with other numbers is the same one
+            words = words_of(text)
             self._warnings.pop(words, None)
             self._warnings[words] = {"text": plain(text, 600), "step": row["step"]}
             if len(self._warnings) > MAX_WARNINGS:
@@ -197,6 +197,11 @@ class _WorkerCurve:
             self.columns.add(number, {"time": time, "step": model and model.step, **shares})
             self._before, number = sums, number + 1
         return number
+
+
+def words_of(warning: str) -> str:
+    """Return a warning without its numbers; where only these differ, it is the same one."""
+    return re.sub(r"\d+", "", plain(warning, 600))
 
 
 def match_result(counts: object) -> MatchResult | None:

@@ -236,14 +236,14 @@ def test_the_trainer_and_the_living_are_listed_first_and_few_of_the_dead(run: Ru
 def test_what_is_wrong_now_and_what_was_wrong_before_is_told(tmp_path: Path, clock: Clock):
     run = small_run(tmp_path / "r", "tic-tac-toe", f"store.min_free_mb={1 << 40}")
     learned(run, 10, warning="the network does not learn: 3 models")
-    learned(run, 20, warning="all games look alike")
+    learned(run, 20, warning="all 400 games look alike")
     learned(run, 30, warning="the network does not learn: 4 models")
     learned(run, 40)
-    beat(run, "trainer", warning="all games look alike", read_error="no such segment")
+    beat(run, "trainer", warning="all 500 games look alike", read_error="no such segment")
     beat(run, "w0.0123abcd", write_error="No space left on device")
     state = RunView(run, clock=clock).state()
     assert [(each["who"], each["text"]) for each in state["warnings"][:3]] == [
-        ("trainer", "all games look alike"),
+        ("trainer", "all 500 games look alike"),
         ("trainer", "no such segment"),
         ("w0.0123abcd", "No space left on device"),
     ]
