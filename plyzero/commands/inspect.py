@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from plyzero.commands.common import FailedError, Json, RunOption, make_console, make_table, show_progress
-from plyzero.errors import UserError, plain
+from plyzero.errors import UserError, plain, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,8 +83,8 @@ def report(
     from plyzero.web.report import make_report
 
     opened = read_run(run)
-    if output.is_dir():
-        raise UserError(f"{output} is a directory; expected -o FILE, such as -o {output / 'report.html'}")
+    if output.is_dir() or not output.parent.is_dir():
+        raise UserError(f"expected -o FILE in a directory that exists, such as report.html, got {shown(str(output))}")
     with show_progress("reading the run"):
         page = make_report(opened)
     write_file(output, page.encode(), replace=True)

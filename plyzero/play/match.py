@@ -150,7 +150,7 @@ def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:
     """Return the Wilson score interval of a share `p` of `n` trials (Wilson 1927), 95 % by default."""
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return middle - half if p > 0 else 0.0, middle + half if p < 1 else 1.0  # not a rounding error away from them
 
 
 def elo_difference(score: float) -> float:

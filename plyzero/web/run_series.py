@@ -152,17 +152,17 @@ class RunSeries:
         self._learning.add(self._next, row)
         self._next += 1
         self._seconds[path] = figure(line, "seconds") or 0.0
-        if model := ModelName.parse(str(line.get("model"))):
+        if model := model_of(line):
             self._games_read[model.fence, model.step] = row["games"]
         if isinstance(text := line.get("warning"), str):
-            words = re.sub(r"\d+", "", text)[:200]  # the same one with other numbers is the same one
+            words = words_of(text)
             self._warnings.pop(words, None)
             self._warnings[words] = {"text": plain(text, 600), "step": row["step"]}
             if len(self._warnings) > MAX_WARNINGS:
                 self._warnings.pop(next(iter(self._warnings)))
 
     def _add_rating(self, line: dict[str, Any]) -> None:
-        model, scores, time = ModelName.parse(str(line.get("model"))), line.get("scores"), figure(line, "time")
+        model, scores, time = model_of(line), line.get("scores"), figure(line, "time")
         if model is None or not isinstance(scores, dict) or time is None:
             return
         about = {"step": float(model.step), "time": time, "games": self._games_read.get((model.fence, model.step))}
@@ -192,11 +192,16 @@ class _WorkerCurve:
             grown = {key: sums[key] - self._before[key] for key in SUMS}
             if time is None or grown["seconds"] <= 0:
                 continue
-            model = ModelName.parse(str(line.get("model")))
+            model = model_of(line)
             shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
             self.columns.add(number, {"time": time, "step": model and model.step, **shares})
             self._before, number = sums, number + 1
         return number
+
+
+def words_of(warning: str) -> str:
+    """Return a warning without its numbers; where only these differ, it is the same one."""
+    return re.sub(r"\d+", "", plain(warning, 600))
 
 
 def match_result(counts: object) -> MatchResult | None:
@@ -206,6 +211,12 @@ def match_result(counts: object) -> MatchResult | None:
     if not all(0 <= each <= MAX_GAMES for each in counts) or not any(counts):
         return None
     return MatchResult(*counts, distinct=0)
+
+
+def model_of(fields: Mapping[str, Any]) -> ModelName | None:
+    """Return the model that a heartbeat or a line names; None if it names none."""
+    label = fields.get("model")
+    return ModelName.parse(label) if isinstance(label, str) else None
 
 
 def figure(fields: Mapping[str, Any], key: str) -> float | None:

@@ -16,7 +16,7 @@ from plyzero.run.liveness import LivenessMonitor, watch_run
 from plyzero.run.metrics import TRAINER, Rate
 from plyzero.run.models import ModelName
 from plyzero.web.run_games import NewestGames
-from plyzero.web.run_series import RunSeries, figure
+from plyzero.web.run_series import RunSeries, figure, model_of, words_of
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
@@ -114,7 +114,7 @@ class _Watched:
         trainer = self._monitor.heartbeats.get(TRAINER, {})
         row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
         warnings, store = _warnings(found, free, self.run), self.run.settings.store
-        now = {each["text"] for each in warnings}
+        now = {words_of(each["text"]) for each in warnings}
         return {
             **{key: found[key] for key in ("game", "replay", "waiting", "balance", "models")},
             "ended": found["workers"]["ended"],
@@ -127,7 +127,7 @@ class _Watched:
             "replay_ratio_wanted": ratio,
             "processes": processes,
             "warnings": warnings,
-            "earlier_warnings": [each for each in self.series.warnings[::-1] if each["text"] not in now],
+            "earlier_warnings": [each for each in self.series.warnings[::-1] if words_of(each["text"]) not in now],
             "disk": {"free_mb": free.bytes >> 20, "min_free_mb": store.min_free_mb, "keep_mb": store.keep_mb},
             "settings": self._settings(),
         }
@@ -144,19 +144,22 @@ class _Watched:
             return shown
         for count, rate in RATES.items():
             shown[rate] = self._rate(beat, count, alive=alive)
-        if model := ModelName.parse(str(beat.get("model"))):
+        if model := model_of(beat):
             shown["model_step"] = model.step
             shown["steps_behind"] = max(0, newest.step - model.step) if newest and alive else None
         return shown
 
     def _rate(self, beat: dict[str, Any], key: str, *, alive: bool) -> float | None:
-        """Return the growth of a count of a process per second, in the last minute where that was observed."""
+        """Return the growth of a count of a process per second: in the last minute, or since its start if it ended."""
         count, seconds, now = figure(beat, key), figure(beat, "seconds"), self._clock()
         if count is None or not seconds:
             return None
+        if not alive:
+            self._rates.pop((beat["name"], key), None)
+            return round(count / seconds, 4)
         since, rate = self._rates.setdefault((beat["name"], key), (now, Rate()))
         measured = rate.per_second(count, now)
-        return round(measured if alive and now - since >= MEASURED_SECONDS else count / seconds, 4)
+        return round(measured if now - since >= MEASURED_SECONDS else count / seconds, 4)
 
     def _waits_for(self, found: dict[str, Any]) -> str | None:
         """Return why there are no curves yet, as a sentence; None if there are."""

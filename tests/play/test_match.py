@@ -1,12 +1,21 @@
 """Matches: fair openings, right sums, honest intervals."""
 
+import math
+
 import numpy as np
 import pytest
 
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
-from plyzero.play.match import MatchResult, elo_difference, play_match, random_opening, random_openings
+from plyzero.play.match import (
+    MatchResult,
+    elo_difference,
+    play_match,
+    random_opening,
+    random_openings,
+    wilson_interval,
+)
 from plyzero.play.players import Bot, RandomPlayer, find_player
 from plyzero.rules.catalog import load_game
 from plyzero.search.evaluators import Uniform
@@ -30,6 +39,14 @@ class Spy(RandomPlayer):
 
 def test_the_score_counts_a_draw_as_half_a_point():
     assert MatchResult(3, 2, 5, distinct=10).score == 0.4
+
+
+def test_an_interval_ends_exactly_at_0_or_1_where_every_game_was_lost_or_won():
+    for games in range(1, 60):
+        assert wilson_interval(0.0, games)[0] == 0
+        assert wilson_interval(1.0, games)[1] == 1
+        assert MatchResult(games, 0, 0, distinct=1).elo()[2] == math.inf
+        assert MatchResult(0, 0, games, distinct=1).elo()[1] == -math.inf
 
 
 def test_the_interval_is_wilsons():

@@ -44,7 +44,7 @@ def test_a_report_loads_nothing(run: Run):
     outside = re.sub(r"<script.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL)
     assert re.findall(r'(?:src|href)="(?!data:)', outside) == []
     assert "default-src 'none'" in outside
-    assert page.count("<script") - page.count("\\u003cscript") == page.count("</script>") == 4
+    assert page.count("<script") == page.count("</script>") == 4
     (imports,) = re.findall(r'<script type="importmap">\n?(.*?)\n?</script>', page, re.DOTALL)
     imported = re.findall(r'^import .* from "(.*?)";$', (PAGE / "run.js").read_text(), re.MULTILINE)
     assert [*json.loads(imports)["imports"]] == imported
@@ -72,8 +72,8 @@ def test_the_command_writes_the_file_and_replaces_it(run: Run, tmp_path: Path):
     ("run_name", "out", "sentence"),
     [
         ("none", "x.html", "is not a run directory: it has no run.toml"),
-        ("r", ".", "is a directory; expected -o FILE"),
-        ("r", "r/run.toml/x.html", "Not a directory"),
+        ("r", ".", "expected -o FILE in a directory that exists, such as report.html, got "),
+        ("r", "r/run.toml/x.html", "expected -o FILE in a directory that exists"),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(run: Run, tmp_path: Path, run_name: str, out: str, sentence: str):

@@ -131,7 +131,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends(run: Run, monkeypatch: pytes
 
 def test_scores_have_the_intervals_of_a_match_and_the_games_of_their_model(run: Run):
     learned(run, 10)
-    measured(run, 10, random=[13, 2, 5], mcts=[4, 0, 0])
+    measured(run, 10, random=[13, 2, 5], mcts=[6, 0, 0])
     measured(run, 11, random=[0, 0, 6])
     ratings = RunView(run).series(0)["ratings"]
     random, low_high = ratings["random"], wilson_interval(0.7, 20)
@@ -198,7 +198,8 @@ def test_a_worker_shows_its_rates_its_share_in_the_network_and_how_old_its_model
         if step == 12:
             first = str(name)
     counts = {"model": first, "seconds": 100.0, "positions": 5000, "evaluations": 20_000, "network_seconds": 40.0}
-    beat(run, "w0.0123abcd", **counts)
+    heart = Heartbeat(run.workers / "w0.0123abcd.json")
+    heart.beat({"role": "selfplay", "state": "playing", **counts}, force=True)
     view = RunView(run, clock=clock)
     shown = process(view.state(), "w0.0123abcd")
     assert (shown["positions_per_second"], shown["network_share"]) == (50, 0.4)  # since its start
@@ -206,7 +207,7 @@ def test_a_worker_shows_its_rates_its_share_in_the_network_and_how_old_its_model
     for i in range(1, 4):
         clock.now += REFRESH_SECONDS
         grown = {key: counts[key] + i * each for key, each in (("positions", 20), ("network_seconds", 1.5))}
-        Heartbeat(run.workers / "w0.0123abcd.json").beat({"role": "selfplay", "state": "playing", **counts, **grown})
+        heart.beat({"role": "selfplay", "state": "playing", **counts, **grown}, force=True)
         state = view.state()
     shown = process(state, "w0.0123abcd")
     assert (shown["positions_per_second"], shown["network_share"]) == (10, 0.75)  # while it was observed
@@ -235,14 +236,14 @@ def test_the_trainer_and_the_living_are_listed_first_and_few_of_the_dead(run: Ru
 def test_what_is_wrong_now_and_what_was_wrong_before_is_told(tmp_path: Path, clock: Clock):
     run = small_run(tmp_path / "r", "tic-tac-toe", f"store.min_free_mb={1 << 40}")
     learned(run, 10, warning="the network does not learn: 3 models")
-    learned(run, 20, warning="all games look alike")
+    learned(run, 20, warning="all 400 games look alike")
     learned(run, 30, warning="the network does not learn: 4 models")
     learned(run, 40)
-    beat(run, "trainer", warning="all games look alike", read_error="no such segment")
+    beat(run, "trainer", warning="all 500 games look alike", read_error="no such segment")
     beat(run, "w0.0123abcd", write_error="No space left on device")
     state = RunView(run, clock=clock).state()
     assert [(each["who"], each["text"]) for each in state["warnings"][:3]] == [
-        ("trainer", "all games look alike"),
+        ("trainer", "all 500 games look alike"),
         ("trainer", "no such segment"),
         ("w0.0123abcd", "No space left on device"),
     ]
@@ -299,7 +300,7 @@ def test_a_segment_is_read_once_and_forgotten_with_the_file(run: Run, monkeypatc
     monkeypatch.setattr(run_games, "read_segment", lambda path, game: read.append(path) or read_segment(path, game))
     path = play_segment(run, full=20)
     games = NewestGames(run)
-    assert games.newest(5) == {**games.newest(5), "newest_seconds": games.newest(5)["newest_seconds"]}
+    assert len(games.newest(5)["games"]) == len(games.newest(5)["games"]) == 5
     assert read == [path]
     path.unlink()
     assert games.newest(5)["games"] == []
