@@ -194,7 +194,7 @@ class _WorkerCurve:
                 continue
             model = model_of(line)
             shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
-            self.columns.add(number, {"time": time, "step": model and model.step, **shares})
+            self.columns.add(number, {"time": time, "step": model.step if model else None, **shares})
             self._before, number = sums, number + 1
         return number
 
@@ -210,7 +210,8 @@ def match_result(counts: object) -> MatchResult | None:
         return None
     if not all(0 <= each <= MAX_GAMES for each in counts) or not any(counts):
         return None
-    return MatchResult(*counts, distinct=0)
+    wins, draws, losses = counts
+    return MatchResult(wins, draws, losses, distinct=0)
 
 
 def model_of(fields: Mapping[str, Any]) -> ModelName | None:

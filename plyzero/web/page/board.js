@@ -99,7 +99,7 @@ function neighbour(place, cell, [dx, dy]) {
   for (const other of place.querySelectorAll("[data-cell]")) {
     const [ox, oy] = centre(other);
     const along = (ox - x) * dx + (oy - y) * dy, beside = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
-    if (along > 1 && along + 2 * beside < least && beside <= along) [nearest, least] = [other, along + 2 * beside];
+    if (along > 1 && along + beside < least && beside <= along) [nearest, least] = [other, along + beside];
   }
   return nearest;
 }
