@@ -21,7 +21,7 @@ import gnubg_nn
 import numpy as np
 
 from games.backgammon import BAR, HOME, OFF
-from plyzero.play.match import wilson_interval
+from plyzero.play.match_result import wilson_interval
 from plyzero.play.players import Player, find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance, played, rolled

@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from plyzero.play.match import MatchResult, random_openings
+from plyzero.play.match import random_openings
+from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Player, find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game

@@ -10,6 +10,7 @@ run                       What is on the volume?
 play                      How is a bot used?
 check                     Is a game right?
 ops                       What is running?
+web                       What does a person see?
 commands                  the command line, by panel
 
 The roles are packages of their own, beside this one: `selfplay` (the worker), `trainer`, and `games` (rules only).

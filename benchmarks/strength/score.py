@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.strength.exams import STRATA, Question, find_exam
-from plyzero.play.match import wilson_interval
+from plyzero.play.match_result import wilson_interval
 from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec, load_game

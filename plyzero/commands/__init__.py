@@ -5,6 +5,7 @@ common    arguments that several commands share
 train     train, init, selfplay, trainer
 play      play, analyze, match
 terminal  the interface of `play` in the terminal
+serve     serve
 games     new, check
 inspect   games, status, health, replay
 doctor    doctor

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 
 from plyzero.ops.failures import describe_error
-from plyzero.play.match import MatchResult, play_match, random_openings
+from plyzero.play.match import play_match, random_openings
+from plyzero.play.match_result import MatchResult
 from plyzero.play.model_loader import load_model
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.chance import first_decision

@@ -3,7 +3,8 @@
 players          players, and how to find one by name
 model_loader     networks from files and runs; hot reload of newer models
 bundled_bots     the pretrained bots in bots/
-match            matches between two players, with confidence intervals
+match            matches between two players
+match_result     the result of a match, with confidence intervals
 session          one game between a person and a bot
 analysis         search results with the field names of KataGo's analysis engine
 analysis_engine  positions in, search results out, as JSON lines

@@ -1,15 +1,13 @@
-"""Matches: games between two players, with a score, an Elo difference and their confidence intervals."""
+"""Matches: games between two players, each opening played with both sides."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from plyzero.errors import UserError
+from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Player
 from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game
@@ -82,82 +80,6 @@ def play_match(
             on_progress(games - len(playing), max(plies))
     wins, draws, losses = points
     return MatchResult(wins, draws, losses, distinct=len({tuple(actions) for actions in moves}))
-
-
-@dataclass(frozen=True)
-class MatchResult:
-    """The result of a match: the wins, draws and losses of the first player, and the number of distinct games."""
-
-    wins: int
-    draws: int
-    losses: int
-    distinct: int
-
-    @property
-    def games(self) -> int:
-        """The number of games."""
-        return self.wins + self.draws + self.losses
-
-    @property
-    def score(self) -> float:
-        """The first player's mean score per game, in [0, 1]; a draw counts 1/2."""
-        return (self.wins + self.draws / 2) / self.games
-
-    def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Return the Wilson confidence interval of the score, 95 % by default. With draws it is slightly too wide."""
-        return wilson_interval(self.score, self.games, z)
-
-    def elo(self) -> tuple[float, float, float]:
-        """Return the Elo difference for the score and the bounds of its 95 % interval; infinite for scores 0 and 1."""
-        low, high = self.interval()
-        return elo_difference(self.score), elo_difference(low), elo_difference(high)
-
-    def report(self) -> str:
-        """Return the result of the first player, A, for people: counts, score and Elo difference, one per line."""
-        score_low, score_high = self.interval()
-        elo, elo_low, elo_high = self.elo()
-        difference = f"Elo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}"
-        if math.isinf(elo):
-            bound = f"at least {elo_low:+.0f}" if elo > 0 else f"at most {elo_high:+.0f}"
-            difference = f"Elo difference {bound} (95 %), without a bound on the other side"
-        return (
-            f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
-            f"{self.distinct} different games among the {self.games}\n"
-            f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}\n"
-            f"{difference}"
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the result as a JSON object; an infinite Elo is null."""
-        elo, *elo_interval = (round(number, 1) if math.isfinite(number) else None for number in self.elo())
-        return {
-            "wins": self.wins,
-            "draws": self.draws,
-            "losses": self.losses,
-            "distinct": self.distinct,
-            "score": self.score,
-            "score_interval": self.interval(),
-            "elo": elo,
-            "elo_interval": elo_interval,
-        }
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
-
-
-def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the Wilson score interval of a share `p` of `n` trials (Wilson 1927), 95 % by default."""
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return middle - half if p > 0 else 0.0, middle + half if p < 1 else 1.0  # not a rounding error away from them
-
-
-def elo_difference(score: float) -> float:
-    """Return the Elo difference d whose expected score 1 / (1 + 10^(-d/400)) is `score`."""
-    if score in (0, 1):
-        return math.inf if score else -math.inf
-    return -400 * math.log10(1 / score - 1)
 
 
 def random_openings(start: Game, plies: int, rng: np.random.Generator, *, count: int) -> list[list[int]]:

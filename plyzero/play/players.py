@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import re
@@ -132,11 +133,9 @@ class Bot:
 
         Raises UserError for a negative temperature, and for simulations that are negative or above MAX_SIMULATIONS.
         """
-        if not 0 <= simulations <= MAX_SIMULATIONS:
-            raise UserError(f"expected simulations from 0 to {MAX_SIMULATIONS}, got {shown(simulations)}")
         if not 0 <= temperature < math.inf:
             raise UserError(f"expected a temperature of at least 0, got {shown(temperature)}")
-        self.name, self.game, self.simulations = name, game, simulations
+        self.name, self.game, self.simulations = name, game, _checked(simulations, MAX_SIMULATIONS)
         self.settings = settings or SearchSettings()
         self._own_evaluate, self._temperature = evaluate, temperature
         self._rng = np.random.default_rng()
@@ -208,6 +207,12 @@ class Bot:
         rollouts = Rollouts(game.start.num_actions, rng)
         return cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=PURE_MCTS)
 
+    def with_simulations(self, simulations: int, *, most: int = MAX_SIMULATIONS) -> Self:
+        """Return the same bot with another number of simulations. Raises UserError if it is not from 0 to `most`."""
+        other = copy.copy(self)
+        other.simulations = _checked(simulations, most)
+        return other
+
     def choose(self, position: Game) -> int:
         """Return the action to play in `position`, which must not be finished."""
         return self.select_action(self.search([position])[0])
@@ -251,6 +256,13 @@ class Bot:
         if fault := find_fault(evaluation, len(batch.observations), self.game.start.num_actions):
             raise UserError(f"{self.name}: {fault}")
         return evaluation
+
+
+def _checked(simulations: int, most: int) -> int:
+    """Return a number of simulations. Raises UserError if it is not from 0 to `most`."""
+    if not 0 <= simulations <= most:
+        raise UserError(f"expected simulations from 0 to {most}, got {shown(simulations)}")
+    return simulations
 
 
 def _check_position(position: Game, game: GameSpec) -> None:

@@ -10,5 +10,6 @@ run_state   the state of a run as JSON
 run_series  the curves of a run as JSON
 run_games   the newest games of a run as JSON
 report      the dashboard as one file
-page/       what the browser loads: HTML, style sheets, modules; vendor/ holds libraries of others
+
+page/ holds what a browser loads: HTML, style sheets and modules; page/vendor/ are libraries of others.
 """

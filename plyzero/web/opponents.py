@@ -16,7 +16,6 @@ from plyzero.play.model_loader import load_network
 from plyzero.play.players import DEFAULT_SIMULATIONS, Bot, Player, RandomPlayer
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
-from plyzero.web.play_api import with_simulations
 
 ANALYSIS: Final = "analysis"
 """The player of analyses and reviews: the strongest there is, which plays the best move."""
@@ -77,9 +76,9 @@ class Opponents:
         if kind == "level":
             return self._kept(name, lambda: Bot.at_level(self.game, int(number)))
         if kind == "mcts":
-            return with_simulations(self._pure_mcts(), int(number))
+            return self._pure_mcts().with_simulations(int(number))
         bot = self._with_network(step)
-        return bot if kind == ANALYSIS else with_simulations(bot, int(number))
+        return bot if kind == ANALYSIS else bot.with_simulations(int(number))
 
     def _has_network(self) -> bool:
         return self._run is not None or self._net is not None

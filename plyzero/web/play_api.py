@@ -5,14 +5,13 @@ The state of a game is its list of moves, which every request brings; nothing is
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot, Player
 from plyzero.rules.board import Board, board_of
@@ -23,7 +22,6 @@ from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import play_named
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.slots import SearchResult, SearchSlots
-from plyzero.settings import MAX_SIMULATIONS
 from plyzero.web.searches import Event, Report
 
 MAX_TEXT: Final = 100_000
@@ -186,12 +184,3 @@ def network_view(bot: Bot, position: Game) -> dict[str, Any]:
         "policy": [[position.action_name(int(legal[i])), round(float(weights[i] / weights.sum()), 4)] for i in order],
         "wdl": [round(float(each), 4) for each in wdl[0]],
     }
-
-
-def with_simulations(bot: Bot, simulations: int, *, most: int = MAX_SIMULATIONS) -> Bot:
-    """Return `bot` with another number of simulations. Raises UserError if it is below 0 or above `most`."""
-    if not 0 <= simulations <= most:
-        raise UserError(f"expected simulations from 0 to {most}, got {shown(simulations)}")
-    other = copy.copy(bot)
-    other.simulations = simulations
-    return other

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from plyzero.errors import plain
-from plyzero.play.match import MatchResult
+from plyzero.play.match_result import MatchResult
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines
 from plyzero.run.models import ModelName

@@ -36,7 +36,6 @@ from plyzero.web.play_api import (
     parse_moves,
     search_position,
     unfinished_position,
-    with_simulations,
 )
 from plyzero.web.reviews import review
 from plyzero.web.searches import Event, Searches
@@ -95,7 +94,7 @@ def make_app(
     def warm_up() -> str:
         """Compile what a search needs. Return "", or what is missing, such as a first model."""
         try:
-            with_simulations(find_bot(""), 1).search([first_decision(game.start)])
+            find_bot("").with_simulations(1).search([first_decision(game.start)])
         except Exception as error:
             return str(error) if isinstance(error, UserError) else with_location(error)
         return ""
@@ -117,7 +116,7 @@ def make_app(
         def search(report: Any) -> Event:
             player = opponents.find(name, step=step)
             if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
-                player = with_simulations(player, simulations, most=MAX_SIMULATIONS)
+                player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
             return search_position(player, unfinished_position(game, text))(report)
 
         return _stream(searches.stream(search))
@@ -129,7 +128,7 @@ def make_app(
         def search(report: Any) -> Event:
             bot = find_bot(step)
             if simulations is not None:
-                bot = with_simulations(bot, simulations, most=MAX_SIMULATIONS)
+                bot = bot.with_simulations(simulations, most=MAX_SIMULATIONS)
             return review(bot, *parse_moves(game, text))(report)
 
         return _stream(searches.stream(search))

@@ -8,14 +8,8 @@ import pytest
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
-from plyzero.play.match import (
-    MatchResult,
-    elo_difference,
-    play_match,
-    random_opening,
-    random_openings,
-    wilson_interval,
-)
+from plyzero.play.match import play_match, random_opening, random_openings
+from plyzero.play.match_result import MatchResult, elo_difference, wilson_interval
 from plyzero.play.players import Bot, RandomPlayer, find_player
 from plyzero.rules.catalog import load_game
 from plyzero.search.evaluators import Uniform

@@ -13,7 +13,6 @@ from plyzero.web.play_api import (
     network_view,
     search_position,
     unfinished_position,
-    with_simulations,
 )
 from tests.helpers.toys import Constant, after
 
@@ -103,7 +102,7 @@ def test_the_view_of_the_network_is_that_of_the_player_to_move():
 
 def test_a_bot_gets_another_number_of_simulations_and_stays_the_same_otherwise():
     bot = Bot("constant", load_game("tic-tac-toe"), Constant(9, 0.3, 0.4, 0.3), simulations=5)
-    assert with_simulations(bot, 7).simulations == 7
+    assert bot.with_simulations(7).simulations == 7
     assert bot.simulations == 5
     with pytest.raises(UserError, match="expected simulations from 0 to 10, got 11"):
-        with_simulations(bot, 11, most=10)
+        bot.with_simulations(11, most=10)
