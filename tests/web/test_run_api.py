@@ -125,7 +125,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends(run: Run, monkeypatch: pytes
     for step in range(1, 101):
         learned(run, step)
     table = RunView(run).series(0)["learning"]
-    assert table["step"] == [1, 18, 34, 50, 67, 84, 100]
+    assert table["step"] == [1, 17, 34, 51, 67, 83, 100]
     assert {len(column) for column in table.values()} == {7}
 
 
