@@ -35,7 +35,7 @@ class NewestGames:
         self._lock = threading.Lock()
         self._sealed: dict[SegmentName, float] = {}
         self._games: dict[SegmentName, list[dict[str, Any]]] = {}
-        self._found = self._answer([], "the newest games are being read")
+        self._found = self._answer([], "The newest games are being read.")
 
     def newest(self, count: int) -> dict[str, Any]:
         """Return the newest `count` games, newest first, as a JSON object; the last answer while another call reads.
@@ -58,7 +58,7 @@ class NewestGames:
     def _read(self, count: int) -> dict[str, Any]:
         names = list(list_segments(self._run.segments)) if self._run.segments.exists() else []
         if not names:
-            return self._answer([], "no game is sealed yet")
+            return self._answer([], "No game is sealed yet.")
         game = self._load_game()
         self._sealed = {name: self._sealed.get(name) or self._seal_time(name) for name in names}
         games: list[dict[str, Any]] = []

@@ -125,7 +125,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends(run: Run, monkeypatch: pytes
     for step in range(1, 101):
         learned(run, step)
     table = RunView(run).series(0)["learning"]
-    assert table["step"] == [1, 17, 34, 51, 67, 83, 100]  # halves are rounded to even numbers
+    assert table["step"] == [1, 17, 34, 51, 67, 83, 100]
     assert {len(column) for column in table.values()} == {7}
 
 
@@ -276,7 +276,7 @@ def test_answers_stand_for_a_while_and_are_then_made_anew(run: Run, clock: Clock
 
 
 def test_the_newest_games_come_first_and_replay_to_their_winners(run: Run):
-    assert NewestGames(run).newest(50)["note"] == "no game is sealed yet"
+    assert NewestGames(run).newest(50)["note"] == "No game is sealed yet."
     for sequence in range(2):
         play_segment(run, full=20, sequence=sequence)
     older, newer = sorted(run.segments.iterdir())
@@ -337,7 +337,7 @@ def test_while_games_are_read_nobody_else_waits(run: Run, monkeypatch: pytest.Mo
     reader = threading.Thread(target=games.newest, args=(5,))
     reader.start()
     assert entered.wait(60)
-    assert games.newest(5)["note"] == "the newest games are being read"
+    assert games.newest(5)["note"] == "The newest games are being read."
     go_on.set()
     reader.join()
     assert len(games.newest(5)["games"]) == 5

@@ -2,9 +2,10 @@
 import { html, render, useEffect, useMemo, useRef, useState } from "/static/vendor/htm-preact.js";
 
 const REPORT = window.PLYZERO_REPORT;
-const POLL_MS = 2000, GAMES_MS = 10000, TIMEOUT_MS = 8000;
+const POLL_MS = 2000, GAMES_MS = 10000, TIMEOUT_MS = 8000, GAMES_TIMEOUT_MS = 120000; // the rules may have to be compiled
 const MOST_POINTS = 6000; // of a curve; above that it is asked for anew, which thins it
 const DASHES = [[], [8, 5], [2, 4], [12, 3, 2, 3]];
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14400, 43200].map(minutes => 60 * minutes);
 const X_NAMES = { step: "step", time: "time", games: "games" };
 
 // ---------------------------------------------------------------------------------------------- numbers as text
@@ -31,8 +32,8 @@ function compact(value) {
 
 // ------------------------------------------------------------------------------------------------- what is known
 
-async function ask(address) {
-  const answer = await fetch(address, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+async function ask(address, timeout = TIMEOUT_MS) {
+  const answer = await fetch(address, { signal: AbortSignal.timeout(timeout) });
   if (!answer.ok) throw new Error(`the server answers with ${answer.status}`);
   return answer.json();
 }
@@ -61,23 +62,31 @@ function useRun() {
   const [found, setFound] = useState(REPORT ?? {});
   useEffect(() => {
     if (REPORT) return undefined;
-    let timer, ended = false, seen = {}, gamesAt = -Infinity;
+    let timer, ended = false, seen = {}, gamesAt = -Infinity, asking = false;
+    const show = more => {
+      if (!ended) setFound(seen = { ...seen, ...more });
+    };
+    const lookAtGames = async () => { // beside the rest, which must not wait for it
+      if (asking || performance.now() - gamesAt < GAMES_MS) return;
+      asking = true;
+      try {
+        show({ games: await ask("/api/run/games?newest=50", GAMES_TIMEOUT_MS) });
+        gamesAt = performance.now();
+      } catch {
+        // The state tells whether the server is gone; this is asked again.
+      }
+      asking = false;
+    };
     const look = async () => {
       try {
         const state = await ask("/api/run/state");
-        const series = await newSeries(seen.series);
-        let games = seen.games;
-        if (performance.now() - gamesAt > GAMES_MS || !games?.games?.length) {
-          games = await ask("/api/run/games?newest=50");
-          gamesAt = performance.now();
-        }
-        seen = { state, series, games, at: Date.now() };
+        lookAtGames();
+        show({ state, series: await newSeries(seen.series), at: Date.now(), gone: null });
       } catch (error) {
-        seen = { ...seen, gone: `No answer from the server${error.name === "Error" ? ` (${error.message})` : ""}` };
+        show({ gone: `No answer from the server${error.name === "Error" ? ` (${error.message})` : ""}` });
       }
-      if (ended) return;
-      setFound(seen);
-      if (!document.hidden) timer = setTimeout(look, POLL_MS);
+      clearTimeout(timer);
+      if (!ended && !document.hidden) timer = setTimeout(look, POLL_MS);
     };
     const onVisibility = () => {
       clearTimeout(timer);
@@ -135,7 +144,7 @@ function plotOptions(holder, { lines, range, formatX, formatY, onCursor }) {
     legend: { show: false },
     scales: { x: { time: false }, ...(range ? { y: { range } } : {}) },
     axes: [
-      { ...look, values: (plot, splits) => splits.map(formatX), space: 70 },
+      { ...look, values: (plot, splits) => splits.map(formatX), space: 70, size: 36, ...(formatX === FORMAT_TIME ? { incrs: TIME_STEPS } : {}) },
       { ...look, values: (plot, splits) => splits.map(formatY), size: 62 },
     ],
     hooks: { setCursor: [plot => onCursor(plot.cursor.left < 0 ? null : plot.cursor.idx)] },
@@ -389,7 +398,7 @@ function Page() {
         <${Warnings} warnings=${state.warnings} earlier=${state.earlier_warnings} />
         <${Charts} series=${series} />
         <${Processes} state=${state} />
-        ${games ? html`<${Games} found=${games} />` : null}
+        <${Games} found=${games ?? { games: [], note: "The newest games are being read." }} />
         <${Disk} state=${state} />` : null}
     </main>`;
 }
