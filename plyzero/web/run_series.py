@@ -9,15 +9,17 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from plyzero.errors import plain
-from plyzero.play.match import MatchResult
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines
 from plyzero.run.models import ModelName
+
+if TYPE_CHECKING:
+    from plyzero.play.match import MatchResult
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
@@ -194,7 +196,7 @@ class _WorkerCurve:
                 continue
             model = model_of(line)
             shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
-            self.columns.add(number, {"time": time, "step": model and model.step, **shares})
+            self.columns.add(number, {"time": time, "step": model.step if model else None, **shares})
             self._before, number = sums, number + 1
         return number
 
@@ -206,11 +208,13 @@ def words_of(warning: str) -> str:
 
 def match_result(counts: object) -> MatchResult | None:
     """Return the result in a line of ratings, [wins, draws, losses]; None if no match ends like that."""
+    from plyzero.play.match import MatchResult  # the search below it is loaded for no run without ratings
+
     if not isinstance(counts, list) or len(counts) != 3 or not all(type(each) is int for each in counts):
         return None
     if not all(0 <= each <= MAX_GAMES for each in counts) or not any(counts):
         return None
-    return MatchResult(*counts, distinct=0)
+    return MatchResult(counts[0], counts[1], counts[2], distinct=0)
 
 
 def model_of(fields: Mapping[str, Any]) -> ModelName | None:
