@@ -29,6 +29,7 @@ def serve(
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise UserError("the web page needs further packages: pip install 'plyzero[web]'") from error
+    from plyzero.run.directory import open_run
     from plyzero.web.opponents import Opponents
     from plyzero.web.run_api import run_routes
 
@@ -39,7 +40,8 @@ def serve(
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
     listening = listen(host, port)
     with playing(spec), listening:
-        routes = run_routes(run) if run is not None else ()
+        opened = open_run(run, game=spec) if run and (run / "run.toml").exists() else run
+        routes = run_routes(opened) if opened else ()
         opponents = Opponents(spec, run=run, net=net)
         app = make_app(spec, opponents, allowed_hosts=allow_host or (), run_routes=routes)
         address = f"[{host}]" if ":" in host else host

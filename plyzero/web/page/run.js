@@ -346,6 +346,7 @@ function Processes({ state }) {
 
 function Curve({ game }) {
   const values = game.values.map((value, ply) => game.players[ply] ? -value : value).slice(game.opening_plies);
+  if (values.length === 1) values.push(values[0]);
   const points = values.map((value, i) => `${(100 * i / Math.max(1, values.length - 1)).toFixed(1)},${(20 - 19 * value).toFixed(1)}`);
   return html`<svg class="curve" viewBox="0 0 100 40" preserveAspectRatio="none" aria-hidden="true">
     <line x1="0" x2="100" y1="20" y2="20" /><polyline points=${points.join(" ")} /></svg>`;
