@@ -6,10 +6,11 @@ import shutil
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from starlette.applications import Starlette
-from starlette.testclient import TestClient
 
 from benchmarks.fuzz import ODD, TRAINER, WORKER
 from plyzero.play.match_result import elo_difference, wilson_interval
@@ -25,6 +26,7 @@ from plyzero.web.run_state import REFRESH_SECONDS, RunView
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import put
 from tests.helpers.runs import play_segment, small_run
+from tests.helpers.web import get, serving
 
 
 @pytest.fixture
@@ -346,24 +348,19 @@ def test_while_games_are_read_nobody_else_waits(run: Run, monkeypatch: pytest.Mo
 def test_the_addresses_answer_and_refuse_what_is_no_number(run: Run):
     learned(run, 10)
     play_segment(run, full=20)
-    client = TestClient(Starlette(routes=run_routes(run)))
-    assert client.get("/api/run/state").json()["replay"]["segments"] == 1
-    assert client.get("/api/run/series").json()["learning"]["step"] == [10]
-    assert client.get("/api/run/series?since=1").json()["learning"]["step"] == []
-    assert len(client.get("/api/run/games?newest=3").json()["games"]) == 3
-    for address in (
-        "series?since=-1",
-        "series?since=x",
-        "series?since=٣",
-        "games?newest=201",
-        f"games?newest={'9' * 50}",
-    ):
-        refused = client.get(f"/api/run/{address}")
-        assert (refused.status_code, refused.json()["error"].startswith("expected ")) == (400, True)
-    assert client.post("/api/run/state").status_code == 405
+    with serving(Starlette(routes=run_routes(run))) as address:
+        assert get(address, "/api/run/state")[1]["replay"]["segments"] == 1
+        assert get(address, "/api/run/series")[1]["learning"]["step"] == [10]
+        assert get(address, "/api/run/series", since=1)[1]["learning"]["step"] == []
+        assert len(get(address, "/api/run/games", newest=3)[1]["games"]) == 3
+        for name, count in ("since", "-1"), ("since", "x"), ("since", "٣"), ("newest", "201"), ("newest", "9" * 50):
+            status, answer = get(address, f"/api/run/{'series' if name == 'since' else 'games'}", **{name: count})
+            assert (status, answer["error"].startswith("expected ")) == (400, True)
+        with pytest.raises(HTTPError, match="405"):
+            urlopen(Request(f"{address}/api/run/state", method="POST"), timeout=60)
 
 
 def test_a_page_of_a_run_that_does_not_exist_is_answered(tmp_path: Path):
-    client = TestClient(Starlette(routes=run_routes(tmp_path / "none")))
-    assert "is not a run directory" in client.get("/api/run/state").json()["waits_for"]
-    assert client.get("/api/run/games").status_code == client.get("/api/run/series").status_code == 200
+    with serving(Starlette(routes=run_routes(tmp_path / "none"))) as address:
+        assert "is not a run directory" in get(address, "/api/run/state")[1]["waits_for"]
+        assert get(address, "/api/run/games")[0] == get(address, "/api/run/series")[0] == 200
