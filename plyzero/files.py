@@ -306,6 +306,14 @@ def free_room(directory: Path) -> Room:
     return Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else sys.maxsize)
 
 
+def modified_at(path: Path) -> float:
+    """Return when a file was last changed, by the clock of its volume, in Unix seconds; 0 if it is gone."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def _let_read(descriptor: int, directory: Path) -> None:
     """Let everybody read an open file who may read its directory, whatever the umask of this process is.
 

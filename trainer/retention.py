@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from plyzero.errors import UserError
-from plyzero.files import TEMPORARY, Room, free_room, remove
+from plyzero.files import TEMPORARY, Room, free_room, modified_at, remove
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
@@ -148,7 +148,7 @@ class Retention:
         directory, beating = self._run.metrics, {f"worker-{name}.jsonl" for name in self.monitor.heartbeats}
         ended = [file for file in os.listdir(directory) if file.startswith("worker-") and file not in beating]
         if len(ended) > KEPT_WORKER_METRICS:
-            for path in sorted((directory / file for file in ended), key=_modified)[:-KEPT_WORKER_METRICS]:
+            for path in sorted((directory / file for file in ended), key=modified_at)[:-KEPT_WORKER_METRICS]:
                 self._remove(path)
 
     def _remove(self, path: Path) -> bool:
@@ -161,13 +161,6 @@ class Retention:
     def _age(self, path: Path) -> float:
         """Return for how many seconds this object has known `path`."""
         return self._clock() - self._first_seen.setdefault(path, self._clock())
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.lstat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _size(path: Path) -> int:

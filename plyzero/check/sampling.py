@@ -13,7 +13,7 @@ import numpy as np
 
 from plyzero.check.laws import evenly_spaced
 from plyzero.rules import random_game
-from plyzero.rules.chance import ENDLESS_ROLLS, is_chance, possible_moves, rolls_endlessly
+from plyzero.rules.chance import is_chance, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
 
@@ -82,14 +82,9 @@ def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGam
     choose: returns the next action or roll, given the positions so far.
     Raises RulesFailedError if a rule raises, and after MAX_ROLLS rolls in a row.
     """
-    game, plies = PlayedGame([], [start]), 0
+    game = PlayedGame([], [start])
     try:
-        while game.positions[-1].outcome() is None and (plies < start.max_plies or is_chance(game.positions[-1])):
-            if rolls_endlessly(game.positions):
-                raise ValueError(ENDLESS_ROLLS)
-            plies += not is_chance(game.positions[-1])
-            game.moves.append(choose(game.positions))
-            game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))
+        random_game.play_on(game, choose)
     except Exception as error:
         raise RulesFailedError(error, game.moves) from error
     return game

@@ -246,11 +246,11 @@ class Bot:
         for first in range(0, len(positions), together):
             part = positions[first : first + together]
             results += search(
-                part, self.evaluate, simulations=self.simulations, settings=self.settings, on_batch=on_batch
+                part, self._evaluate, simulations=self.simulations, settings=self.settings, on_batch=on_batch
             )
         return results
 
-    def evaluate(self, batch: EvaluationBatch) -> Evaluation:
+    def _evaluate(self, batch: EvaluationBatch) -> Evaluation:
         """Return the evaluation of `batch`. Raises UserError if it has impossible values, such as NaN."""
         evaluation = Evaluation(*(np.asarray(each, np.float32) for each in self._own_evaluate(batch)))
         if fault := find_fault(evaluation, len(batch.observations), self.game.start.num_actions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +16,24 @@ def random_game(start: Game, rng: np.random.Generator) -> PlayedGame:
 
     Raises ValueError after MAX_ROLLS rolls in a row.
     """
-    game, plies = PlayedGame([], [start]), 0
-    while game.positions[-1].outcome() is None and (plies < start.max_plies or is_chance(game.positions[-1])):
-        if rolls_endlessly(game.positions):
-            raise ValueError(ENDLESS_ROLLS)
-        plies += not is_chance(game.positions[-1])
-        game.moves.append(random_move(game.positions[-1], rng))
-        game.positions.append(game.positions[-1].play_unchecked(game.moves[-1]))
+    game = PlayedGame([], [start])
+    play_on(game, lambda positions: random_move(positions[-1], rng))
     return game
+
+
+def play_on(game: PlayedGame, choose: Callable[[Sequence[Game]], int]) -> None:
+    """Play `game` from its initial position to the end, or until it is cut off after max_plies.
+
+    choose: returns the next action or roll, given the positions so far.
+    Raises ValueError after MAX_ROLLS rolls in a row, and what a rule raises; `game` then holds what was played.
+    """
+    positions, plies = game.positions, 0
+    while positions[-1].outcome() is None and (plies < positions[0].max_plies or is_chance(positions[-1])):
+        if rolls_endlessly(positions):
+            raise ValueError(ENDLESS_ROLLS)
+        plies += not is_chance(positions[-1])
+        game.moves.append(choose(positions))
+        positions.append(positions[-1].play_unchecked(game.moves[-1]))
 
 
 def random_move(position: Game, rng: np.random.Generator) -> int:

@@ -6,7 +6,6 @@ content is an Event of TensorFlow's event.proto in the encoding of protocol buff
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import struct
@@ -15,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.files import explain, open_to_append
+from plyzero.files import open_to_append
+from plyzero.run.metrics import Writing
 
 MARK: Final = "events.out.tfevents"
 """Beginning of a file name by which TensorBoard finds an event file."""
@@ -39,8 +39,6 @@ FILE_VERSION: Final = b"brain.Event:2"
 POLYNOMIAL: Final = 0x82F63B78
 """Of CRC-32C, with its bits reversed."""
 
-log = logging.getLogger(__name__)
-
 
 class EventFile:
     """Appends scalars to an event file of this process, which is made with the first of them."""
@@ -48,7 +46,7 @@ class EventFile:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._path: Path | None = None
-        self._failing = False
+        self._writing = Writing("for TensorBoard")
 
     def add(self, step: int, scalars: Mapping[str, float | None]) -> None:
         """Append the values by tag at a step; None is left out. An OSError is only logged."""
@@ -57,16 +55,11 @@ class EventFile:
             frames = framed(_event(now) + _bytes_field(3, FILE_VERSION))
         frames += framed(_event(now, step) + _bytes_field(5, _summary(scalars)))
         path = self._path or self._directory / f"{MARK}.{int(now)}.{socket.gethostname()}.{os.getpid()}"
-        try:
+        with self._writing:
             self._directory.mkdir(parents=True, exist_ok=True)
             with open_to_append(path) as file:
                 file.write(frames)
-        except OSError as error:
-            if not self._failing:
-                log.warning("cannot write for TensorBoard: %s", explain(error))
-            self._failing = True
-        else:
-            self._path, self._failing = path, False
+            self._path = path
 
 
 def select_scalars(line: Mapping[str, Any]) -> dict[str, float | None]:

@@ -92,6 +92,22 @@ class NewLines:
             return b""
 
 
+class Writing:
+    """A context in which a file is written that nobody must wait for: an OSError is logged, the first of several."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._failing = what, False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        was_failing, self._failing = self._failing, isinstance(error, OSError)
+        if isinstance(error, OSError) and not was_failing:
+            log.warning("cannot write %s: %s", self._what, explain(error))
+        return self._failing
+
+
 class SparseLines:
     """Appends a line a minute to a metrics file; after a day more and more rarely, so that the file stays small.
 
@@ -102,7 +118,7 @@ class SparseLines:
         self._path, self._clock = path, clock
         self._began = clock()
         self._next = self._began + LINE_SECONDS
-        self._failing = False
+        self._writing = Writing("metrics")
 
     def add(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
         """Append `fields` if a line is due, or if `force`. An OSError is only logged."""
@@ -110,14 +126,8 @@ class SparseLines:
         if now < self._next and not force:
             return
         self._next = now + max(LINE_SECONDS, (now - self._began) / LINES_OF_A_DAY)
-        try:
+        with self._writing:
             append_line(self._path, fields)
-        except OSError as error:
-            if not self._failing:
-                log.warning("cannot write metrics: %s", explain(error))
-            self._failing = True
-        else:
-            self._failing = False
 
 
 class Heartbeat:
@@ -130,7 +140,7 @@ class Heartbeat:
         self._path = path
         self._beats = 0
         self._next = 0.0
-        self._failing = False
+        self._writing = Writing("the heartbeat")
 
     def beat(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
         """Write `fields` if the last heartbeat is BEAT_SECONDS old, or if `force`. An OSError is only logged."""
@@ -140,14 +150,8 @@ class Heartbeat:
         self._next = now + BEAT_SECONDS
         self._beats += 1
         about = {"version": VERSION, "beats": self._beats, "pid": os.getpid(), "host": socket.gethostname()}
-        try:
+        with self._writing:
             write_file(self._path, (json.dumps({**about, **fields}) + "\n").encode(), replace=True, durable=False)
-        except OSError as error:
-            if not self._failing:
-                log.warning("cannot write the heartbeat: %s", explain(error))
-            self._failing = True
-        else:
-            self._failing = False
 
 
 def read_heartbeat(path: Path) -> dict[str, Any] | None:
@@ -169,12 +173,17 @@ def _parse_heartbeat(content: bytes) -> dict[str, Any] | None:
     return beat
 
 
-def number(fields: Mapping[str, Any], key: str) -> float:
-    """Return the number `key` of a heartbeat or a line; 0 if it is missing or not a plausible number."""
+def figure(fields: Mapping[str, Any], key: str) -> float | None:
+    """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        return 0.0
+        return None
     return float(value)
+
+
+def number(fields: Mapping[str, Any], key: str) -> float:
+    """Return the number `key` of a heartbeat or a line; 0 if it is missing or not a plausible number."""
+    return figure(fields, key) or 0.0
 
 
 def read_heartbeats(

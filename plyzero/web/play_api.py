@@ -14,13 +14,13 @@ import numpy as np
 from plyzero.errors import UserError
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot, Player
+from plyzero.play.session import Session
 from plyzero.rules.board import Board, board_of
 from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance, move_name, roll_dice
+from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import play_named
-from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.slots import SearchResult, SearchSlots
 from plyzero.web.searches import Event, Report
 
@@ -59,15 +59,11 @@ def describe_position(game: GameSpec, text: str, rng: np.random.Generator) -> di
              units of the picture. An action without cells has an empty path.
     outcome: null while the game goes on, otherwise {"winner": 0, 1, or null for a draw}.
     """
-    positions, moves = parse_moves(game, text)
-    _, rolls = roll_dice(positions[-1], rng)
-    for roll in rolls:
-        positions.append(positions[-1].play_unchecked(roll))
-    moves += rolls
-    position, board = positions[-1], board_of(positions[-1])
+    session = Session(game, 0, *parse_moves(game, text), rng=rng)
+    positions, position, board = session.positions, session.position, board_of(session.position)
     movers = [None if is_chance(each) else int(each.to_play) for each in positions[:-1]]
     return {
-        "moves": [move_name(each, move) for each, move in zip(positions, moves, strict=False)],
+        "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
         "svg": None if board is None else _draw(board, positions, movers),
         "text": str(position),
@@ -134,10 +130,11 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
                 report(describe(slots.result_with_lines(0)))
 
         def describe(result: SearchResult) -> Event:
-            policy = {int(action): float(share) for action, share in zip(result.actions, result.policy, strict=True)}
+            names = map(position.action_name, map(int, result.actions))
+            policy = dict(zip(names, result.policy.tolist(), strict=True))
             infos = move_infos(position, result)
             for info in infos:
-                info["policy"] = round(policy[position.parse_action(info["move"])], 4)
+                info["policy"] = round(policy[info["move"]], 4)
             return {
                 "simulations": result.simulations,
                 "of": player.simulations,
@@ -174,13 +171,11 @@ def network_view(bot: Bot, position: Game) -> dict[str, Any]:
     policy:  [name, probability] of each legal action, the likeliest first.
     wdl:     win, draw and loss of the player to move.
     """
-    observation = np.asarray(position.observe(), np.float32)
-    logits, wdl = bot.evaluate(EvaluationBatch(observation[np.newaxis], lambda: [position]))
-    legal = np.asarray(position.legal_actions())
-    weights = np.exp(logits[0, legal] - logits[0, legal].max())
-    order = np.argsort(-weights, kind="stable")
+    result = bot.with_simulations(0).search([position])[0]
+    value, draw = result.network_value, result.network_draw
+    order = np.argsort(-result.prior, kind="stable")
     return {
-        "planes": observation.round(4).tolist(),
-        "policy": [[position.action_name(int(legal[i])), round(float(weights[i] / weights.sum()), 4)] for i in order],
-        "wdl": [round(float(each), 4) for each in wdl[0]],
+        "planes": np.asarray(position.observe(), np.float32).round(4).tolist(),
+        "policy": [[position.action_name(int(result.actions[i])), round(float(result.prior[i]), 4)] for i in order],
+        "wdl": [round(each, 4) for each in ((1 - draw + value) / 2, draw, (1 - draw - value) / 2)],
     }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from plyzero.errors import UserError, plain
-from plyzero.files import explain
+from plyzero.files import explain, modified_at
 from plyzero.rules.catalog import GameSpec, load_game, with_location
 from plyzero.run.directory import Run, RunDirectory
 from plyzero.run.games_json import games_to_json
@@ -60,7 +60,7 @@ class NewestGames:
         if not names:
             return self._answer([], "No game is sealed yet.")
         game = self._load_game()
-        self._sealed = {name: self._sealed.get(name) or self._seal_time(name) for name in names}
+        self._sealed = {name: self._sealed.get(name) or modified_at(self._run.segments / str(name)) for name in names}
         games: list[dict[str, Any]] = []
         used: dict[SegmentName, list[dict[str, Any]]] = {}
         note = None
@@ -92,12 +92,6 @@ class NewestGames:
                 raise UserError(f"the games are of {self._run.identity}, the rules are now {loaded.identity}")
             self._game = loaded
         return self._game
-
-    def _seal_time(self, name: SegmentName) -> float:
-        try:
-            return (self._run.segments / str(name)).stat().st_mtime
-        except OSError:
-            return 0.0
 
     def _read_segment(self, name: SegmentName, game: GameSpec) -> list[dict[str, Any]]:
         """Return the games of a segment, newest first."""

@@ -14,9 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from plyzero.errors import plain
+from plyzero.files import modified_at
 from plyzero.play.match_result import MatchResult
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import NewLines
+from plyzero.run.metrics import NewLines, figure
 from plyzero.run.models import ModelName
 
 VERSION: Final = 1
@@ -107,7 +108,7 @@ class RunSeries:
                 self._add_learning(path, line)
         for line in self._new_lines(self._run.metrics / "rating.jsonl"):
             self._add_rating(line)
-        newest = sorted(self._run.metrics.glob("worker-*.jsonl"), key=_modified)[-MAX_WORKERS:]
+        newest = sorted(self._run.metrics.glob("worker-*.jsonl"), key=modified_at)[-MAX_WORKERS:]
         self._workers = {path: self._workers.get(path) or _WorkerCurve(path) for path in sorted(newest)}
         for curve in self._workers.values():
             self._next = curve.refresh(self._next)
@@ -218,21 +219,6 @@ def model_of(fields: Mapping[str, Any]) -> ModelName | None:
     """Return the model that a heartbeat or a line names; None if it names none."""
     label = fields.get("model")
     return ModelName.parse(label) if isinstance(label, str) else None
-
-
-def figure(fields: Mapping[str, Any], key: str) -> float | None:
-    """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
-    value = fields.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        return None
-    return float(value)
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # removed by the trainer since the listing
-        return 0.0
 
 
 def _jsonable(value: float) -> float | None:

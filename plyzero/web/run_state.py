@@ -13,10 +13,10 @@ from plyzero.files import Room, explain, free_room
 from plyzero.ops.status import ALIVE, snapshot
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import LivenessMonitor, watch_run
-from plyzero.run.metrics import TRAINER, Rate
+from plyzero.run.metrics import TRAINER, Rate, figure
 from plyzero.run.models import ModelName
 from plyzero.web.run_games import NewestGames
-from plyzero.web.run_series import RunSeries, figure, model_of, words_of
+from plyzero.web.run_series import RunSeries, model_of, words_of
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""

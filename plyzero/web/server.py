@@ -85,7 +85,6 @@ def make_app(
                 "opponent": opponents.usual(),
                 "newest": await run_in_threadpool(opponents.newest_step),
                 "hasRun": bool(run_routes),
-                "hasDice": bool(game.start.num_chances),
                 "ready": ready,
                 "waitsFor": None if ready else waits_for,
             }

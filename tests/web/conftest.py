@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
+from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
@@ -71,23 +71,13 @@ def open_page(browser):
 @pytest.fixture(scope="session")
 def serve():
     """Return a function that serves a game and returns its address; every game is served once."""
-    served: dict[str, str] = {}
-    open_servers = []
+    with ExitStack() as servers:
 
-    @contextmanager
-    def server(name: str) -> Iterator[str]:
-        game = load_game(name)
-        with serving(make_app(game, Opponents(game))) as address:
+        @cache
+        def serve_game(name: str) -> str:
+            game = load_game(name)
+            address = servers.enter_context(serving(make_app(game, Opponents(game))))
             wait_until_ready(address)
-            yield address
+            return address
 
-    def serve_game(name: str) -> str:
-        if name not in served:
-            context = server(name)
-            served[name] = context.__enter__()
-            open_servers.append(context)
-        return served[name]
-
-    yield serve_game
-    for context in open_servers:
-        context.__exit__(None, None, None)
+        yield serve_game
