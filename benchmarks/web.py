@@ -1,26 +1,51 @@
-"""How fast the web page's server answers, and what many visitors at once cost: python -m benchmarks.web connect-four
+"""How fast the web page and its server are, and what many visitors cost: python -m benchmarks.web connect-four
 
 A server of its own process is asked: for the page and the first position, for the first event of an analysis, for a
 review of 40 positions with 256 simulations; then by many visitors at once, each of whom asks for a position and for a
-search of 16 simulations in turn.
+search of 16 simulations in turn. Before that, Chromium opens the page, and the dashboard of a run whose trainer has
+written 20,000 lines; it needs plyzero[browser].
 """
 
 import argparse
 import json
+import math
+import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from plyzero.commands.common import find_game
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import random_game
+from plyzero.run.directory import create_run
+from plyzero.run.metrics import append_line
+
+LINES: Final = 20_000
+"""Lines of the trainer's metrics in the run whose dashboard is opened."""
+
+DRAW: Final = """async (count) => {
+  const x = Array.from({ length: count }, (_, i) => i), y = x.map((i) => Math.sin(i / 99) + Math.random());
+  const options = { width: 800, height: 220, series: [{}, { stroke: "#444" }], scales: { x: { time: false } } };
+  const holder = document.body.appendChild(document.createElement("div"));
+  const began = performance.now();
+  await new Promise((ready) => new uPlot({ ...options, hooks: { ready: [ready] } }, [x, y], holder));
+  await new Promise(requestAnimationFrame);
+  const took = performance.now() - began;
+  holder.remove();
+  return took;
+}"""
+"""Draws a chart of so many points; returns the time to the next frame in ms."""
 
 
 def main() -> None:
@@ -29,19 +54,84 @@ def main() -> None:
     parser.add_argument("--visitors", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
-    command = [sys.executable, "-m", "plyzero", "serve", given.game, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout
-            address = re.search(r"http://\S+", server.stdout.readline())[0].rstrip("/")
+    with browser() as page:
+        with serving(given.game) as (address, pid):
             began = time.monotonic()
             while not ask(address, "/api/about")["ready"]:
                 time.sleep(0.2)
             print(f"ready {time.monotonic() - began:.1f} s after the start")
+            open_page(page, address)
             measure(address, moves_of_a_game(given.game, 40))
-            visit(address, server.pid, visitors=given.visitors, seconds=given.seconds)
+            visit(address, pid, visitors=given.visitors, seconds=given.seconds)
+        with tempfile.TemporaryDirectory() as folder:
+            run = run_with_lines(Path(folder) / "run", given.game)
+            with serving(given.game, "--run", str(run)) as (address, _):
+                open_dashboard(page, address)
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[str, int]]:
+    """Start a server; yield its address and its process."""
+    command = [sys.executable, "-m", "plyzero", "serve", *arguments, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout
+            yield re.search(r"http://\S+", server.stdout.readline())[0].rstrip("/"), server.pid
         finally:
             server.terminate()
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """Yield a page of a browser."""
+    from playwright.sync_api import sync_playwright
+
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield chromium.new_page()
+        chromium.close()
+
+
+def open_page(page: Any, address: str) -> None:
+    """Print how long a person waits for the buttons and for the board, each time in a page without a cache."""
+    usable, board = [], []
+    for _ in range(10):
+        page.goto("about:blank")
+        began = time.monotonic()
+        page.goto(f"{address}/", wait_until="commit")
+        page.wait_for_selector("button")
+        usable.append(time.monotonic() - began)
+        page.wait_for_selector("svg.board")
+        board.append(time.monotonic() - began)
+    for name, times in (("page usable", usable), ("first board", board)):
+        print(f"{name} in the browser: median {statistics.median(times):.2f} s, at most {max(times):.2f} s")
+
+
+def open_dashboard(page: Any, address: str) -> None:
+    """Print how long the curves of a long run take, and how long a chart of LINES points does."""
+    waits = []
+    for _ in range(5):
+        page.goto("about:blank")
+        began = time.monotonic()
+        page.goto(f"{address}/run", wait_until="commit")
+        page.wait_for_selector("section.chart canvas")
+        waits.append(time.monotonic() - began)
+    print(
+        f"curves of {LINES} lines: first {waits[0]:.2f} s, then at most {max(waits[1:]):.2f} s after the page is opened"
+    )
+    draws = [page.evaluate(DRAW, LINES) for _ in range(10)]
+    print(f"chart of {LINES} points: median {statistics.median(draws):.0f} ms, at most {max(draws):.0f} ms")
+
+
+def run_with_lines(root: Path, game: str) -> Path:
+    """Create a run with the metrics of a trainer that has written LINES lines."""
+    run = create_run(root, find_game(game))
+    path = run.metrics / "trainer-000001.jsonl"
+    for step in range(LINES):
+        fields = {"policy_loss": 1 + math.sin(step / 99), "value_loss": 0.5, "replay_ratio": 0.7, "seconds": step}
+        append_line(path, {"step": step, "games": 9 * step, **fields})
+    return root
 
 
 def measure(address: str, moves: str) -> None:

@@ -1,0 +1,141 @@
+"""Make the pictures of the documentation from the real thing: python docs/make_pictures.py --minutes 5
+
+Boards are drawn. Then Connect Four is trained while pictures of the dashboard, of the page and of the terminal are
+taken, light and dark. It needs plyzero[train,web,browser] and Chromium, which CHROMIUM may name.
+"""
+
+import argparse
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plyzero.rules.board import board_of
+from plyzero.rules.board_svg import render_svg
+from plyzero.rules.catalog import load_game
+from plyzero.rules.random_game import random_game
+
+PICTURES = Path(__file__).with_name("pictures")
+
+BOARDS = {
+    "squares": ("othello(size=6)", 14),
+    "checks": ("breakthrough(size=6)", 9),
+    "holes": ("connect-four", 12),
+    "points": ("go(size=9)", 24),
+    "hexes": ("hex(size=5)", 9),
+    "dots": ("dots_and_boxes:DotsAndBoxes", 8),
+}
+"""Style of a board -> a game that has it, and the ply of a random game that is shown."""
+
+GAME = "connect-four"
+MOVES = "4 4 4 4 3 2 5"
+TERMINAL = """<!doctype html><style>
+:root { color-scheme: light dark; background: light-dark(#fbfbfa, #16181d); color: light-dark(#1d2127, #dfe3e8); }
+pre { display: inline-block; margin: 0; padding: 16px; font: 14px/1.35 "DejaVu Sans Mono", monospace; }
+</style><pre>{}</pre>"""
+
+
+def main() -> None:
+    """Make all pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=5, help="time for which Connect Four is trained")
+    minutes = parser.parse_args().minutes
+    PICTURES.mkdir(exist_ok=True)
+    draw_boards()
+    with tempfile.TemporaryDirectory() as folder, browser() as take:
+        command = ["train", GAME, "--run", f"{folder}/run", "--minutes", f"{minutes:g}"]
+        train = subprocess.Popen(plyzero(*command), stdout=subprocess.PIPE, text=True)
+        with serving(Path(folder) / "run") as address:
+            time.sleep(max(0, 60 * minutes - 30))  # the last half minute, in which all processes still work
+            take("dashboard", lambda page: show_dashboard(page, address), size=(1100, 900))
+            take("page", lambda page: show_page(page, address), size=(1000, 760))
+        assert train.stdout
+        printed = f"$ plyzero {' '.join(command)}\n{train.stdout.read()}".replace(folder, "runs")
+        take("terminal", lambda page: show_terminal(page, printed), size=(900, 300))
+
+
+def draw_boards() -> None:
+    """Draw a board of each style as a file that needs no other."""
+    sys.path.insert(0, str(PICTURES.parents[1] / "examples"))
+    for style, (name, ply) in BOARDS.items():
+        position = random_game(load_game(name).start, np.random.default_rng(0)).positions[ply]
+        board = board_of(position)
+        assert board is not None
+        assert board.style == style
+        (PICTURES / f"{style}.svg").write_text(render_svg(board, title=f"a position of {name}") + "\n")
+
+
+def show_dashboard(page: Any, address: str) -> None:
+    """Open the dashboard, with all that it shows."""
+    page.goto(f"{address}run")
+    page.wait_for_selector("section.chart canvas")
+    page.wait_for_selector("ul.games li", timeout=120_000)
+    page.wait_for_timeout(6000)  # rates are measured over a few seconds
+
+
+def show_page(page: Any, address: str) -> None:
+    """Open a game and analyse it."""
+    page.goto(f"{address}#first=you&second=you&moves={MOVES.replace(' ', '+')}")
+    page.get_by_role("button", name="Off", exact=True).click()
+    page.wait_for_selector(".overlay circle.heat", timeout=120_000)
+    page.wait_for_timeout(6000)  # the search is complete
+
+
+def show_terminal(page: Any, printed: str) -> None:
+    """Show what a command has printed."""
+    page.set_content(TERMINAL.replace("{}", html.escape(printed)))
+
+
+def plyzero(*arguments: str) -> list[str]:
+    """Return a command."""
+    return [sys.executable, "-m", "plyzero", *arguments]
+
+
+@contextmanager
+def serving(run: Path) -> Iterator[str]:
+    """Serve the page of a run and yield its address."""
+    command = plyzero("serve", GAME, "--run", str(run), "--port", "0")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout
+            found = re.search(r"http://\S+", server.stdout.readline())
+            assert found
+            yield found[0]
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def browser() -> Iterator[Callable[..., None]]:
+    """Yield a function that writes what a page shows as pictures NAME-light.png and NAME-dark.png."""
+    from playwright.sync_api import sync_playwright
+
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+
+        def take(name: str, show: Callable[[Any], None], *, size: tuple[int, int]) -> None:
+            for scheme in "light", "dark":
+                page = chromium.new_page(color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
+                page.emulate_media(color_scheme=scheme)
+                show(page)
+                terminal = page.locator("pre").first if name == "terminal" else page
+                terminal.screenshot(path=PICTURES / f"{name}-{scheme}.png")
+                page.close()
+
+        yield take
+        chromium.close()
+
+
+if __name__ == "__main__":
+    main()
