@@ -44,8 +44,7 @@ def serve(
         routes = run_routes(opened) if opened else ()
         opponents = Opponents(spec, run=run, net=net)
         app = make_app(spec, opponents, allowed_hosts=allow_host or (), run_routes=routes)
-        address = f"[{host}]" if ":" in host else host
-        print(
-            f"Play {spec.name} on http://{address}:{listening.getsockname()[1]}/ ; Ctrl-C ends the server.", flush=True
-        )
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+        watch = f"Watch {run} on {address}run ; " if run else ""
+        print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", flush=True)
         serve_forever(app, listening)

@@ -46,14 +46,18 @@ def test_a_missing_package_is_one_sentence():
     assert done.stderr == "plyzero: the web page needs further packages: pip install 'plyzero[web]'\n"
 
 
-def test_the_server_says_where_it_is_and_ends_with_ctrl_c():
-    command = [sys.executable, "-m", "plyzero", "serve", "tic-tac-toe", "--port", "0"]
+def test_the_server_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
+    run = tmp_path / "not yet"
+    command = [sys.executable, "-m", "plyzero", "serve", "tic-tac-toe", "--run", str(run), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             said = server.stdout.readline()
             address = re.search(r"http://127\.0\.0\.1:\d+/", said)[0]
             with urllib.request.urlopen(address, timeout=60) as answer:
                 assert b"<title>plyzero</title>" in answer.read()
+            assert f"; Watch {run} on {address}run ; " in said
+            with urllib.request.urlopen(f"{address}run", timeout=60) as answer:
+                assert b"<title>Run" in answer.read()
             os.kill(server.pid, signal.SIGINT)
             assert server.wait(60) in (0, 130)
             assert "Traceback" not in server.stderr.read()
