@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plyzero.check.violations import GameLaws
     from plyzero.errors import UserError
+    from plyzero.play.agents import Agent
     from plyzero.play.match import play_match
     from plyzero.play.players import Bot, RandomPlayer
     from plyzero.rules.board import Board, Cell, Label, grid, hexes, render_grid, square_names
@@ -41,6 +42,7 @@ __version__ = version("plyzero")
 _MODULES = {
     "plyzero.check.violations": ["GameLaws"],
     "plyzero.errors": ["UserError"],
+    "plyzero.play.agents": ["Agent"],
     "plyzero.play.match": ["play_match"],
     "plyzero.play.players": ["Bot", "RandomPlayer"],
     "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes", "render_grid", "square_names"],
@@ -58,6 +60,7 @@ _MODULES = {
 __all__ = [
     "DRAW",
     "ONGOING",
+    "Agent",
     "Board",
     "Bot",
     "Cell",

@@ -160,6 +160,18 @@ def project_games() -> dict[str, str]:
     return project["project"]["entry-points"]["plyzero.games"]
 
 
+def test_the_agents_of_the_guide_play(tmp_path: Path):
+    for block in blocks(ROOT / "docs" / "agents.md", "python"):
+        (tmp_path / block.partition("\n")[0].removeprefix("# ")).write_text(block)
+    for match in (
+        ("pairs:Pairs", "greedy", "--game", "tic-tac-toe"),
+        ("corners:Corners(depth=2)", "alphabeta:2", "--game", "othello(size=6)"),
+    ):
+        played = shown("match", *match, "--games", "4", cwd=tmp_path)
+        assert "4 different games" in played
+        assert "forfeit" not in played
+
+
 def test_the_page_of_games_has_all_of_them_with_their_sizes():
     text = (ROOT / "docs" / "games.md").read_text()
     row = r"^\| \[`([\w-]+)`\]\(#([\w-]+)\) \|(.*)\| (\d+) \| ([\d x]+) \| (\d+) \|$"

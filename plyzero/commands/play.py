@@ -21,7 +21,7 @@ from plyzero.commands.common import (
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
-    from plyzero.play.players import Bot
+    from plyzero.play.players import Bot, Player
     from plyzero.rules.catalog import GameSpec
 
 RunToPlay = Annotated[
@@ -40,6 +40,13 @@ SearchOptions = Annotated[
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
 
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLAYER", help="Another opponent: greedy, alphabeta:4, your agent MODULE:CLASS, or as in match."
+    ),
+]
+
 
 def play(
     game: GameArgument,
@@ -49,12 +56,13 @@ def play(
     side: Annotated[str, typer.Option("--as", help="Your side: first, second or random.")] = "first",
     simulations: Simulations = None,
     level: Annotated[int | None, typer.Option(min=1, help="Level of the bundled bot; 1 is the weakest.")] = None,
+    against: Against = None,
 ) -> None:
     """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
     import numpy as np
 
     from plyzero.commands.terminal import Terminal
-    from plyzero.play.players import Bot
+    from plyzero.play.players import Bot, find_player
     from plyzero.play.session import SIDES, Session
 
     if side not in (*SIDES, "random"):
@@ -64,7 +72,13 @@ def play(
         raise UserError(
             "--level selects the bundled bot, which sets its own simulations; omit --run, --net and --simulations"
         )
-    bot = Bot.at_level(spec, level) if level else _bot(spec, run, net, model, simulations)
+    if against is not None and (run, net, simulations, level) != (None, None, None, None):
+        raise UserError("--against names the opponent; omit --run, --net, --simulations and --level")
+    bot: Player
+    if against is not None:
+        bot = find_player(against, spec, np.random.default_rng())
+    else:
+        bot = Bot.at_level(spec, level) if level else _bot(spec, run, net, model, simulations)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     terminal = Terminal(Session(spec, person), bot)
     with playing(spec):
@@ -100,7 +114,8 @@ def match(
         str,
         typer.Argument(
             metavar="A",
-            help="random, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file, your evaluator MODULE:FUNCTION.",
+            help="random, greedy, alphabeta:DEPTH, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file, your "
+            "agent MODULE:CLASS, your evaluator MODULE:FUNCTION.",
         ),
     ],
     second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],

@@ -17,6 +17,10 @@ def serve(
     net: Net = None,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8765,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PLAYER", help="A further opponent, such as your agent MODULE:CLASS; may be repeated."),
+    ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
@@ -42,7 +46,7 @@ def serve(
     with playing(spec), listening:
         opened = open_run(run, game=spec) if run and (run / "run.toml").exists() else run
         routes = run_routes(opened) if opened else ()
-        opponents = Opponents(spec, run=run, net=net)
+        opponents = Opponents(spec, run=run, net=net, others=against or ())
         app = make_app(spec, opponents, allowed_hosts=allow_host or (), run_routes=routes)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         watch = f"Watch {run} on {address}run ; " if run else ""

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from plyzero.commands.common import make_console, make_table, show_progress
 from plyzero.files import write_file
+from plyzero.play.agents import Forfeit
 from plyzero.play.analysis import move_infos, root_info
+from plyzero.play.players import Bot, Player, choices
 from plyzero.play.session import SIDES, Session
 from plyzero.rules.chance import first_decision
 
@@ -21,7 +23,6 @@ with suppress(ImportError):  # gives input() arrow keys and a history; not avail
     import readline  # noqa: F401
 
 if TYPE_CHECKING:
-    from plyzero.play.players import Bot
     from plyzero.rules.game import Game
     from plyzero.search.slots import SearchResult, SearchSlots
 
@@ -39,6 +40,8 @@ HELP = """Type the name of a move, as listed by `legal`, or a command:
 WITH_FILE = ("save", "load")
 """The commands that take a file."""
 
+NO_SEARCH = "This opponent has no search whose results could be shown."
+
 MAX_SHOWN_MOVES = 5
 """Largest number of moves in the table of search results."""
 
@@ -46,7 +49,7 @@ MAX_SHOWN_MOVES = 5
 class Terminal:
     """A game between a person who types and a bot: reads commands, shows the board, runs the bot's searches."""
 
-    def __init__(self, session: Session, bot: Bot) -> None:
+    def __init__(self, session: Session, bot: Player) -> None:
         self.session, self.bot = session, bot
         self.last_search: tuple[Game, SearchResult] | None = None  # of the bot, before its last move
         self.is_outdated = True  # the board on the screen
@@ -84,7 +87,8 @@ class Terminal:
     def warm_up(self) -> None:
         """Search once in the background, so that everything is compiled before the bot's first move."""
         with suppress(Exception):  # the bot's first move raises the error again
-            self.bot.choose(first_decision(self.session.game.start))
+            if isinstance(self.bot, Bot):
+                self.bot.choose(first_decision(self.session.game.start))
 
     def show_board(self) -> None:
         """Print the rolls, the board, the result of a finished game, and a note if the same player moves again."""
@@ -93,7 +97,7 @@ class Terminal:
             self.say(f"Rolled: {' '.join(session.last_rolls)}.")
         self.say(f"\n{session.position}")
         if session.outcome:
-            how = " by resignation" if session.resigned else ""
+            how = " by resignation" if session.resigned else " by forfeit" if session.forfeited else ""
             verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
             self.say(f"{verdict}{how}.")
         elif session.last_mover == session.position.to_play:
@@ -138,7 +142,10 @@ class Terminal:
     def answer(self) -> None:
         """Search and play the bot's move."""
         position = self.session.position
-        result = self.search(position)
+        if not isinstance(self.bot, Bot):
+            self.answer_without_search(self.bot)
+            return
+        result = self.search(position, self.bot)
         self.last_search = (position, result)
         action = self.bot.select_action(result)
         self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, result)}.")
@@ -146,7 +153,17 @@ class Terminal:
         if self.shows_searches:
             self.show_search(position, result)
 
-    def search(self, position: Game) -> SearchResult:
+    def answer_without_search(self, player: Player) -> None:
+        """Play the move of a player that gives no reasons; if it fails to move, it loses."""
+        (choice,) = choices(player, [self.session.position])
+        if isinstance(choice, Forfeit):
+            self.say(choice.reason)
+            self.session.forfeited = self.is_outdated = True
+        else:
+            self.say(f"The bot plays {self.session.position.action_name(choice)}.")
+            self.play(choice)
+
+    def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
         with show_progress("searching; the search is compiled first after an installation or update") as report:
             due = time.monotonic()
@@ -156,10 +173,10 @@ class Terminal:
                 done = slots.simulations()
                 if done and time.monotonic() >= due:
                     best = position.action_name(slots.result(0).best_action())
-                    report(f"searching: {done} of {self.bot.simulations} simulations, best move so far {best}")
+                    report(f"searching: {done} of {bot.simulations} simulations, best move so far {best}")
                     due = time.monotonic() + 0.1
 
-            return self.bot.search([position], on_batch=on_batch)[0]
+            return bot.search([position], on_batch=on_batch)[0]
 
     def show_search(self, position: Game, result: SearchResult) -> None:
         """Print a table of the best moves of a search."""
@@ -175,7 +192,10 @@ class Terminal:
         if self.session.outcome:
             self.say("The game is over; there is no move to play.")
             return
-        result = self.search(position)
+        if not isinstance(self.bot, Bot):
+            self.say(NO_SEARCH)
+            return
+        result = self.search(position, self.bot)
         move, expectation = position.action_name(result.best_action()), _expectation(position, result)
         self.say(f"In your place the bot would play {move}; it expects {expectation}.")
         self.show_search(position, result)
@@ -192,6 +212,9 @@ class Terminal:
 
     def toggle_searches(self, _: str) -> None:
         """Start or stop showing the search results of the bot after each of its moves."""
+        if not isinstance(self.bot, Bot):
+            self.say(NO_SEARCH)
+            return
         self.shows_searches = not self.shows_searches
         if not self.shows_searches:
             self.say("The bot's search results are no longer shown.")

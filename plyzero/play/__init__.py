@@ -1,6 +1,8 @@
 """How is a bot used?
 
 players          players, and how to find one by name
+agents           players of your own, and what happens when they fail
+rule_based       players by rules alone, for any game
 model_loader     networks from files and runs; hot reload of newer models
 bundled_bots     the pretrained bots in bots/
 match            matches between two players

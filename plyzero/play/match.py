@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from plyzero.errors import UserError
+from plyzero.play.agents import Forfeit
 from plyzero.play.match_result import MatchResult
-from plyzero.play.players import Player
+from plyzero.play.players import Player, choices
 from plyzero.rules.chance import is_chance, roll_dice
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, Outcome
 
 
 def play_match(
@@ -28,7 +29,7 @@ def play_match(
 
     Every opening is played twice, with sides swapped, so that no opening favours a player. The two games share their
     dice: the n-th roll has the same random number in both. A game that reaches the max_plies of the rules counts as a
-    draw.
+    draw. An agent that fails to move loses the game.
 
     opening_plies: number of random moves in an opening; None = a fifth of max_plies, at most 4.
     openings:      at least (games + 1) // 2 openings as sequences of actions and rolls, in place of random ones.
@@ -56,7 +57,7 @@ def play_match(
 
     for i in range(games):
         roll(i)
-    points = [0, 0, 0]
+    points, forfeits = [0, 0, 0], dict[int, str]()
     playing = list(range(games))
     while playing:
         for player, player_side in ((first, 0), (second, 1)):
@@ -64,13 +65,16 @@ def play_match(
             to_move = [i for i in playing if positions[i].to_play ^ (i % 2) == player_side]
             if not to_move:
                 continue
-            for i, action in zip(to_move, player.choose_all([positions[i] for i in to_move]), strict=True):
-                positions[i] = positions[i].play(action)
-                moves[i].append(action)
+            for i, choice in zip(to_move, choices(player, [positions[i] for i in to_move]), strict=True):
+                if isinstance(choice, Forfeit):
+                    forfeits[i] = choice.reason
+                    continue
+                positions[i] = positions[i].play(choice)
+                moves[i].append(choice)
                 plies[i] += 1
                 roll(i)
             for i in to_move:
-                outcome = positions[i].outcome()
+                outcome = Outcome(1 - positions[i].to_play) if i in forfeits else positions[i].outcome()
                 if outcome is not None:
                     points[1 - outcome.value(i % 2)] += 1
                     playing.remove(i)
@@ -79,7 +83,8 @@ def play_match(
                     playing.remove(i)
             on_progress(games - len(playing), max(plies))
     wins, draws, losses = points
-    return MatchResult(wins, draws, losses, distinct=len({tuple(actions) for actions in moves}))
+    distinct = len({tuple(actions) for actions in moves})
+    return MatchResult(wins, draws, losses, distinct=distinct, forfeits=tuple(forfeits.values()))
 
 
 def random_openings(start: Game, plies: int, rng: np.random.Generator, *, count: int) -> list[list[int]]:

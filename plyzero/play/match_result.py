@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+MAX_REASONS: Final = 5
+"""Largest number of different reasons of forfeits that a report lists."""
 
 
 @dataclass(frozen=True)
 class MatchResult:
-    """The result of a match: the wins, draws and losses of the first player, and the number of distinct games."""
+    """The result of a match: the wins, draws and losses of the first player.
+
+    distinct: the number of different games.
+    forfeits: a sentence for each game that was lost because a player failed to move.
+    """
 
     wins: int
     draws: int
     losses: int
     distinct: int
+    forfeits: tuple[str, ...] = ()
 
     @property
     def games(self) -> int:
@@ -47,8 +56,12 @@ class MatchResult:
             f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
             f"{self.distinct} different games among the {self.games}\n"
             f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}\n"
-            f"{difference}"
+            f"{difference}{self._forfeited()}"
         )
+
+    def _forfeited(self) -> str:
+        lines = [f"\n{number} x {reason}" for reason, number in Counter(self.forfeits).most_common(MAX_REASONS)]
+        return f"\n{len(self.forfeits)} games were forfeited:{''.join(lines)}" if lines else ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as a JSON object; an infinite Elo is null."""
@@ -58,6 +71,7 @@ class MatchResult:
             "draws": self.draws,
             "losses": self.losses,
             "distinct": self.distinct,
+            "forfeits": list(self.forfeits),
             "score": self.score,
             "score_interval": self.interval(),
             "elo": elo,

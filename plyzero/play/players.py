@@ -13,9 +13,11 @@ from typing import Any, Final, Protocol, Self
 import numpy as np
 
 from plyzero.errors import UserError, shown
+from plyzero.play.agents import Agent, AgentPlayer, Forfeit
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
-from plyzero.rules.catalog import GameSpec, load_game, load_object
+from plyzero.play.rule_based import AlphaBeta, Greedy
+from plyzero.rules.catalog import GameSpec, load_game, load_object, parse_parameters, with_location
 from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
@@ -47,10 +49,13 @@ def find_player(
     """Return the player that `name` describes.
 
     random          plays uniformly random moves
+    greedy          wins or prevents a win if it can with one move, otherwise plays at random
+    alphabeta:DEPTH alpha-beta search to a depth of plies
     mcts:N          pure MCTS with N rollouts per move
     bot, bot:LEVEL  the bundled bot
     DIRECTORY       the newest model of a run; with @best or @STEP another one
     FILE            the network in an ONNX file
+    MODULE:CLASS    an agent of your own, MODULE:CLASS(parameter=value) with parameters
     MODULE:FUNCTION a bot with your own evaluator
 
     simulations, search: of a run, a file or an evaluator: number per move, and changes of the search settings. Raises
@@ -59,6 +64,12 @@ def find_player(
     kind, _, number = name.partition(":")
     if name == "random":
         return RandomPlayer(rng)
+    if name == "greedy":
+        return _agent_player(name, Greedy, rng, {})
+    if kind == "alphabeta":
+        if not (number.isdecimal() and len(number) < 9):
+            raise UserError(f"expected alphabeta:DEPTH, such as alphabeta:4, got {shown(name)}")
+        return _agent_player(name, AlphaBeta, rng, {"depth": int(number)})
     if kind == "mcts":
         try:
             return Bot.pure_mcts(game, rng, simulations=parse_rollouts(name))
@@ -74,13 +85,38 @@ def find_player(
             raise UserError(f"{shown(name)}: {shown(path)} is one model; @ chooses among the models of a run directory")
         network = load_network(Path(path), game, model=model if at else "newest")
         return Bot.from_network(network, simulations=simulations, search=search)
-    if re.fullmatch(OBJECT_NAME, name):
-        settings = change_search(SearchSettings(), search)
-        return Bot(name, game, load_object(name), simulations=simulations, settings=settings)
+    target, bracket, _ = name.partition("(")
+    if re.fullmatch(OBJECT_NAME, target):
+        found = load_object(target)
+        if isinstance(found, type) and issubclass(found, Agent):
+            return _agent_player(name, found, rng, parse_parameters(name))
+        if not bracket:
+            settings = change_search(SearchSettings(), search)
+            return Bot(name, game, found, simulations=simulations, settings=settings)
+        raise UserError(f"{target} is not a subclass of plyzero.Agent, so it has no parameters")
     raise UserError(
-        f"{shown(path)} does not exist; expected a player: random, mcts:1000, bot, a run directory, an ONNX file, or "
-        "your own evaluator as MODULE:FUNCTION"
+        f"{shown(path)} does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000, bot, a run "
+        "directory, an ONNX file, your own agent as MODULE:CLASS, or your own evaluator as MODULE:FUNCTION"
     )
+
+
+def _agent_player(name: str, agent: type[Agent], rng: np.random.Generator, parameters: Mapping[str, Any]) -> Player:
+    """Return an agent as a player with random numbers of its own, sampled from `rng`."""
+    try:
+        made = agent(**parameters)
+    except ValueError as error:  # the agent's own message about a parameter
+        raise UserError(f"cannot create {name}: {error}") from error
+    except Exception as error:
+        raise UserError(f"cannot create {name}: {with_location(error)}") from error
+    made.rng = rng.spawn(1)[0]
+    return AgentPlayer(name, made)
+
+
+def choices(player: Player, positions: Sequence[Game]) -> list[int | Forfeit]:
+    """Return what `player` chooses in each of `positions`. Only an agent forfeits; other errors are raised."""
+    if isinstance(player, AgentPlayer):
+        return [player.choose_or_forfeit(position) for position in positions]
+    return [*player.choose_all(positions)]
 
 
 class Player(Protocol):

@@ -27,6 +27,7 @@ class Session:
     positions: the positions so far, the current one last; those in which chance moves are among them.
     moves:     the actions and rolls between them.
     resigned:  whether the person has resigned.
+    forfeited: whether the other player has failed to move.
     rng:       rolls the dice, as soon as chance moves.
     """
 
@@ -35,6 +36,7 @@ class Session:
     positions: list[Game] = field(default_factory=list)
     moves: list[int] = field(default_factory=list)
     resigned: bool = False
+    forfeited: bool = False
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def __post_init__(self) -> None:
@@ -48,8 +50,10 @@ class Session:
 
     @property
     def outcome(self) -> Outcome | None:
-        """The outcome by the rules or by the person's resignation; None while the game goes on."""
-        return Outcome(1 - self.person) if self.resigned else self.position.outcome()
+        """The outcome by the rules, by resignation or by forfeit; None while the game goes on."""
+        if self.resigned or self.forfeited:
+            return Outcome(1 - self.person if self.resigned else self.person)
+        return self.position.outcome()
 
     @property
     def is_persons_turn(self) -> bool:
@@ -80,6 +84,7 @@ class Session:
 
     def undo(self) -> bool:
         """Take back the person's last move and all later moves and rolls. Return False if the person has not moved."""
+        self.forfeited = False
         for ply in range(len(self.moves) - 1, -1, -1):
             if self.positions[ply].to_play == self.person and not is_chance(self.positions[ply]):
                 del self.positions[ply + 1 :], self.moves[ply:]

@@ -55,12 +55,12 @@ def load_game(text: str) -> GameSpec:
 
     Raises UserError with the closest names if there is no such game, and with the reason if its class is unusable.
     """
-    match = re.fullmatch(r"\s*([\w-]+|[\w.]*\w:\w+)\s*(?:\((.*)\))?\s*", text)
+    match = re.fullmatch(r"\s*([\w-]+|[\w.]*\w:\w+)\s*(?:\(.*\))?\s*", text)
     if not match:
         raise UserError(f"expected a game such as connect-four, othello(size=6) or my_module:MyGame, got {text!r}")
-    target, arguments = match.groups()
+    target = match[1]
     cls = _import_class(target)
-    parameters = _parse_parameters(text, arguments or "")
+    parameters = parse_parameters(text)
     known = inspect.signature(cls).parameters
     for key in parameters:
         if key not in known:
@@ -247,9 +247,11 @@ def with_location(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
-def _parse_parameters(text: str, arguments: str) -> dict[str, Any]:
+def parse_parameters(text: str) -> dict[str, Any]:
+    """Return the parameters in a name such as `othello(size=6)`. Raises UserError if they have another form."""
+    _, bracket, arguments = text.strip().partition("(")
     try:
-        call = ast.parse(f"f({arguments})", mode="eval").body
+        call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError
         parameters = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ import numpy as np
 from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
-from plyzero.play.players import DEFAULT_SIMULATIONS, Bot, Player, RandomPlayer
+from plyzero.play.players import DEFAULT_SIMULATIONS, Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
 
@@ -26,34 +26,44 @@ SIMULATIONS: Final = (0, 16, 64, 256, 1024)
 ROLLOUTS: Final = (100, 1000)
 """The strengths of pure MCTS that can be chosen as an opponent, in rollouts per move."""
 
+RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "greedy, one ply", "random": "random moves"}
+"""The players without a network or rollouts: name -> what it is called on the page."""
+
 MAX_MODELS: Final = 4
 """So many models of a run are kept in memory."""
 
 
 class Opponents:
-    """Who can be played against: the model of a run or of a file, the bundled bot, pure MCTS, and random moves.
+    """Who can be played against: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
 
     Bots are made when they are asked for first, and kept.
     """
 
-    def __init__(self, game: GameSpec, *, run: Path | None = None, net: Path | None = None) -> None:
-        self.game, self._run, self._net = game, run, net
+    def __init__(
+        self, game: GameSpec, *, run: Path | None = None, net: Path | None = None, others: Sequence[str] = ()
+    ) -> None:
+        """`others`: players by name, as `find_player` knows them. Raises UserError if one does not exist."""
+        self.game, self._run, self._net, self._others = game, run, net, others
+        for name in others:
+            self._other(name)
         self._card = None if run or net else find_card(game)
         self._bots: OrderedDict[str, Bot] = OrderedDict()
         self._lock = threading.Lock()
 
     def names(self) -> dict[str, str]:
         """Return the ids and the names of all opponents."""
-        found: dict[str, str] = {}
+        found = {name: name for name in self._others}
         if self._card:
             found |= {f"level:{level.number}": f"the bundled bot, {level}" for level in self._card.levels}
         elif self._has_network():
             found |= {f"net:{number}": _strength(number) for number in SIMULATIONS}
         found |= {f"mcts:{number}": f"pure MCTS, {number} rollouts" for number in ROLLOUTS}
-        return {**found, "random": "random moves"}
+        return {**found, **RULES}
 
     def usual(self) -> str:
         """Return the id of the opponent of a new game."""
+        if self._others:
+            return self._others[0]
         if self._card:
             return f"level:{self._card.default}"
         return f"net:{DEFAULT_SIMULATIONS}" if self._has_network() else f"mcts:{ROLLOUTS[-1]}"
@@ -69,8 +79,8 @@ class Opponents:
         step: of the model, for a run; "" = the newest. Raises UserError if there is no such opponent or model.
         """
         kind, _, number = name.partition(":")
-        if name == "random":
-            return RandomPlayer(np.random.default_rng())
+        if name in self._others or name in RULES:
+            return self._other(name)
         if name != ANALYSIS and name not in self.names():
             raise UserError(f"expected a player, one of {', '.join(self.names())}, got {shown(name)}")
         if kind == "level":
@@ -79,6 +89,10 @@ class Opponents:
             return self._pure_mcts().with_simulations(int(number))
         bot = self._with_network(step)
         return bot if kind == ANALYSIS else bot.with_simulations(int(number))
+
+    def _other(self, name: str) -> Player:
+        """Return a player that is made anew, because an agent plays one game at a time."""
+        return find_player(name, self.game, np.random.default_rng())
 
     def _has_network(self) -> bool:
         return self._run is not None or self._net is not None

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from plyzero.commands.terminal import HELP, Terminal
-from plyzero.play.players import Bot
+from plyzero.play.agents import Agent, AgentPlayer
+from plyzero.play.players import Bot, find_player
 from plyzero.play.session import Session
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
 from plyzero.search.slots import SearchResult
 from tests.helpers import toys
+from tests.helpers.cli import plyzero
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
 TWICE = toys.Written("0110", "01" * 8)  # player 1 moves twice in the middle
@@ -248,3 +250,33 @@ def test_the_bot_answers_with_any_number_of_simulations(monkeypatch: pytest.Monk
     screen = Screen(monkeypatch, capsys, person=1)
     screen.terminal.bot.simulations = simulations
     assert "The bot plays" in screen.types("hint", "thoughts")
+
+
+def test_an_opponent_without_a_search_plays_and_says_that_it_has_none(monkeypatch: pytest.MonkeyPatch, capsys):
+    screen = Screen(monkeypatch, capsys)
+    screen.terminal.bot = find_player("greedy", TIC_TAC_TOE, np.random.default_rng(0))
+    printed = screen.types("a1", "hint", "thoughts", "undo", "b2")
+    assert "the bot is greedy." in printed
+    assert printed.count("This opponent has no search whose results could be shown.") == 2
+    assert printed.count("The bot plays ") == 2
+
+
+def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(monkeypatch: pytest.MonkeyPatch, capsys):
+    class Lost(Agent):
+        def choose(self, position):
+            raise RuntimeError("no idea")
+
+    screen = Screen(monkeypatch, capsys)
+    screen.terminal.bot = AgentPlayer("lost", Lost())
+    printed = screen.types("a1", "undo", "a2")
+    assert printed.count("lost forfeits: RuntimeError: no idea") == 2
+    assert printed.count("You win by forfeit.") == 2
+
+
+def test_against_names_the_opponent_alone():
+    done = plyzero("play", "tic-tac-toe", "--against", "greedy", "--level", "1")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "plyzero: --against names the opponent; omit --run, --net, --simulations and --level\n",
+    )
+    assert "the bot is alphabeta:2." in plyzero("play", "tic-tac-toe", "--against", "alphabeta:2", text="").stdout

@@ -144,7 +144,8 @@ def test_pure_mcts_wants_a_number(name: str):
 @pytest.mark.parametrize("name", ["perfect", "runs/none@3"])
 def test_an_unknown_player_is_one_sentence(name: str):
     with pytest.raises(
-        UserError, match=f"'{name.partition('@')[0]}' does not exist; expected a player: random, mcts:1000"
+        UserError,
+        match=f"'{name.partition('@')[0]}' does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000",
     ):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 

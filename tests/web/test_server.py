@@ -28,7 +28,15 @@ def test_the_server_tells_what_it_serves(address):
     assert (about["game"], about["identity"]) == ("tic-tac-toe", "tic-tac-toe v1")
     ids = [player["id"] for player in about["players"]]
     assert about["opponent"] in ids
-    assert ids[-3:] == ["mcts:100", "mcts:1000", "random"]
+    assert ids[-5:] == ["mcts:100", "mcts:1000", "alphabeta:4", "greedy", "random"]
+
+
+def test_further_opponents_come_first_and_must_exist():
+    game = load_game("tic-tac-toe")
+    opponents = Opponents(game, others=["alphabeta:2"])
+    assert opponents.usual() == next(iter(opponents.names())) == "alphabeta:2"
+    with pytest.raises(UserError, match="expected alphabeta:DEPTH"):
+        Opponents(game, others=["alphabeta:x"])
 
 
 def test_every_opponent_chooses_a_legal_move(address):

@@ -1,0 +1,112 @@
+"""Players of your own: a class with `choose`, and what happens when it fails.
+
+```python
+class Cautious(Agent):
+    def choose(self, position):
+        return min(position.legal_actions(), key=lambda action: len(position.play(action).legal_actions()))
+```
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from plyzero.errors import UserError, plain, shown
+from plyzero.rules.catalog import with_location
+from plyzero.rules.game import Game
+
+GRACE_SECONDS: Final = 1.0
+"""Time for which an agent that has been interrupted is waited for."""
+
+
+class Agent(ABC):
+    """A player of your own. Subclass it and name it as `module:Class(parameter=value)` wherever a player is named."""
+
+    max_seconds: float = 60.0
+    """Time for a move. Who needs longer loses the game."""
+
+    rng: np.random.Generator = np.random.default_rng()
+    """Random numbers. A match sets them from its seed, so use no others if the match should be repeatable."""
+
+    @abstractmethod
+    def choose(self, position: Game) -> int:
+        """Return a legal action of `position`, in which a player is to move: `position.to_play`."""
+
+
+class Forfeit(NamedTuple):
+    """In place of an action: the player has lost the game, for the reason given as a sentence."""
+
+    reason: str
+
+
+class ForfeitError(UserError):
+    """An agent has failed to move; the message says which one and why."""
+
+
+class AgentPlayer:
+    """An agent as a player: its moves are checked, their time is limited, and what it prints goes to standard error."""
+
+    def __init__(self, name: str, agent: Agent) -> None:
+        self.name, self.agent = name, agent
+        self._thread: threading.Thread | None = None  # of the last move
+
+    def choose_all(self, positions: Sequence[Game]) -> list[int]:
+        """Return the agent's action in each of `positions`. Raises ForfeitError if it fails to move."""
+        actions = []
+        for position in positions:
+            choice = self.choose_or_forfeit(position)
+            if isinstance(choice, Forfeit):
+                raise ForfeitError(choice.reason)
+            actions.append(choice)
+        return actions
+
+    def choose_or_forfeit(self, position: Game) -> int | Forfeit:
+        """Return the agent's action, or the reason why there is none: an error, an illegal action, or the time."""
+        if self._thread and self._thread.is_alive():
+            return self._forfeit("it is still busy with an earlier move, which could not be interrupted")
+        answers: list[object] = []
+        errors: list[BaseException] = []
+
+        def choose() -> None:
+            try:
+                answers.append(self.agent.choose(position))
+            except BaseException as error:  # SystemExit too: it must not end the match
+                errors.append(error)
+
+        self._thread = threading.Thread(target=choose, name=self.name, daemon=True)
+        with redirect_stdout(sys.stderr):
+            self._thread.start()
+            self._thread.join(self.agent.max_seconds)
+            if self._thread.is_alive():
+                _interrupt(self._thread)
+                return self._forfeit(f"no move after {self.agent.max_seconds:g} s")
+        if errors:
+            return self._forfeit(with_location(errors[0]))
+        return self._checked(answers[0], position)
+
+    def _checked(self, answer: object, position: Game) -> int | Forfeit:
+        legal = [int(action) for action in position.legal_actions()]
+        if isinstance(answer, int | np.integer) and not isinstance(answer, bool) and int(answer) in legal:
+            return int(answer)
+        return self._forfeit(f"expected one of the legal actions {shown(legal)}, got {shown(answer)}")
+
+    def _forfeit(self, reason: str) -> Forfeit:
+        return Forfeit(plain(f"{self.name} forfeits: {reason}", 400))
+
+
+class _TimeIsUpError(BaseException):
+    """Raised in the thread of an agent that takes too long."""
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Raise an error in `thread`, which ends Python code; what a library computes in C goes on."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_TimeIsUpError))
+    thread.join(GRACE_SECONDS)
