@@ -171,13 +171,16 @@ def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries
     binary = all(np.isin(position.observe(), (0, 1)).all() for position in positions[:500])
     if binary and np.dtype(start.observation_dtype) != np.bool_:
         found.append("observations have only 0 and 1: observation_dtype = bool stores them in 1/32 of the space")
-    if type(start).__str__ is Game.__str__ and start.render() is None:
-        found.append("define render to show the board to people")
+    if board_of(start) is None:
+        found.append("define render: without it people see text and a list of moves, and no board to click on")
     elif example := name_without_cells(positions[:500]):
         found.append(
             f"the names of actions such as {example} do not begin with the name of a cell of the board: if they are "
             "played on the board, let render name the cells as the actions do"
         )
+    unnamed = not start.roll_names if isinstance(start, CompiledGame) else type(start).roll_name is Game.roll_name
+    if start.num_chances and unnamed:
+        found.append("define roll_name: without it rolls are called by their numbers, from 0 on")
     if not symmetries[0]:
         found.append(
             "no symmetries are declared: if the board can be turned or reflected and the rules stay the same, declare "

@@ -15,6 +15,7 @@ from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import random_game
 from tests.helpers import toys, zoo
+from tests.helpers.dice import PlainRace, Race
 
 
 def test_the_figures_of_a_game_whose_every_game_is_known():
@@ -52,6 +53,20 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert "compiled rules" not in advised(ConnectFour(), cost=30)
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
     assert "define render" in advised(toys.Relay())
+    assert "define roll_name" not in advised(TicTacToe()) + advised(Race())
+
+    class Unnamed(Race, version=1):
+        roll_names = ()
+
+    assert "define roll_name" in advised(Unnamed())
+    assert "define roll_name" not in advised(PlainRace())
+
+    class UnnamedPlainRace(PlainRace):
+        roll_name = Game.roll_name
+
+    assert "define roll_name" in advised(UnnamedPlainRace())
+
+    assert "define render" in advised(zoo.Nim())  # its text is a sentence
     assert "name of a cell" not in advised(ConnectFour())
 
     class Numbered(TicTacToe):
