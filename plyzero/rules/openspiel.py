@@ -10,7 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import pyspiel
@@ -85,33 +85,36 @@ class _View(NamedTuple):
 
 
 class OpenSpielGame(Game):
-    """A position of a game of OpenSpiel. Each game is a subclass, which `game_class` makes."""
+    """A position of a game of OpenSpiel.
+
+    Each game is a subclass, which `game_class` makes, and of that with its parameters, whose attributes are then those
+    of the class: a position has no more of its own than its state, since one is made at every simulation.
+    """
 
     spiel_name: ClassVar[str]
-    _view: _View
-    _constants: dict[str, Any]
-    _symmetries: tuple[Symmetry, ...]
+    _view: ClassVar[_View]
+    _symmetries: ClassVar[tuple[Symmetry, ...]]
     _state: Any
     _is_over: bool
     to_play: int
 
-    def __init__(self, **parameters: Any) -> None:
-        known = inspect.signature(type(self)).parameters
+    def __new__(cls, **parameters: Any) -> Self:
+        known = inspect.signature(cls).parameters
         for key, value in parameters.items():
             default = known[key].default
             if type(value) is not type(default):
                 raise ValueError(f"expected for {key} {TYPES[type(default)]} such as {default!r}, got {shown(value)}")
             if type(value) is int and not 0 <= value <= MAX_INTEGER:
                 raise ValueError(f"expected for {key} an integer from 0 to {MAX_INTEGER}, got {shown(value)}")
-        self.__dict__.update(_initial_position(type(self), tuple(sorted(parameters.items()))).__dict__)
+        return cast(Self, _initial_position(cls, tuple(sorted(parameters.items()))))
 
-    def _at(self, state: Any) -> Self:
+    @classmethod
+    def _at(cls, state: Any) -> Self:
         """Return the position of this game whose state in OpenSpiel is `state`."""
-        position = object.__new__(type(self))
-        position.__dict__.update(self._constants)
+        position = object.__new__(cls)
         position._state, player = state, state.current_player()
         position._is_over = player == TERMINAL
-        position.to_play = player ^ self._view.first if player >= 0 else 0  # 0 where chance moves: rolls are not turned
+        position.to_play = player ^ cls._view.first if player >= 0 else 0  # 0 where chance moves: rolls are not turned
         return position
 
     def legal_actions(self) -> list[int]:
@@ -300,17 +303,17 @@ def _try_out(
         "observation_shape": (shape[0] + shows_mover, *shape[1:]),
         "max_plies": min(game.max_game_length(), LONGEST_TRIAL),
     }
-    constants["_constants"] = constants
-    blank = object.__new__(cls)
-    blank.__dict__ = constants
-    trial = play_trial(blank._at(state), plies=TRIAL_PLIES)
-    constants |= {
+    made: type[OpenSpielGame] = type(name, (cls,), constants)
+    trial = play_trial(made._at(state), plies=TRIAL_PLIES)
+    found = {
         "_symmetries": trial.proven(proposed_symmetries(name, constants["observation_shape"], num_actions)),
         "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
         "max_plies": min(game.max_game_length(), MOST_PLIES),
         "version": trial.checksum(),  # another release of OpenSpiel may number actions or show positions differently
     }
-    return blank._at(state)
+    for attribute, value in found.items():
+        setattr(made, attribute, value)
+    return made._at(state)
 
 
 def _first_player(state: Any) -> int:
