@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ BOARDS = {
 }
 """Style of a board -> a game that has it, and the ply of a random game that is shown."""
 
-GAME = "connect-four"
+GAME, RUN = "connect-four", "runs/c4"
 MOVES = "4 4 4 4 3 2 5"
 TERMINAL = """<!doctype html><style>
 :root { color-scheme: light dark; background: light-dark(#fbfbfa, #16181d); color: light-dark(#1d2127, #dfe3e8); }
@@ -53,15 +53,15 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     draw_boards()
     with tempfile.TemporaryDirectory() as folder, browser() as take:
-        command = ["train", GAME, "--run", f"{folder}/run", "--minutes", f"{minutes:g}"]
-        train = subprocess.Popen(plyzero(*command), stdout=subprocess.PIPE, text=True)
-        with serving(Path(folder) / "run") as address:
+        command = ["train", GAME, "--run", RUN, "--minutes", f"{minutes:g}"]
+        train = subprocess.Popen(plyzero(*command), stdout=subprocess.PIPE, text=True, cwd=folder)
+        with serving(folder) as address:
             time.sleep(max(0, 60 * minutes - 30))  # the last half minute, in which all processes still work
             take("dashboard", lambda page: show_dashboard(page, address), size=(1100, 900))
             take("page", lambda page: show_page(page, address), size=(1000, 760))
         assert train.stdout
-        printed = f"$ plyzero {' '.join(command)}\n{train.stdout.read()}".replace(folder, "runs")
-        take("terminal", lambda page: show_terminal(page, printed), size=(900, 300))
+        lines = [f"$ plyzero {' '.join(command)}", *train.stdout.read().splitlines()]
+        take("terminal", lambda page: show_terminal(page, [*lines[:14], "   ...", *lines[-7:]]), size=(900, 300))
 
 
 def draw_boards() -> None:
@@ -91,9 +91,9 @@ def show_page(page: Any, address: str) -> None:
     page.wait_for_timeout(6000)  # the search is complete
 
 
-def show_terminal(page: Any, printed: str) -> None:
+def show_terminal(page: Any, lines: Sequence[str]) -> None:
     """Show what a command has printed."""
-    page.set_content(TERMINAL.replace("{}", html.escape(printed)))
+    page.set_content(TERMINAL.replace("{}", html.escape("\n".join(lines))))
 
 
 def plyzero(*arguments: str) -> list[str]:
@@ -102,10 +102,10 @@ def plyzero(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def serving(run: Path) -> Iterator[str]:
-    """Serve the page of a run and yield its address."""
-    command = plyzero("serve", GAME, "--run", str(run), "--port", "0")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+def serving(folder: str) -> Iterator[str]:
+    """Serve the page of the run in `folder` and yield its address."""
+    command = plyzero("serve", GAME, "--run", RUN, "--port", "0")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as server:
         try:
             assert server.stdout
             found = re.search(r"http://\S+", server.stdout.readline())
