@@ -191,7 +191,7 @@ class Engine:
 
     def _showboard(self) -> str:
         state, position = self._moves.state, self._position
-        lines = ["", str(position), self._final_result() or f"{COLOURS[position.to_play]} to move"]
+        lines = ["", str(position).rstrip("\n"), self._final_result() or f"{COLOURS[position.to_play]} to move"]
         lines += [f"rolled {self._rolls()}"] if state.session.last_rolls else []
         lines += [f"begun with {' '.join(state.begun)}"] if state.begun else []
         return "\n".join(lines)
