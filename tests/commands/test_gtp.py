@@ -105,9 +105,9 @@ def test_an_analysis_goes_on_until_a_line_arrives():
                 )
             engine.stdin.write("\n9 quit\n")
             engine.stdin.flush()
-            rest = engine.stdout.read()
-            assert rest.endswith("\n\n=9\n\n")
-            assert all(line.startswith("info ") for line in rest.removesuffix("\n\n=9\n\n").splitlines())
+            *lines, end, last, nothing = engine.stdout.read().split("\n")[:-1]
+            assert (end, last, nothing) == ("", "=9", "")
+            assert all(line.startswith("info ") for line in lines)
         finally:
             engine.kill()
 

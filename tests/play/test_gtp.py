@@ -389,6 +389,12 @@ def test_leela_zeros_numbers_are_in_10000ths_and_moves_can_be_limited():
     assert len(written) == 2
 
 
+def test_an_analysis_that_fails_ends_with_the_sentence():
+    asked, written = searching(Broken())
+    assert asked.answer("6 lz-analyze").startswith("?6 ZeroDivisionError: integer division or modulo by zero (")
+    assert written == ["=6\n"]
+
+
 def test_an_analysis_goes_on_to_show_its_result_and_ends_in_the_middle_of_a_search():
     spec, shown = GameSpec("tree", Tree()), []
     bot = Bot("constant", spec, Constant(2, 0.5, 0.2, 0.3), simulations=8)
