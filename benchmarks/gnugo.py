@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from benchmarks.gtp_client import GnuGo
 from plyzero.play.match import random_openings
 from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Player, find_player
@@ -85,54 +85,6 @@ def play(start: Game, player: Player, opponents: Sequence[GnuGo], openings: Sequ
                 if outcome is not None:
                     values[i] = outcome.value(i % 2)
     return [values[i] for i in range(len(positions))]
-
-
-class GnuGo:
-    """GNU Go in a process of its own, for one game; a context manager that ends it."""
-
-    def __init__(self, program: str, level: int, size: int, seed: int) -> None:
-        rules = "--chinese-rules", "--positional-superko", "--capture-all-dead"
-        command = [program, "--mode", "gtp", "--level", str(level), "--seed", str(seed + 1), *rules]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        for line in (f"boardsize {size}", "clear_board", "komi 7.5"):
-            self._ask(line)
-
-    def __enter__(self) -> GnuGo:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def play(self, position: Game, action: int) -> None:
-        """Tell it that `action` was played in `position`."""
-        self._ask(f"play {colour(position)} {position.action_name(action)}")
-
-    def choose(self, position: Game) -> int | None:
-        """Return the action that it plays in `position`; None if it resigns."""
-        name = self._ask(f"genmove {colour(position)}").lower()
-        if name == "resign":
-            return None
-        (action,) = (action for action in position.legal_actions() if position.action_name(action) == name)
-        return action
-
-    def _ask(self, line: str) -> str:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline().strip()
-        self._process.stdout.readline()  # every answer ends with an empty line
-        if not answer.startswith("="):
-            raise RuntimeError(f"{line}: {answer}")
-        return answer[1:].strip()
-
-
-def colour(position: Game) -> str:
-    """Return who is to move, as GTP says it."""
-    return "white" if position.to_play else "black"
 
 
 if __name__ == "__main__":

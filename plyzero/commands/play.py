@@ -78,7 +78,7 @@ def play(
     if against is not None:
         bot = find_player(against, spec, np.random.default_rng())
     else:
-        bot = Bot.at_level(spec, level) if level else _bot(spec, run, net, model, simulations)
+        bot = Bot.at_level(spec, level) if level else find_bot(spec, run, net, model, simulations)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     terminal = Terminal(Session(spec, person), bot)
     with playing(spec):
@@ -103,7 +103,7 @@ def analyze(
     from plyzero.run.configuration import change_search, parse_search_options
 
     spec, changes = find_game(game), parse_search_options(options or ())
-    bot = _bot(spec, run, net, model, simulations)
+    bot = find_bot(spec, run, net, model, simulations)
     bot.settings = change_search(bot.settings, changes)
     with show_progress("") as report, playing(spec):
         answer_queries(spec, bot, sys.stdin, sys.stdout, on_progress=report)
@@ -182,7 +182,11 @@ def match(
     console.print(result.report())
 
 
-def _bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulations: int | None) -> Bot:
+def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulations: int | None) -> Bot:
+    """Return the bot of a run or of a file, else the bundled one, else pure MCTS; None = its usual simulations.
+
+    Raises UserError if there is no such model, or for arguments that exclude each other.
+    """
     import numpy as np
 
     from plyzero.play.bundled_bots import find_card

@@ -10,4 +10,8 @@ match_result     the result of a match, with confidence intervals
 session          one game between a person and a bot
 analysis         search results with the field names of KataGo's analysis engine
 analysis_engine  positions in, search results out, as JSON lines
+gtp              the Go Text Protocol: a command in, a response out
+gtp_game         a game whose moves a controller says word by word
+gtp_points       the points of a board, of which moves are made
+gtp_analysis     what a search finds, as lines of info and as graphics of GoGui
 """

@@ -1,0 +1,208 @@
+"""gtp: a process that controllers talk to; whole games between engines, and against GNU Go."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gtp_client import GnuGo, GtpClient, colour
+from plyzero.rules.board import board_of
+from plyzero.rules.catalog import load_game
+from tests.helpers.cli import plyzero, plyzero_process
+
+GNUGO = Path("/usr/games/gnugo")
+
+LOUD = """
+import copy
+import numpy as np
+from plyzero import Game, Outcome
+
+print("imported")
+
+
+class Loud(Game):
+    num_actions, observation_shape, max_plies, to_play = 1, (1, 1, 1), 1, 0
+    over = False
+
+    def legal_actions(self):
+        print("asked")
+        return [] if self.over else [0]
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.over = True
+        return after
+
+    def outcome(self):
+        return Outcome(0) if self.over else None
+
+    def observe(self):
+        return np.zeros((1, 1, 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tic-tac-toe", "--run", "a", "--player", "random"], "expected one of --run, --net and --player, got several"),
+        (["tic-tac-toe", "--run", "a", "--net", "b"], "expected --run or --net, got both"),
+        (["tic-tac-toe", "--coordinates", "sgf"], "expected --coordinates names or points, got 'sgf'"),
+        (["tic-tac-toe", "--player", "nobody"], "'nobody' does not exist; expected a player: "),
+        (["pig", "--player", "random", "--coordinates", "points"], "pig has no board"),
+        (["no-such-game"], "is not an installed game"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(arguments, words, tmp_path):
+    done = plyzero("gtp", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.strip().splitlines())) == (2, "", 1)
+    assert words in done.stderr
+
+
+def test_nothing_after_quit_is_read():
+    done = plyzero("gtp", "tic-tac-toe", "--player", "random", text="1 name\n2 quit\n3 name\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "=1 plyzero\n\n=2\n\n", "")
+
+
+def test_a_process_ends_with_its_input_and_what_the_rules_print_is_no_output(tmp_path: Path):
+    (tmp_path / "loud.py").write_text(LOUD)
+    text = "protocol_version\ngenmove b\nfinal_score\n"
+    done = plyzero_process("gtp", "loud:Loud", "--player", "random", text=text, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "= 2\n\n= 0\n\n= B+\n\n")
+    assert {"imported", "asked"} == set(done.stderr.split())
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_waiting_engine_in_one_line():
+    command = [sys.executable, "-m", "plyzero", "gtp", "tic-tac-toe", "--player", "random"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as engine:
+        try:
+            engine.stdin.write("name\n")
+            engine.stdin.flush()
+            assert engine.stdout.readline() == "= plyzero\n"
+            os.kill(engine.pid, signal.SIGINT)
+            assert engine.wait(60) == 130
+            assert engine.stderr.read().strip() == "plyzero: interrupted; press Ctrl-C again to end at once"
+        finally:
+            engine.kill()
+
+
+@pytest.mark.slow
+def test_an_analysis_goes_on_until_a_line_arrives():
+    command = [sys.executable, "-m", "plyzero", "gtp", "tic-tac-toe", "--player", "mcts:50"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as engine:
+        try:
+            engine.stdin.write("8 kata-analyze 5\n")
+            engine.stdin.flush()
+            assert engine.stdout.readline() == "=8\n"
+            for _ in range(5):
+                assert re.match(
+                    r"info move \w\d visits \d+ winrate 0\.\d+ prior 0\.\d+ order 0 pv ", engine.stdout.readline()
+                )
+            engine.stdin.write("\n9 quit\n")
+            engine.stdin.flush()
+            *lines, end, last, nothing = engine.stdout.read().split("\n")[:-1]
+            assert (end, last, nothing) == ("", "=9", "")
+            assert all(line.startswith("info ") for line in lines)
+        finally:
+            engine.kill()
+
+
+def plyzero_engine(game: str, player: str, *options: str) -> GtpClient:
+    return GtpClient([sys.executable, "-m", "plyzero", "gtp", game, "--player", player, *options])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "options"),
+    [
+        ("tic-tac-toe", ()),
+        ("othello(size=6)", ()),
+        ("breakthrough", ("--coordinates", "points")),
+        ("connect-four", ("--coordinates", "points")),
+    ],
+)
+def test_two_engines_play_a_whole_game_and_agree(game: str, options: tuple[str, ...]):
+    with plyzero_engine(game, "mcts:20", *options) as black, plyzero_engine(game, "random", *options) as white:
+        words = 0
+        while legal := black.ask("gogui-rules_legal_moves"):
+            assert white.ask("gogui-rules_legal_moves") == legal
+            side = black.ask("gogui-rules_side_to_move")
+            mover, other = (black, white) if side == "black" else (white, black)
+            word = mover.ask(f"genmove {side}")
+            assert word in legal.split()
+            other.ask(f"play {side} {word}")
+            words += 1
+        assert words >= 5
+        assert black.ask("gogui-rules_board") == white.ask("gogui-rules_board")
+        assert black.ask("final_score") == white.ask("final_score")
+        assert black.ask("final_score") in ("B+", "W+", "0")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not GNUGO.exists(), reason="GNU Go is not installed (Debian package gnugo)")
+def test_a_game_against_gnu_go_is_legal_for_both_and_has_one_score():
+    position = load_game("go(size=9)").start
+    with plyzero_engine("go(size=9)", "mcts:50") as ours, GnuGo(str(GNUGO), 1, 9, seed=0) as gnugo:
+        ours.ask("boardsize 9")
+        ours.ask("komi 7.5")
+        while position.outcome() is None:
+            side = colour(position)
+            theirs = {*gnugo.ask(f"all_legal {side}").lower().split(), "pass"}
+            assert set(ours.ask("gogui-rules_legal_moves").split()) == theirs
+            mover, other = (ours, gnugo) if position.to_play == 0 else (gnugo, ours)
+            word = mover.ask(f"genmove {side}").lower()
+            other.ask(f"play {side} {word}")
+            position = position.play(position.parse_action(word))
+        score = gnugo.ask("final_score")
+        lead = area(position) - 7.5
+        assert score == f"{'BW'[lead < 0]}+{abs(lead):.1f}"
+        assert ours.ask("final_score") == score[:2]
+
+
+def area(position) -> int:
+    """Return the stones of black and the empty points that reach black only, less those of white."""
+    pieces = {(cell.x, cell.y): cell.piece for cell in board_of(position).cells}
+    seen, lead = set(), 0
+    for point, piece in pieces.items():
+        if piece:
+            lead += 1 if piece == "0" else -1
+        elif point not in seen:
+            region, borders, open_ = set(), set(), [point]
+            while open_:
+                x, y = open_.pop()
+                if pieces.get((x, y)):
+                    borders.add(pieces[x, y])
+                elif (x, y) in pieces and (x, y) not in region:
+                    region.add((x, y))
+                    open_ += [(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)]
+            seen |= region
+            if len(borders) == 1:
+                lead += len(region) if borders == {"0"} else -len(region)
+    return lead
+
+
+@pytest.mark.slow
+def test_openspiels_bot_plays_with_the_engine():
+    pyspiel = pytest.importorskip("pyspiel")
+    gtp = pytest.importorskip("open_spiel.python.bots.gtp")
+    game = pyspiel.load_game("connect_four")
+    state = game.new_initial_state()
+    command = [sys.executable, "-m", "plyzero", "gtp", "openspiel:connect_four", "--player", "mcts:20"]
+    bot = gtp.GTPBot(game, command, player_colors=("b", "w"))
+    assert bot.name == "plyzero"
+    while not state.is_terminal():
+        player = state.current_player()
+        if player == 0:
+            action = bot.step(state)
+        else:
+            action = state.legal_actions()[0]
+            bot.inform_action(state, player, action)
+        state.apply_action(action)
+    winner = {1.0: "b+", -1.0: "w+", 0.0: "0"}[state.returns()[0]]
+    assert bot.gtp_cmd("final_score") == winner
+    bot.close()
