@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from plyzero.play.ratings import ELO
+
 
 @dataclass(frozen=True)
 class MatchResult:
@@ -80,4 +82,4 @@ def elo_difference(score: float) -> float:
     """Return the Elo difference d whose expected score 1 / (1 + 10^(-d/400)) is `score`."""
     if score in (0, 1):
         return math.inf if score else -math.inf
-    return -400 * math.log10(1 / score - 1)
+    return -ELO * math.log(1 / score - 1)
