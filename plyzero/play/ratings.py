@@ -119,7 +119,7 @@ def rate(counts: ArrayLike, anchor: int = 0) -> Ratings:
     Σ of the parameters. Where less than a tenth of the variance is left, the fit follows the pair, and nothing is
     tested. `z` is the signed root of the binomial deviance, scaled to this variance. To first order that is residual /
     standard deviation, but it also holds where a score near 0 or 1 is expected. The bound on |z| is Bonferroni's for
-    all pairs tested: one is marked by mistake in at most MISFIT_LEVEL of all tables.
+    all pairs tested: with many games one is marked by mistake in at most MISFIT_LEVEL of all tables.
 
     Raises UserError for fewer than two players or a wrong anchor.
     """
@@ -146,10 +146,10 @@ def bootstrap(games: Games, players: int, anchor: int = 0, *, samples: int = 100
     """
     model = _Model(players, anchor)
     cell = (games.first * players + games.second) * 3 + games.outcome
-    openings = int(games.opening.max()) + 1 if len(cell) else 0
+    openings = int(games.opening.max(initial=0)) + 1
     start, ratings = None, []
     for done in range(0, samples, FITS_AT_ONCE):
-        weights = rng.multinomial(openings, np.full(openings, 1 / max(openings, 1)), min(FITS_AT_ONCE, samples - done))
+        weights = rng.multinomial(openings, np.full(openings, 1 / openings), min(FITS_AT_ONCE, samples - done))
         counts = [np.bincount(cell, weight[games.opening], minlength=3 * players**2) for weight in weights]
         fitted = model.fit(np.reshape(counts, (len(counts), players, players, 3)), start)
         start = fitted.mean(0)
