@@ -145,7 +145,7 @@ class Ladder:
         """Return the ratings as a JSON object; with `check` also the intervals by the bootstrap."""
         ratings = self.rate()
         pairs = ratings.pairs
-        errors = self.bootstrap().tolist() if check and self.lines else [None] * len(self.entrants)
+        errors = self.bootstrap() if check and self.lines else None
         forfeits = self._forfeits()
         return {
             **self.about,
@@ -158,7 +158,7 @@ class Ladder:
                     "elo": round(float(ratings.elo[i]), 1),
                     "low": round(float(ratings.elo[i] - ratings.error[i]), 1),
                     "high": round(float(ratings.elo[i] + ratings.error[i]), 1),
-                    "bootstrap_error": errors[i] and round(errors[i], 1),
+                    "bootstrap_error": None if errors is None else round(float(errors[i]), 1),
                     "games": int(pairs.games[i].sum()),
                     "score": round(float(pairs.points[i].sum() / pairs.games[i].sum()), 4)
                     if pairs.games[i].any()

@@ -145,10 +145,11 @@ class Processes:
                 ours = self._idle.pop()
                 playing[ours] = waiting.pop()
                 self._ask(ours, playing[ours])
-            for ours in connection.wait([*playing]):
-                pair = playing.pop(ours)
-                yield pair, self._answer(ours, pair)
-                self._idle.append(ours)
+            ready: list[Any] = connection.wait([*playing])
+            for each in ready:
+                pair = playing.pop(each)
+                yield pair, self._answer(each, pair)
+                self._idle.append(each)
 
     def _ask(self, ours: connection.Connection, pair: Pair) -> None:
         try:
