@@ -49,6 +49,12 @@ class Entrant:
         name = str(models / model_file(self.identity)) if self.network is not None else self.name
         return find_player(name, game, rng, simulations=self.simulations, search=self.search or UNCHANGED)
 
+    def write_network(self, models: Path) -> None:
+        """Copy the network into the directory `models`, so that it stays when a run removes it."""
+        path = models / model_file(self.identity)
+        if self.network is not None and not path.exists():
+            write_file(path, self.network)
+
 
 def model_file(identity: str) -> str:
     """Return the name of the file in which a ladder keeps the network of an entrant."""
@@ -71,14 +77,6 @@ def find_entrants(
     if len(entrants) < 2:
         raise UserError(f"expected at least two players, got only {names[0]}")
     return [*entrants.values()]
-
-
-def write_networks(entrants: Sequence[Entrant], models: Path) -> None:
-    """Copy the networks of `entrants` into the directory `models`, so that they stay when a run removes them."""
-    for entrant in entrants:
-        path = models / model_file(entrant.identity)
-        if entrant.network is not None and not path.exists():
-            write_file(path, entrant.network)
 
 
 def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[str, Any]) -> Entrant:

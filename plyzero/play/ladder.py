@@ -16,17 +16,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from plyzero import files
 from plyzero.errors import UserError, shown
-from plyzero.play.entrants import Entrant, write_networks
-from plyzero.play.pair_player import RESULTS, Pair, PairResult
 from plyzero.play.ratings import Floats, Games, Ratings, bootstrap, next_pairs, rate
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.metrics import NewLines, append_line
+
+if TYPE_CHECKING:
+    from plyzero.play.entrants import Entrant
 
 VERSION: Final = 1
 """Format version of ladder.json; docs/formats.md lists the fields."""
@@ -45,6 +46,33 @@ LINES, TABLE, CSV, LOCK, MODELS = "games.jsonl", "ladder.json", "ratings.csv", "
 
 MAX_TABLE_BYTES: Final = 1 << 26
 """Largest size of a ladder.json that is read, in bytes."""
+
+
+RESULTS: Final = ("win", "draw", "loss")
+"""Results of a game for the player that a pair names first."""
+
+
+class Pair(NamedTuple):
+    """A pair of games: the identities of the players, in their alphabetical order, and its number among theirs."""
+
+    a: str
+    b: str
+    number: int
+
+
+class PairResult(NamedTuple):
+    """A finished pair of games.
+
+    opening:  the names of the opening's moves and rolls, which both games share.
+    results:  each of RESULTS for player a, first of the game in which a moves first.
+    forfeits: for each game why it was forfeited by its loser, or None.
+    seconds:  time that both games took.
+    """
+
+    opening: list[str]
+    results: list[str]
+    forfeits: list[str | None]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -263,7 +291,8 @@ def open_ladder(
     ladder = Ladder(directory, game, entrants, anchor=number, seed=seed, opening_plies=plies)
     is_new = _check_directory(directory, ladder.about)
     with _locked(directory):
-        write_networks(entrants, directory / MODELS)
+        for entrant in entrants:
+            entrant.write_network(directory / MODELS)
         if is_new:
             ladder.write_table()
         _end_last_line(directory / LINES)

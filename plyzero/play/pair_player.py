@@ -13,47 +13,24 @@ from functools import lru_cache
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from plyzero.errors import UserError, plain
-from plyzero.play.entrants import Entrant
+from plyzero.play.ladder import RESULTS, Pair, PairResult
 from plyzero.play.match import play_match, random_opening
 from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec, load_game, with_location
 from plyzero.rules.notation import action_names
 
-RESULTS: Final = ("win", "draw", "loss")
-"""Results of a game for the player that a pair names first."""
+if TYPE_CHECKING:
+    from plyzero.play.entrants import Entrant
 
 
 class PlayError(Exception):
     """A pair of games could not be played to the end. The message says which one and why."""
-
-
-class Pair(NamedTuple):
-    """A pair of games: the identities of the players, in their alphabetical order, and its number among theirs."""
-
-    a: str
-    b: str
-    number: int
-
-
-class PairResult(NamedTuple):
-    """A finished pair of games.
-
-    opening:  the names of the opening's moves and rolls, which both games share.
-    results:  each of RESULTS for player a, first of the game in which a moves first.
-    forfeits: for each game why it was forfeited by its loser, or None.
-    seconds:  time that both games took.
-    """
-
-    opening: list[str]
-    results: list[str]
-    forfeits: list[str | None]
-    seconds: float
 
 
 class PairPlayer:
