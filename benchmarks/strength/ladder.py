@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,14 +18,12 @@ from numpy.typing import NDArray
 from benchmarks.strength.exams import find_exam
 from plyzero.play.match import play_match
 from plyzero.play.players import Player, find_player
+from plyzero.play.ratings import ELO
 from plyzero.rules.catalog import GameSpec, load_game
 
 RUNGS = "random", "mcts:50", "mcts:200", "mcts:800", "mcts:3200"
 ANCHOR = "mcts:200"
 """0 Elo."""
-
-ELO = 400 / math.log(10)
-"""A rating of 1 in the logistic model is so many Elo."""
 
 
 class Pairing(NamedTuple):

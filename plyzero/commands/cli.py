@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import typer
 
-from plyzero.commands import bench, doctor, games, gtp, inspect, play, serve, train
+from plyzero.commands import bench, doctor, games, gtp, inspect, ladder, play, serve, train
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError, plain
 from plyzero.files import explain
@@ -46,6 +46,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "play": play.play,
         "analyze": play.analyze,
         "match": play.match,
+        "ladder": ladder.ladder,
         "serve": serve.serve,
         "gtp": gtp.gtp,
     },

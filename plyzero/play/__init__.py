@@ -7,6 +7,10 @@ model_loader     networks from files and runs; hot reload of newer models
 bundled_bots     the pretrained bots in bots/
 match            matches between two players
 match_result     the result of a match, with confidence intervals
+ratings          ratings from games, with confidence intervals
+entrants         the players of a ladder, and what identifies them
+pair_player      pairs of games in worker processes
+ladder           resumable tournaments
 session          one game between a person and a bot
 analysis         search results with the field names of KataGo's analysis engine
 analysis_engine  positions in, search results out, as JSON lines

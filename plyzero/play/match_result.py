@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
+from plyzero.play.ratings import ELO
+
 MAX_REASONS: Final = 5
 """Largest number of different reasons of forfeits that a report lists."""
 
@@ -94,4 +96,4 @@ def elo_difference(score: float) -> float:
     """Return the Elo difference d whose expected score 1 / (1 + 10^(-d/400)) is `score`."""
     if score in (0, 1):
         return math.inf if score else -math.inf
-    return -400 * math.log10(1 / score - 1)
+    return -ELO * math.log(1 / score - 1)

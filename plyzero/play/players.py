@@ -249,6 +249,12 @@ class Bot:
         other.simulations = _checked(simulations, most)
         return other
 
+    def with_rng(self, rng: np.random.Generator) -> Self:
+        """Return the same bot that samples its moves with `rng`; without a temperature this changes nothing."""
+        other = copy.copy(self)
+        other._rng = rng
+        return other
+
     def choose(self, position: Game) -> int:
         """Return the action to play in `position`, which must not be finished."""
         return self.select_action(self.search([position])[0])

@@ -101,7 +101,7 @@ def test_an_analysis_goes_on_until_a_line_arrives():
             assert engine.stdout.readline() == "=8\n"
             for _ in range(5):
                 assert re.match(
-                    r"info move \w\d visits \d+ winrate 0\.\d+ prior 0\.\d+ order 0 pv ", engine.stdout.readline()
+                    r"info move \w\d visits \d+ winrate [01]\.\d+ prior 0\.\d+ order 0 pv ", engine.stdout.readline()
                 )
             engine.stdin.write("\n9 quit\n")
             engine.stdin.flush()

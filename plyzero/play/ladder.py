@@ -1,0 +1,375 @@
+"""Ladders: resumable tournaments. Finished pairs of games are lines of a file, from which schedule and ratings follow.
+
+The schedule goes in rounds. What is played in a round depends on the lines of the rounds before it only, and a line
+depends on its players and its number only. So a ladder that was killed plays what is missing, in whatever order, and
+ends with the same lines as one that was not.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from plyzero import files
+from plyzero.errors import UserError, shown
+from plyzero.play.ratings import Floats, Games, Ratings, bootstrap, next_pairs, rate
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.metrics import NewLines, append_line
+
+if TYPE_CHECKING:
+    from plyzero.play.entrants import Entrant
+
+VERSION: Final = 1
+"""Format version of ladder.json; docs/formats.md lists the fields."""
+
+DEFAULT_ANCHOR: Final = "mcts:200"
+"""The player that has 0 Elo, as on the cards of the bundled bots."""
+
+ROUND: Final = 32
+"""Pairs of games per round: many for the cores to be busy, few for the ratings to steer."""
+
+GAMES_PER_PLAYER: Final = 100
+"""How many games per player a ladder plays unless it is told otherwise."""
+
+LINES, TABLE, CSV, LOCK, MODELS = "games.jsonl", "ladder.json", "ratings.csv", "ladder.lock", "models"
+"""Names in the directory of a ladder."""
+
+MAX_TABLE_BYTES: Final = 1 << 26
+"""Largest size of a ladder.json that is read, in bytes."""
+
+
+RESULTS: Final = ("win", "draw", "loss")
+"""Results of a game for the player that a pair names first."""
+
+
+class Pair(NamedTuple):
+    """A pair of games: the identities of the players, in their alphabetical order, and its number among theirs."""
+
+    a: str
+    b: str
+    number: int
+
+
+class PairResult(NamedTuple):
+    """A finished pair of games.
+
+    opening:  the names of the opening's moves and rolls, which both games share.
+    results:  each of RESULTS for player a, first of the game in which a moves first.
+    forfeits: for each game why it was forfeited by its loser, or None.
+    seconds:  time that both games took.
+    """
+
+    opening: list[str]
+    results: list[str]
+    forfeits: list[str | None]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the file: a finished pair of games, and the round in which it was played."""
+
+    pair: Pair
+    round: int
+    result: PairResult
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a ladder ends.
+
+    games:  number of games in all, at least 2.
+    within: end sooner, once all 95 % intervals of differences to the anchor are at most ± this, in Elo.
+    """
+
+    games: int
+    within: float | None = None
+
+
+class Ladder:
+    """The lines of a ladder that are between its players, and what follows from them: schedule, ratings, table.
+
+    anchor: the number of the player with 0 Elo.
+    lines:  by pair of games.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        game: GameSpec,
+        entrants: Sequence[Entrant],
+        *,
+        anchor: int,
+        seed: int,
+        opening_plies: int,
+    ) -> None:
+        self.directory, self.game, self.entrants, self.anchor = directory, game, entrants, anchor
+        self.about = {"version": VERSION, "game": game.identity, "seed": seed, "opening_plies": opening_plies}
+        self.lines: dict[Pair, Line] = {}
+        self._number = {entrant.identity: number for number, entrant in enumerate(entrants)}
+
+    def play(
+        self,
+        play_pairs: Callable[[Sequence[Pair]], Iterable[tuple[Pair, PairResult]]],
+        limits: Limits,
+        *,
+        on_progress: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Play until the limits are reached. Every finished pair of games is written down at once.
+
+        play_pairs: plays pairs of games and yields them, in any order, with their results.
+        """
+        current = max((line.round for line in self.lines.values()), default=0)
+        while True:
+            planned = self.plan(current, limits)
+            missing = [pair for pair in planned if pair not in self.lines]
+            ratings = self.rate(before=current)
+            how_far = f"widest interval at the start of round {current + 1}: ±{ratings.error.max():.0f} Elo"
+            for pair, result in play_pairs(missing) if missing else ():
+                self._write_down(Line(pair, current, result))
+                on_progress(f"{2 * len(self.lines)} of at most {limits.games} games, {how_far}")
+            current += 1
+            self.write_table()
+            if not self.plan(current, limits):
+                return
+
+    def plan(self, current: int, limits: Limits) -> list[Pair]:
+        """Return the pairs of games of a round, given the lines of earlier rounds; none if a limit is reached."""
+        earlier = [line.pair for line in self.lines.values() if line.round < current]
+        number = min(ROUND, limits.games // 2 - len(earlier))
+        if number <= 0:
+            return []
+        if limits.within is not None and earlier and self.rate(before=current).error.max() <= limits.within:
+            return []
+        taken, planned = set(earlier), []
+        for first, second in next_pairs(self._counts(before=current), self.anchor, number):
+            a, b = sorted((self.entrants[first].identity, self.entrants[second].identity))
+            pair = Pair(a, b, 0)
+            while pair in taken:
+                pair = pair._replace(number=pair.number + 1)
+            taken.add(pair)
+            planned.append(pair)
+        return planned
+
+    def rate(self, *, before: int | None = None) -> Ratings:
+        """Return the ratings by all lines, or by those of the rounds before one."""
+        return rate(self._counts(before=before), self.anchor)
+
+    def bootstrap(self) -> Floats:
+        """Return half the widths of the intervals by the bootstrap over openings, in Elo."""
+        return bootstrap(self._games(), len(self.entrants), self.anchor, rng=np.random.default_rng(0))
+
+    def table(self, *, check: bool = False) -> dict[str, Any]:
+        """Return the ratings as a JSON object; with `check` also the intervals by the bootstrap."""
+        ratings = self.rate()
+        pairs = ratings.pairs
+        errors = self.bootstrap() if check and self.lines else None
+        forfeits = self._forfeits()
+        return {
+            **self.about,
+            "anchor": self.entrants[self.anchor].name,
+            "games": 2 * len(self.lines),
+            "players": [
+                {
+                    "player": entrant.name,
+                    "identity": entrant.identity,
+                    "elo": round(float(ratings.elo[i]), 1),
+                    "low": round(float(ratings.elo[i] - ratings.error[i]), 1),
+                    "high": round(float(ratings.elo[i] + ratings.error[i]), 1),
+                    "bootstrap_error": None if errors is None else round(float(errors[i]), 1),
+                    "games": int(pairs.games[i].sum()),
+                    "score": round(float(pairs.points[i].sum() / pairs.games[i].sum()), 4)
+                    if pairs.games[i].any()
+                    else None,
+                    "forfeits": sum(forfeits[i].values()),
+                    "reasons": dict(forfeits[i].most_common(5)),
+                }
+                for i, entrant in enumerate(self.entrants)
+            ],
+            "side": {key: round(number, 1) for key, number in ratings.side._asdict().items()},
+            "draws": {key: round(number, 4) for key, number in ratings.draws._asdict().items()},
+            "pairs": [
+                {
+                    "a": self.entrants[i].name,
+                    "b": self.entrants[j].name,
+                    "games": int(pairs.games[i, j]),
+                    "points": float(pairs.points[i, j]),
+                    "expected": round(float(pairs.expected[i, j]), 2),
+                    "z": round(float(pairs.z[i, j]), 2),
+                    "misfit": bool(pairs.misfits[i, j]),
+                }
+                for i, j in np.argwhere(np.triu(pairs.games)).tolist()
+            ],
+        }
+
+    def write_table(self, *, check: bool = False) -> dict[str, Any]:
+        """Write the table as ladder.json and its players as ratings.csv, and return it; for `check` see `table`."""
+        table = self.table(check=check)
+        rows = io.StringIO()
+        columns = ["player", "identity", "elo", "low", "high", "games", "score", "forfeits"]
+        writer = csv.DictWriter(rows, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table["players"])
+        files.write_file(self.directory / CSV, rows.getvalue().encode(), replace=True)
+        files.write_file(self.directory / TABLE, (json.dumps(table, indent=1) + "\n").encode(), replace=True)
+        return table
+
+    def read_lines(self) -> None:
+        """Read the finished pairs of games between the players; what is no such line is passed over."""
+        for fields in NewLines(self.directory / LINES).read():
+            line = _parse_line(fields)
+            if line is not None and line.pair.a in self._number and line.pair.b in self._number:
+                self.lines.setdefault(line.pair, line)
+
+    def _write_down(self, line: Line) -> None:
+        fields = {"round": line.round, **line.pair._asdict(), **line.result._asdict()}
+        append_line(self.directory / LINES, fields)
+        self.lines[line.pair] = line
+
+    def _games(self, *, before: int | None = None) -> Games:
+        """Return the games of the lines; an opening is the same if the players and all moves and rolls are."""
+        openings: dict[tuple[str, ...], int] = {}
+        rows = []
+        for pair in sorted(self.lines):  # so that nothing depends on the order in which games were finished
+            line = self.lines[pair]
+            if before is None or line.round < before:
+                opening = openings.setdefault((pair.a, pair.b, *line.result.opening), len(openings))
+                a, b = self._number[pair.a], self._number[pair.b]
+                with_a_first, with_b_first = (RESULTS.index(result) for result in line.result.results)
+                rows += [(a, b, with_a_first, opening), (b, a, 2 - with_b_first, opening)]
+        return Games(*np.array(rows, np.int64).reshape(-1, 4).T)
+
+    def _counts(self, *, before: int | None = None) -> Floats:
+        games, players = self._games(before=before), len(self.entrants)
+        counts = np.zeros((players, players, 3))
+        np.add.at(counts, (games.first, games.second, games.outcome), 1)
+        return counts
+
+    def _forfeits(self) -> list[Counter[str]]:
+        """Return why each player forfeited games, and how many."""
+        reasons: list[Counter[str]] = [Counter() for _ in self.entrants]
+        for pair in sorted(self.lines):
+            result = self.lines[pair].result
+            for outcome, reason in zip(result.results, result.forfeits, strict=True):
+                if reason is not None:
+                    reasons[self._number[pair.a if outcome == "loss" else pair.b]][reason] += 1
+        return reasons
+
+
+@contextmanager
+def open_ladder(
+    directory: Path,
+    game: GameSpec,
+    entrants: Sequence[Entrant],
+    *,
+    anchor: str | None = None,
+    seed: int = 0,
+    opening_plies: int | None = None,
+) -> Iterator[Ladder]:
+    """Create or continue the ladder in `directory`, which no other process may use meanwhile.
+
+    anchor:        name of the player with 0 Elo; None = DEFAULT_ANCHOR if it is a player, otherwise the first one.
+    opening_plies: number of random moves in an opening; None = a fifth of max_plies, at most 4.
+
+    Raises UserError if the directory holds anything else, or a ladder of another game, seed or opening_plies, and if
+    another process uses it.
+    """
+    plies = min(4, game.start.max_plies // 5) if opening_plies is None else opening_plies
+    if not 0 <= plies < game.start.max_plies:
+        raise UserError(f"expected --opening-plies from 0 to {game.start.max_plies - 1}, got {plies}")
+    number = _find_anchor(anchor, entrants)
+    ladder = Ladder(directory, game, entrants, anchor=number, seed=seed, opening_plies=plies)
+    is_new = _check_directory(directory, ladder.about)
+    with _locked(directory):
+        for entrant in entrants:
+            entrant.write_network(directory / MODELS)
+        if is_new:
+            ladder.write_table()
+        _end_last_line(directory / LINES)
+        ladder.read_lines()
+        yield ladder
+
+
+def _find_anchor(name: str | None, entrants: Sequence[Entrant]) -> int:
+    names = [entrant.name for entrant in entrants]
+    if name is None:
+        return names.index(DEFAULT_ANCHOR) if DEFAULT_ANCHOR in names else 0
+    if name not in names:
+        raise UserError(f"expected --anchor to be one of the players {', '.join(names)}, got {shown(name)}")
+    return names.index(name)
+
+
+def _check_directory(directory: Path, about: dict[str, Any]) -> bool:
+    """Return whether a ladder can be created in `directory`, False if it is there. Raises UserError otherwise."""
+    try:
+        found = json.loads(files.read_file(directory / TABLE, max_bytes=MAX_TABLE_BYTES))
+        wrong = next((key for key, value in about.items() if found[key] != value), None)
+    except FileNotFoundError as error:
+        ours = {LOCK, MODELS, CSV}  # of a ladder that was killed while it was created
+        if directory.exists() and any(
+            name not in ours and not name.startswith(files.TEMPORARY) for name in os.listdir(directory)
+        ):
+            raise UserError(f"{directory} is not a ladder: it has no {TABLE}; give --out another directory") from error
+        return True
+    except (files.UnreadableError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{directory / TABLE} is not the table of a ladder; give --out another directory") from error
+    if wrong:
+        expected = f"{wrong} {shown(found[wrong])}, not {shown(about[wrong])}"
+        raise UserError(f"{directory} is a ladder of {expected}; give --out another directory")
+    return False
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of the ladder in `directory`. Raises UserError if another process holds it."""
+    path = directory / LOCK
+    if not path.exists():
+        with suppress(FileExistsError):
+            files.write_file(path, b"")
+    held = files.lock(path, needed=False)
+    if held is None:
+        raise UserError(f"another process plays the ladder in {directory}; wait for it, or stop it first")
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+def _end_last_line(path: Path) -> None:
+    """End a line that was cut when its writer was killed, so that the next one is a line of its own."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return
+    if size and files.read_part(path, size - 1, max_bytes=1) != b"\n":
+        with files.open_to_append(path) as file:
+            file.write(b"\n")
+
+
+def _parse_line(fields: dict[str, Any]) -> Line | None:
+    """Return a line of the file, None if it does not hold a finished pair of games."""
+    try:
+        pair = Pair(fields["a"], fields["b"], fields["number"])
+        result = PairResult(*(fields[key] for key in PairResult._fields))
+        valid = (
+            isinstance(pair.number, int)
+            and isinstance(fields["round"], int)
+            and fields["round"] >= 0
+            and len(result.results) == len(result.forfeits) == 2
+            and all(each in RESULTS for each in result.results)
+            and all(reason is None or isinstance(reason, str) for reason in result.forfeits)
+            and all(isinstance(name, str) for name in (pair.a, pair.b, *result.opening))
+        )
+    except (KeyError, TypeError):
+        return None
+    return Line(pair, fields["round"], result) if valid else None
