@@ -6,6 +6,7 @@ train     train, init, selfplay, trainer
 play      play, analyze, match
 terminal  the interface of `play` in the terminal
 serve     serve
+render    render
 games     new, check
 inspect   games, status, health, replay
 doctor    doctor
