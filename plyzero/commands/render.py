@@ -52,7 +52,7 @@ def render(
         float | None, typer.Option(min=0.05, max=60, help=f"Film: time for which a frame is shown; default {SECONDS}.")
     ] = None,
     size: Annotated[
-        int | None, typer.Option(min=50, max=2000, help=f"Film, .png: width in pixels; default {SIZE}.")
+        int | None, typer.Option(min=50, max=1000, help=f"Film, .png: width in pixels; default {SIZE}.")
     ] = None,
 ) -> None:
     """Make a film, a picture or a page to review of a recorded game; the ending of FILE decides which."""

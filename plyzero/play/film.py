@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageColor, ImageDraw
+from PIL import Image, ImageDraw
 
 from plyzero.play.game_record import Frame
 from plyzero.play.raster import BACKGROUND, OVERSAMPLING, colours, draw_svg, find_font
@@ -116,18 +117,24 @@ def _stacked(pictures: Sequence[Image.Image], height: int) -> Image.Image:
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:
     """Return pictures with the same palette: the colours of boards that occur, then the most frequent of the others."""
-    colours_of, places = np.unique(np.stack([_packed(each) for each in pictures]), return_inverse=True)
-    found, counts = (
-        [(int(each) >> 16, int(each) >> 8 & 255, int(each) & 255) for each in colours_of],
-        np.bincount(places.ravel()),
+    counts: Counter[int] = Counter()
+    for picture in pictures:
+        found, often = np.unique(_packed(picture), return_counts=True)
+        counts.update(dict(zip(found.tolist(), often.tolist(), strict=True)))
+    flat = {int(each[1:], 16) for each in {*colours(), CAPTION}}
+    every = np.sort(np.array([*counts], np.uint32))
+    palette = np.array(
+        sorted(counts, key=lambda each: (each not in flat, -counts[each], each))[:MAX_COLOURS], np.uint32
     )
-    flat = {ImageColor.getrgb(each) for each in {*colours(), CAPTION}}
-    order = sorted(range(len(found)), key=lambda i: (found[i] not in flat, -counts[i]))[:MAX_COLOURS]
-    palette = np.array([found[i] for i in order])
-    distances = ((np.array(found)[:, None] - palette) ** 2).sum(axis=2)
-    indices = distances.argmin(axis=1).astype(np.uint8)[places].reshape(len(pictures), pictures[0].height, -1)
-    # Pillow's own quantize takes colours that are close to each other for the same
-    return [_with_palette(each, palette) for each in indices]
+    distances = ((_channels(every)[:, None] - _channels(palette)) ** 2).sum(axis=2)
+    nearest = distances.argmin(axis=1).astype(np.uint8)
+    # Pillow's own quantize takes colours that are close to each other for the same.
+    return [_with_palette(nearest[np.searchsorted(every, _packed(each))], _channels(palette)) for each in pictures]
+
+
+def _channels(colours: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return colours of the form 0xRRGGBB, `[n]`, as red, green and blue, `[n, 3]`."""
+    return np.stack([colours >> 16, colours >> 8 & 255, colours & 255], axis=1).astype(np.int64)
 
 
 def _packed(picture: Image.Image) -> NDArray[np.uint32]:

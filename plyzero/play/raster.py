@@ -97,7 +97,7 @@ class _Canvas:
             self._pen.line([*corners, *corners[:2]], fill=edge, width=self._line_width(style), joint="curve")
 
     def line(self, start: Point, end: Point, style: Mapping[str, str]) -> None:
-        """Draw a horizontal or a vertical line, as a rectangle: Pillow's lines shift by a pixel with their direction."""
+        """Draw a horizontal or vertical line as a rectangle: Pillow's lines shift by a pixel with their direction."""
         half = float(style["stroke-width"]) / 2
         (left, right), (top, bottom) = sorted((start[0], end[0])), sorted((start[1], end[1]))
         out = (half, 0) if left == right else (0, half)
