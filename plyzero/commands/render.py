@@ -102,7 +102,7 @@ def _make(
     record: GameRecord, spec: GameSpec, kind: str, ply: int | None, seconds: float, size: int
 ) -> tuple[bytes, str]:
     """Return the content of the file, and what is in it."""
-    from plyzero.play.game_record import frames_of, result_of
+    from plyzero.play.game_record import frame_svg, frames_of, result_of
 
     with show_progress("drawing") as report:
         frames = frames_of(record)
@@ -113,15 +113,15 @@ def _make(
             from plyzero.web.game_page import make_page
 
             return make_page(frames, spec.name, result_of(record)).encode(), f"{last} moves"
+        frame = frames[last if ply is None else ply]
+        if kind == ".svg":
+            return (frame_svg(frame) + "\n").encode(), "a picture"
         try:
-            from plyzero.play.film import frame_svg, make_film, make_picture
+            from plyzero.play.film import make_film, make_picture
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "PIL":
                 raise
             raise UserError("films and pictures need further packages: pip install 'plyzero[plot]'") from error
-        frame = frames[last if ply is None else ply]
-        if kind == ".svg":
-            return (frame_svg(frame) + "\n").encode(), "a picture"
         if kind == ".png":
             return make_picture(frame, size), "a picture"
         content = make_film(

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from plyzero.play.game_record import Frame
+from plyzero.play.game_record import Frame, frame_svg
 from plyzero.play.raster import BACKGROUND, OVERSAMPLING, colours, draw_svg, find_font
 from plyzero.play.session import SIDES
-from plyzero.rules.board_svg import render_svg, text_svg
 
 MAX_COLOURS: Final = 32
 """Number of colours in a film; all frames share them, so a frame needs only what differs from the one before."""
@@ -27,16 +26,6 @@ CAPTION: Final = "#222222"
 
 CAPTION_LETTERS: Final = 40
 """So many letters fit into the line below the board; a longer one is written smaller."""
-
-
-def frame_svg(frame: Frame, *, style: bool = True) -> str:
-    """Return a frame as an SVG element: the board with the last move marked, or the text of the position.
-
-    style: False omits the colours.
-    """
-    if frame.board is None:
-        return text_svg(str(frame.position), style=style)
-    return render_svg(frame.board, last=frame.last, style=style)
 
 
 def make_picture(frame: Frame, size: int) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from plyzero.errors import UserError, shown
 from plyzero.play.session import SIDES, VERSION, Session
 from plyzero.rules.board import Board, Cell, board_of
+from plyzero.rules.board_svg import render_svg, text_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game
@@ -90,6 +91,16 @@ def frames_of(game: GameRecord) -> list[Frame]:
         )
     result = {"first": 1.0, "draw": 0.5, "second": 0.0}.get(game.winner or "")
     return [*frames[:-1], frames[-1]._replace(score=result)]
+
+
+def frame_svg(frame: Frame, *, style: bool = True) -> str:
+    """Return a frame as an SVG element: the board with the last move marked, or the text of the position.
+
+    style: False omits the colours.
+    """
+    if frame.board is None:
+        return text_svg(str(frame.position), style=style)
+    return render_svg(frame.board, last=frame.last, style=style)
 
 
 def result_of(game: GameRecord) -> str:
