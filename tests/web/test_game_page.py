@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.cli import plyzero
 
-MOVES = "4 4 3 3 5 5 2".split()
+MOVES = ["4", "4", "3", "3", "5", "5", "2"]
 VALUES = [0.1, -0.2, 0.4, -0.5, 0.6, -0.9, 1.0]
 RECORD = {"version": 1, "id": "00000000000000aa", "moves": MOVES, "winner": "first", "end": "rule", "opening_plies": 1}
 
