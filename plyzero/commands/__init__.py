@@ -8,6 +8,7 @@ ladder    ladder
 terminal  the interface of `play` in the terminal
 serve     serve
 gtp       gtp
+render    render
 games     new, check
 inspect   games, status, health, replay
 doctor    doctor

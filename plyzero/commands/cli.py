@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import typer
 
-from plyzero.commands import bench, doctor, games, gtp, inspect, ladder, play, serve, train
+from plyzero.commands import bench, doctor, games, gtp, inspect, ladder, play, render, serve, train
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError, plain
 from plyzero.files import explain
@@ -48,6 +48,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "match": play.match,
         "ladder": ladder.ladder,
         "serve": serve.serve,
+        "render": render.render,
         "gtp": gtp.gtp,
     },
     "Your own game": {"new": games.new, "check": games.check},

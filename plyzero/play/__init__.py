@@ -12,6 +12,9 @@ entrants         the players of a ladder, and what identifies them
 pair_player      pairs of games in worker processes
 ladder           resumable tournaments
 session          one game between a person and a bot
+game_record      a recorded game, read from a file and replayed, and its frames
+film             films and pictures of a recorded game
+raster           boards as pixels
 analysis         search results with the field names of KataGo's analysis engine
 analysis_engine  positions in, search results out, as JSON lines
 gtp              the Go Text Protocol: a command in, a response out

@@ -12,6 +12,10 @@ from plyzero.rules.board import Board, Cell
 UNIT: Final = 40
 """A square is so many units wide. With larger units than 1, focus rings and text keep their size in browsers."""
 
+GLYPH_WIDTH: Final = 10.0
+LINE_HEIGHT: Final = 22.0
+"""Of a letter and of a line in a picture of a text, whose font has the size 16 in board.css."""
+
 CORNERS: Final = ((0, -1), (0.866, -0.5), (0.866, 0.5), (0, 1), (-0.866, 0.5), (-0.866, -0.5))
 """Of a hexagon, in multiples of its radius."""
 
@@ -24,29 +28,53 @@ def render_svg(board: Board, *, last: Collection[Cell] = (), title: str = "board
     style: False omits the colours, for pages that link to board.css: every part has a class, and a cell's element has
            its name as data-cell.
     """
+    return "".join(svg_parts(board, last=last, title=title, style=style))
+
+
+def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board", style: bool = True) -> list[str]:
+    """Return what `render_svg` joins: the beginning, one part for each cell and each label, and the end.
+
+    Two positions of a game differ in few of these parts.
+    """
     places = [(cell.x, cell.y) for cell in board.cells] + [(label.x, label.y) for label in board.labels]
     left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
     right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
-    box = " ".join(f"{UNIT * each:g}" for each in (left, top, right - left, bottom - top))
     neighbours = {(cell.x, cell.y) for cell in board.cells}
-    return "".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="board {board.style}" viewBox="{box}"',
-            f' role="group" aria-label="{escape(title)}">',
-            f"<style>{board_css()}</style>" if style else "",
-            *(part for cell in board.cells for part in _draw_cell(cell, board, cell in last, neighbours)),
-            *(
-                f'<text class="label" x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
-                for x, y, text in board.labels
-            ),
-            "</svg>",
-        ]
+    return [
+        _beginning(board.style, title, style, *(UNIT * each for each in (left, top, right - left, bottom - top))),
+        *("".join(_draw_cell(cell, board, cell in last, neighbours)) for cell in board.cells),
+        *(
+            f'<text class="label" x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
+            for x, y, text in board.labels
+        ),
+        "</svg>",
+    ]
+
+
+def text_svg(text: str, *, title: str = "position", style: bool = True) -> str:
+    """Return a text as an SVG element, for positions without a board. The arguments are those of `render_svg`."""
+    lines = text.splitlines() or [""]
+    width = GLYPH_WIDTH * max(map(len, lines)) + 2 * GLYPH_WIDTH
+    rows = (
+        f'<text class="row" x="{GLYPH_WIDTH:g}" y="{LINE_HEIGHT * (number + 1):g}">{escape(line)}</text>'
+        for number, line in enumerate(lines)
     )
+    beginning = _beginning("text", title, style, 0, 0, width, LINE_HEIGHT * (len(lines) + 1))
+    return "".join([beginning, *rows, "</svg>"])
 
 
 def board_css() -> str:
     """Return the colours of boards as a style sheet."""
     return files("plyzero.rules").joinpath("board.css").read_text("utf-8")
+
+
+def _beginning(kind: str, title: str, style: bool, *box: float) -> str:
+    """Return the tag that opens a picture; `box`: its left, its top, its width and its height."""
+    view, css = " ".join(f"{each:g}" for each in box), f"<style>{board_css()}</style>" if style else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="board {kind}" viewBox="{view}"'
+        f' role="group" aria-label="{escape(title)}">{css}'
+    )
 
 
 def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, float]]) -> Iterator[str]:

@@ -8,7 +8,8 @@ import pytest
 
 from plyzero.run.directory import Run
 from plyzero.run.metrics import append_line
-from plyzero.web.report import PAGE, inlined, make_report
+from plyzero.web.report import make_report
+from plyzero.web.single_file import PAGE, inlined
 from tests.helpers.cli import plyzero
 from tests.helpers.runs import play_segment, small_run
 
@@ -46,7 +47,7 @@ def test_a_report_loads_nothing(run: Run):
     assert "default-src 'none'" in outside
     assert page.count("<script") == page.count("</script>") == 4
     (imports,) = re.findall(r'<script type="importmap">\n?(.*?)\n?</script>', page, re.DOTALL)
-    imported = re.findall(r'^import .* from "(.*?)";$', (PAGE / "run.js").read_text(), re.MULTILINE)
+    imported = re.findall(r'^import .* from "/static/(.*?)";$', (PAGE / "run.js").read_text(), re.MULTILINE)
     assert [*json.loads(imports)["imports"]] == imported
     assert imported
 
@@ -56,7 +57,7 @@ def test_text_of_a_run_stays_in_its_script(run: Run):
     assert BREAKS_OUT not in page
     assert "<!--" not in page
     assert BREAKS_OUT in data_of(page)["series"]["ratings"]
-    assert page.count("</script>") == inlined({}).count("</script>")
+    assert page.count("</script>") == inlined("run.html", {}).count("</script>")
 
 
 def test_the_command_writes_the_file_and_replaces_it(run: Run, tmp_path: Path):

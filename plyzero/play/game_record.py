@@ -1,0 +1,203 @@
+"""A recorded game, read from a file and replayed, and what there is to see of it, move by move."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from plyzero.errors import UserError, shown
+from plyzero.play.session import SIDES, VERSION, Session
+from plyzero.rules.board import Board, Cell, board_of
+from plyzero.rules.board_svg import render_svg, text_svg
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import is_chance, move_name
+from plyzero.rules.game import Game
+from plyzero.rules.notation import play_named
+
+ID_DIGITS: Final = 16
+"""Number of hexadecimal digits of the id of a game; with fewer characters it is its number in the file."""
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """A game that was replayed.
+
+    positions: all of them, those in which chance moves included; one more than `moves`.
+    moves:     the actions and rolls between them.
+    values:    of each position in which a player moved the recorded value for that player, in [-1, 1], or None; () if
+               there are none.
+    resigned:  the player who has resigned, if one has.
+    """
+
+    positions: Sequence[Game]
+    moves: Sequence[int]
+    values: Sequence[float | None] = field(default=())
+    resigned: int | None = None
+
+    @property
+    def winner(self) -> str | None:
+        """`first`, `second` or `draw`; None if the game is not over."""
+        if self.resigned is not None:
+            return SIDES[1 - self.resigned]
+        outcome = self.positions[-1].outcome()
+        return None if outcome is None else "draw" if outcome.winner is None else SIDES[outcome.winner]
+
+
+class Frame(NamedTuple):
+    """A position as people see it: after a move and after the rolls that followed.
+
+    position: in which a player moves, or the last one.
+    board:    how it looks; None if only its text can be shown.
+    last:     the cells that the move changed.
+    move:     the name of the move that led here, "" at the beginning.
+    by:       the player who made it, 0 or 1; None at the beginning.
+    rolls:    the names of the rolls after it, or at the beginning of those before the first move.
+    score:    the recorded value as expected score of player 0, in [0, 1], at the end the result; None if not known.
+    """
+
+    position: Game
+    board: Board | None
+    last: tuple[Cell, ...]
+    move: str
+    by: int | None
+    rolls: tuple[str, ...]
+    score: float | None
+
+
+def frames_of(game: GameRecord) -> list[Frame]:
+    """Return the frames of a game: the beginning, and one for each move of a player."""
+    movers = [None if is_chance(each) else int(each.to_play) for each in game.positions[:-1]]
+    names = [move_name(each, move) for each, move in zip(game.positions, game.moves, strict=False)]
+    decisions = [ply for ply, mover in enumerate(movers) if mover is not None]
+    values = [*(game.values or [None] * len(decisions)), None]
+    frames: list[Frame] = []
+    for number, (ply, until) in enumerate(zip([None, *decisions], [*decisions, len(movers)], strict=True)):
+        position = game.positions[until]
+        board, before = board_of(position), frames[-1].board if frames else None
+        rolls_from = 0 if ply is None else ply + 1
+        frames.append(
+            Frame(
+                position,
+                board,
+                last=board.changed(before) if board and before else (),
+                move="" if ply is None else names[ply],
+                by=None if ply is None else movers[ply],
+                rolls=tuple(names[rolls_from:until]),
+                score=_score(values[number], movers[until] if until < len(movers) else None),
+            )
+        )
+    result = {"first": 1.0, "draw": 0.5, "second": 0.0}.get(game.winner or "")
+    return [*frames[:-1], frames[-1]._replace(score=result)]
+
+
+def frame_svg(frame: Frame, *, style: bool = True) -> str:
+    """Return a frame as an SVG element: the board with the last move marked, or the text of the position.
+
+    style: False omits the colours.
+    """
+    if frame.board is None:
+        return text_svg(str(frame.position), style=style)
+    return render_svg(frame.board, last=frame.last, style=style)
+
+
+def result_of(game: GameRecord) -> str:
+    """Return how a game ended, as a clause."""
+    if game.resigned is not None:
+        return f"the {SIDES[game.resigned]} player resigned"
+    if game.winner is None:
+        return "the game is not over"
+    return "draw" if game.winner == "draw" else f"the {game.winner} player won"
+
+
+def from_moves(game: GameSpec, text: str) -> GameRecord:
+    """Return the game with the moves `text`, names with blanks in between. Raises UserError if one is not legal."""
+    try:
+        return GameRecord(*play_named(game.start, text.split()))
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def read_game(lines: Iterable[str], game: GameSpec, chosen: str, name: str) -> GameRecord:
+    """Return a game of a file with one JSON object a line, as `replay export` writes them, or with one saved game.
+
+    chosen: the number of the game, 1 for the first, or its id.
+    name:   of the file, for messages.
+
+    Raises UserError with the line if there is no such game, or if it is no game of `game`.
+    """
+    by_id = len(chosen) == ID_DIGITS
+    if not by_id and not (chosen.isdecimal() and int(chosen) > 0):
+        raise UserError(f"expected --game with a number from 1 on, or an id of {ID_DIGITS} digits, got {shown(chosen)}")
+    count = 0
+    for count, (number, text) in enumerate(_texts(lines), 1):
+        if chosen in text if by_id else count == int(chosen):
+            try:
+                fields = _parse(text)
+                if not by_id or fields.get("id") == chosen:
+                    return _replay(fields, game)
+            except ValueError as error:
+                raise UserError(f"{name}, line {number}: {error}") from error
+    if not count:
+        raise UserError(f"{name} contains no game: it is empty; expected the lines of plyzero replay export")
+    if by_id:
+        raise UserError(f"none of the {count} games in {name} has the id {chosen}")
+    raise UserError(f"expected --game from 1 to {count}, the number of games in {name}, got {chosen}")
+
+
+def _texts(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield every object as text with the number of its line; a saved game may be one object on many lines."""
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    for number, line in numbered:
+        yield number, line + "".join(rest for _, rest in numbered) if line.strip() == "{" else line
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"expected a game as a JSON object: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"expected a game as a JSON object, got {shown(found)}")
+    return found
+
+
+def _replay(fields: dict[str, Any], game: GameSpec) -> GameRecord:
+    """Return the game in an object. Raises ValueError if it is none of `game`."""
+    if "person" in fields:
+        session = Session.from_record(game, fields)
+        return GameRecord(session.positions, session.moves, resigned=session.person if session.resigned else None)
+    names = fields.get("moves")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("expected moves as a list of names of actions")
+    if fields.get("version", VERSION) != VERSION:
+        raise ValueError(f"expected a game of version {VERSION}, got {shown(fields['version'])}")
+    positions, moves = play_named(game.start, names)
+    record = GameRecord(positions, moves, _values(fields, positions[:-1]))
+    if "winner" in fields and fields.get("end") != "truncated" and fields["winner"] != record.winner:
+        told, ended = shown(fields["winner"]), result_of(record)
+        raise ValueError(f"winner is {told}, but by the rules of {game.identity} {ended} after these moves")
+    return record
+
+
+def _values(fields: dict[str, Any], positions: Sequence[Game]) -> list[float | None]:
+    """Return the values of a game; those of random opening moves, which nothing has searched, are None."""
+    values, decisions = fields.get("values"), sum(not is_chance(each) for each in positions)
+    if values is None:
+        return []
+    opening = fields.get("opening_plies", 0)
+    are_numbers = isinstance(values, list) and all(isinstance(each, int | float) for each in values)
+    if not are_numbers or not isinstance(opening, int) or len(values) != decisions:
+        raise ValueError(f"expected values as a list of {decisions} numbers, one for each move of a player")
+    if not all(math.isfinite(value) and abs(value) <= 1 for value in values):
+        raise ValueError("expected values from -1 to 1")
+    return [None if ply < opening else float(value) for ply, value in enumerate(values)]
+
+
+def _score(value: float | None, player: int | None) -> float | None:
+    """Return a value for `player` as the expected score of player 0."""
+    if value is None or player is None:
+        return None
+    return (1 + (-value if player else value)) / 2

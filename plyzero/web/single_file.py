@@ -1,0 +1,77 @@
+"""A page as one file, with its data, scripts and styles inside, which loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from plyzero.rules.board_svg import board_css
+
+PAGE: Final = Path(__file__).parent / "page"
+"""The directory of what a browser loads."""
+
+POLICY: Final = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
+"""Content-Security-Policy of such a file: what is in it, and nothing from elsewhere."""
+
+
+def inlined(name: str, data: Any) -> str:
+    """Return a page of `page/` with everything that it loads inside, and `data` as `window.PLYZERO_REPORT`."""
+    page = _read(name)
+    page = re.sub(r'<link rel="icon" href="/static/(.*?)">', lambda found: _icon(found[1]), page)
+    page = re.sub(r'<link rel="stylesheet" href="/static/(.*?)">', lambda found: _style(found[1]), page)
+    page = re.sub(r'<script src="/static/(.*?)"></script>', lambda found: _script(_read(found[1])), page)
+    page = re.sub(r'<script type="module" src="/static/(.*?)"></script>', lambda found: _module(found[1], data), page)
+    return page.replace("<head>\n", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n', 1)
+
+
+def _module(name: str, data: Any) -> str:
+    """Return a module as a script in the page; what it imports are data: addresses, which an import map names."""
+    modules = {each: _data_address("text/javascript", _source(each)) for each in _imported(name)}
+    return "\n".join(
+        [
+            _script(f"window.PLYZERO_REPORT = {as_script(data)};"),
+            f'<script type="importmap">{as_script({"imports": modules})}</script>',
+            _script(_source(name), ' type="module"'),
+        ]
+    )
+
+
+def _imported(name: str) -> dict[str, None]:
+    """Return the modules that a module imports, and those that these import."""
+    found: dict[str, None] = {}
+    for each in re.findall(r'^import .* from "/static/(.*?)";$', _read(name), re.MULTILINE):
+        found |= {each: None, **_imported(each)}
+    return found
+
+
+def _source(name: str) -> str:
+    """Return a module that imports by bare names: in a module with a data: address only these are looked up."""
+    return re.sub(r'^(import .* from )"/static/(.*?)";$', r'\1"\2";', _read(name), flags=re.MULTILINE)
+
+
+def as_script(data: Any) -> str:
+    """Return JSON that may stand in a <script>: no text in it can end that element or begin a comment."""
+    return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
+
+
+def _read(name: str) -> str:
+    return board_css() if name == "board.css" else (PAGE / name).read_text(encoding="utf-8")
+
+
+def _script(source: str, kind: str = "") -> str:
+    return f"<script{kind}>\n{source}\n</script>"
+
+
+def _style(name: str) -> str:
+    return f"<style>\n{_read(name)}\n</style>"
+
+
+def _icon(name: str) -> str:
+    return f'<link rel="icon" href="{_data_address("image/svg+xml", _read(name))}">'
+
+
+def _data_address(kind: str, text: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"

@@ -1,0 +1,210 @@
+"""Films and pictures of recorded games: their frames, sizes, colours, and what they refuse."""
+
+import builtins
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageColor
+
+from plyzero.play.film import MAX_COLOURS, make_film, make_picture
+from plyzero.play.game_record import GameRecord, frames_of, from_moves
+from plyzero.rules.catalog import GameSpec, installed_games, load_game
+from plyzero.rules.chance import roll_dice
+from plyzero.rules.notation import action_names, play_named
+from tests.helpers.cli import plyzero
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MOVES = "4 4 4 4 3 2 5 6 5 6 3 3 2 1 1 1 2 2"
+RED, YELLOW, HOLE, BLUE = (ImageColor.getrgb(each) for each in ("#d62f2f", "#f2c230", "#f5f5f5", "#2f5fb3"))
+
+
+def connect_four() -> GameSpec:
+    return load_game("connect-four")
+
+
+def some_moves(game: GameSpec, plies: int) -> str:
+    """The names of the moves and rolls of the beginning of a random game."""
+    rng = np.random.default_rng(3)
+    position, moves = roll_dice(game.start, rng)
+    while position.outcome() is None and len(moves) < plies:
+        moves.append(int(rng.choice(position.legal_actions())))
+        position, rolls = roll_dice(position.play(moves[-1]), rng)
+        moves += rolls
+    return " ".join(action_names(game.start, tuple(moves)))
+
+
+def frames_in(film: bytes) -> list[Image.Image]:
+    image = Image.open(io.BytesIO(film))
+    found = []
+    for number in range(image.n_frames):
+        image.seek(number)
+        found.append(image.convert("RGB"))
+    return found
+
+
+def colour_tables(gif: bytes) -> list[int]:
+    """The number of colours in the table of a GIF, then of each of its frames, 0 for none of its own."""
+
+    def colours(flags: int) -> int:
+        return 2 << (flags & 7) if flags & 128 else 0
+
+    found, at = [colours(gif[10])], 13 + 3 * colours(gif[10])
+    while gif[at] != 0x3B:
+        if gif[at] == 0x2C:  # a frame
+            found.append(colours(gif[at + 9]))
+            at += 11 + 3 * found[-1]
+        else:
+            at += 2
+        while gif[at]:
+            at += gif[at] + 1
+        at += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG"])
+def test_a_film_has_a_frame_more_than_plies_and_few_colours_and_stays_small(kind: str):
+    record = from_moves(connect_four(), MOVES)
+    film = make_film(frames_of(record), "cut off", kind=kind, size=360, seconds=0.5)
+    frames = frames_in(film)
+    assert len(frames) == len(record.moves) + 1 == 19
+    assert len({colour for each in frames for _, colour in each.getcolors()}) <= MAX_COLOURS == 32
+    assert len(film) < 60_000
+    image = Image.open(io.BytesIO(film))
+    times = [image.seek(number) or image.info["duration"] for number in range(19)]
+    assert times == [500] * 18 + [2000]
+
+
+def test_all_frames_of_a_gif_share_one_palette():
+    film = make_film(frames_of(from_moves(connect_four(), MOVES)), "cut off", kind="GIF", size=200, seconds=1)
+    tables = colour_tables(film)
+    assert len(tables) == 20
+    assert 1 <= tables[0] <= MAX_COLOURS
+    assert tables[1:] == [0] * 19
+
+
+def test_the_picture_of_a_known_position_has_its_colours_where_its_stones_are():
+    picture = make_picture(frames_of(from_moves(connect_four(), "4 4 1"))[-1], 328)  # the picture is 8.2 cells wide
+    pixels = Image.open(io.BytesIO(picture)).convert("RGB")
+
+    def colour(column: int, row: int, dx: float = 0.0) -> tuple[int, ...]:
+        return pixels.getpixel((round(40 * (1.6 + column - 1 + dx)), round(40 * (0.6 + 6 - row))))
+
+    assert [colour(4, 1), colour(4, 2), colour(1, 1), colour(7, 6)] == [RED, YELLOW, RED, HOLE]
+    assert colour(6, 3, 0.5) == BLUE
+    assert colour(1, 1, 0.4) == (255, 255, 255)  # the ring around the last move
+
+
+def test_the_frames_of_a_film_are_its_pictures():
+    frames = frames_of(from_moves(connect_four(), "4 4 1"))
+    film = frames_in(make_film(frames, "cut off", kind="GIF", size=328, seconds=1))
+    for shown, frame in zip(film, frames, strict=True):
+        drawn = Image.open(io.BytesIO(make_picture(frame, 328))).convert("RGB")
+        for cell in frame.board.cells:
+            place = round(40 * (1.6 + cell.x)), round(40 * (0.6 + cell.y))
+            assert shown.getpixel(place) == drawn.getpixel(place)
+
+
+def test_rolls_are_part_of_the_frame_that_they_lead_to():
+    frames = frames_of(from_moves(load_game("pig"), "roll 4 hold roll 1"))
+    assert [(each.move, each.by, each.rolls) for each in frames] == [
+        ("", None, ()),
+        ("roll", 0, ("4",)),
+        ("hold", 0, ()),
+        ("roll", 1, ("1",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", [*sorted(installed_games()), "breakthrough:Breakthrough", "dots_and_boxes:DotsAndBoxes", "othello(size=6)"]
+)
+def test_every_game_gives_a_film(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    game = load_game(name)
+    record = GameRecord(*play_named(game.start, some_moves(game, 6).split()))
+    frames = frames_of(record)
+    assert len(frames_in(make_film(frames, "cut off", kind="GIF", size=120, seconds=1))) == len(frames) > 2
+    sys.modules.pop(name.partition(":")[0] if ":" in name else "", None)
+
+
+LINE = json.dumps({"version": 1, "id": "00000000000000aa", "moves": ["4", "4"], "winner": None, "end": "truncated"})
+WRONG = json.dumps({"version": 1, "id": "00000000000000bb", "moves": ["4", "9"]})
+OTHER = json.dumps({"version": 1, "game": "othello v1", "person": "first", "moves": [], "bot": "x"})
+WON = json.dumps({"version": 1, "moves": ["4"], "winner": "first", "end": "rule"})
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        (
+            f"{LINE}\n\n{WRONG}\n",
+            ("--game", "2"),
+            "games.jsonl, line 3: move 2: expected one of 1 2 3 4 5 6 7, got '9'",
+        ),
+        (OTHER, (), "line 1: it is a game of othello v1, not of connect-four v1"),
+        (WON, (), "winner is 'first', but by the rules of connect-four v1 the game is not over after these moves"),
+        ("", (), "games.jsonl contains no game: it is empty"),
+        (LINE, ("--game", "2"), "expected --game from 1 to 1, the number of games in"),
+        (LINE, ("--game", "00000000000000cc"), "none of the 1 games in"),
+        (LINE, ("--game", "x"), "expected --game with a number from 1 on, or an id of 16 digits, got 'x'"),
+        ("{]", (), "line 1: expected a game as a JSON object: "),
+        ("[1]", (), "line 1: expected a game as a JSON object, got [1]"),
+        (LINE, ("--ply", "1"), "--ply is for .png, .svg, not for .gif; omit it"),
+        (LINE, ("--moves", "4"), "expected a file GAMES or --moves"),
+    ],
+)
+def test_what_is_no_game_is_one_sentence_and_leaves_no_file(tmp_path: Path, text: str, arguments, sentence: str):
+    (tmp_path / "games.jsonl").write_text(text)
+    done = plyzero("render", "connect-four", "games.jsonl", "-o", "game.gif", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout, sentence in done.stderr) == (2, "", True), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["games.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("out", "sentence"),
+    [
+        ("game.mp4", "expected -o FILE with the ending .gif, .apng, .png, .svg, .html, got 'game.mp4'"),
+        ("none/game.gif", "expected -o FILE in a directory that exists"),
+        ("folder.gif", "expected -o FILE in a directory that exists"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path, out: str, sentence: str):
+    (tmp_path / "folder.gif").mkdir()
+    done = plyzero("render", "connect-four", "-o", out, "--moves", "4 4", cwd=tmp_path)
+    assert (done.returncode, done.stdout, sentence in done.stderr) == (2, "", True), done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["folder.gif"]
+
+
+def test_games_are_found_by_number_by_id_and_in_a_saved_game(tmp_path: Path):
+    saved = {"version": 1, "game": "connect-four v1", "person": "second", "bot": "x", "moves": ["4"], "resigned": True}
+    (tmp_path / "saved.json").write_text(json.dumps(saved, indent=1))
+    (tmp_path / "games.jsonl").write_text(f"{WRONG}\n{LINE}\n")
+    for arguments, text in (
+        (("games.jsonl", "--game", "2"), "3 frames"),
+        (("games.jsonl", "--game", "00000000000000aa"), "3 frames"),
+        (("saved.json",), "2 frames"),
+        (("--moves", "4 4 1"), "4 frames"),
+    ):
+        done = plyzero("render", "connect-four", *arguments, "-o", "game.gif", cwd=tmp_path)
+        assert (done.returncode, text in done.stdout) == (0, True), done.stderr
+    done = plyzero("render", "connect-four", "-", "-o", "game.svg", text=f"{LINE}\n", cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "game.svg").read_text().count("stone p")) == (0, 2)
+
+
+def test_without_pillow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    imported = builtins.__import__
+
+    def refuse(name: str, *rest: object) -> object:
+        if name.partition(".")[0] == "PIL":
+            raise ModuleNotFoundError("no", name="PIL")
+        return imported(name, *rest)
+
+    for name in ("plyzero.play.film", "plyzero.play.raster"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    done = plyzero("render", "connect-four", "-o", "game.gif", "--moves", "4 4", cwd=tmp_path)
+    assert (done.returncode, "pip install 'plyzero[plot]'" in done.stderr) == (2, True)
