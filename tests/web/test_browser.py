@@ -406,6 +406,7 @@ def test_a_review_has_a_strength_and_falls_where_a_move_has_lost(serve, open_pag
     curve = page.locator("svg.graph[aria-label^=Expected]").get_attribute("aria-label")
     assert curve.startswith("Expected score of the first player: 50 50 100")
     page.get_by_role("button", name="Undo").click()
+    wait_for_moves(page, 3)
     page.wait_for_function("() => !document.body.innerText.includes('Accuracy')")
     page.go_back()
     page.wait_for_selector("text=Accuracy")

@@ -54,7 +54,7 @@ function Found({ found, mode, hasBoard, onChange, onLine }) {
             : info.pv.slice(0, 6).join(" ")}</td>
         </tr>`)}</tbody>
     </table></div>
-    <p class="dim">Below the move that is played, the others by visits. visits: share of the simulations; wins: expected score
-      of the player to move; policy: what a network would learn from this search, even from moves with few visits, of which
-      wins is uncertain; prior: the policy before the search; line: what is expected to follow.</p>`;
+    <p class="dim">First the move that is played, then the others by visits. visits: share of the simulations; wins: expected
+      score of the player to move; policy: what a network would learn from this search: it follows wins, which is uncertain
+      where visits are few; prior: the policy before the search; line: what is expected to follow.</p>`;
 }

@@ -153,9 +153,9 @@ function Page() {
           <button onClick=${() => newGame(false)}>New game</button>
           <button onClick=${() => newGame(true)}>New game, sides swapped</button>
         </div>
+        <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
         ${live ? null : html`<p class="dim">Undo is possible at the last position. A move that is played here replaces those after
           it; the browser's Back button brings them back.</p>`}
-        <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
         <${Players} about=${about} players=${players} onChange=${change} />
         <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${go} onError=${setError} say=${say} />
       </section>

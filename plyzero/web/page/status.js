@@ -6,6 +6,8 @@ export function nameOf(about, player) {
   return player === "you" ? "you" : about.players.find(({ id }) => id === player)?.name ?? player;
 }
 
+const spoken = (about, player) => nameOf(about, player).replace(/ \(Elo .*\)$/, "");
+
 // Names such as "the network" begin a sentence with a capital letter; those of agents, such as pairs:Pairs, stay.
 export const capital = (sentence) => (/^[a-z]+[-, ]/.test(sentence) ? sentence[0].toUpperCase() + sentence.slice(1) : sentence);
 
@@ -31,7 +33,7 @@ export function lastMoves({ about, position, players }) {
     }
     endRolls();
     const player = players[movers[ply]], both = players[0] === players[1];
-    const who = both ? `The ${SIDES[movers[ply]]} player plays` : player === "you" ? "You play" : `${capital(nameOf(about, player))} plays`;
+    const who = both ? `The ${SIDES[movers[ply]]} player plays` : player === "you" ? "You play" : `${capital(spoken(about, player))} plays`;
     sentences.push(`${who} ${position.moves[ply]}.`);
   }
   endRolls();
@@ -44,7 +46,7 @@ export function statusOf({ about, position, game, players }) {
   const steps = stepsOf(position.movers), both = players[0] === players[1];
   if (position.at < position.movers.length) {
     const player = players[position.toPlay];
-    const mover = both ? `the ${SIDES[position.toPlay]} player` : nameOf(about, player);
+    const mover = both ? `the ${SIDES[position.toPlay]} player` : spoken(about, player);
     return `${moves} This is position ${steps.indexOf(position.at)} of ${steps.length - 1}: ${mover} ${mover === "you" ? "were" : "was"} to move.`.trim();
   }
   return `${moves} ${nowIn({ about, position, game, players, both })}`.trim();
@@ -52,7 +54,7 @@ export function statusOf({ about, position, game, players }) {
 
 function nowIn({ about, position, game, players, both }) {
   const person = players.includes("you");
-  if (game.resigned !== null) return both ? `The ${SIDES[game.resigned]} player resigned.` : capital(`${nameOf(about, players[game.resigned])} resigned.`);
+  if (game.resigned !== null) return both ? `The ${SIDES[game.resigned]} player resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
   if (position.outcome) {
     const { winner } = position.outcome, review = person && about.ready ? " Review the game to see where points were lost." : "";
     if (winner === null) return `The game is drawn.${review}`;
@@ -63,5 +65,5 @@ function nowIn({ about, position, game, players, both }) {
   const waits = about.ready ? "" : ` The ${about.hasNetwork ? "network" : "server"} is not ready: ${about.waitsFor}.`;
   const way = waits && about.hasNetwork && players.some(needsNetwork) ? " Choose pure MCTS as the opponent to play now." : "";
   if (mover === "you") return `${both ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move."}${waits}${way}`;
-  return `${about.ready || !needsNetwork(mover) ? `${capital(nameOf(about, mover))} is searching.` : ""}${waits}${way}`.trim();
+  return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${waits}${way}`.trim();
 }
