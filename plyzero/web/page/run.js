@@ -186,7 +186,7 @@ function Chart({ title, note, x, lines, range, ends, stopped, formatX, formatY, 
         <th scope="col">${place === null ? "newest" : `at ${formatX(x[place])}`}</th></tr></thead>
       <tbody>${lines.map((line, i) => html`<tr key=${line.label}>
         <td class="text"><span class=${`swatch line-${i % 4}`}></span>${line.label}</td>
-        <td>${place === null && stopped.has(line.label) ? "stopped" : text(line, place ?? newest(line))}</td></tr>`)}</tbody>
+        <td>${text(line, place ?? newest(line))}${place === null && stopped.has(line.label) ? ", stopped" : ""}</td></tr>`)}</tbody>
     </table>
   </section>`;
 }
