@@ -26,7 +26,7 @@ SIMULATIONS: Final = (0, 16, 64, 256, 1024)
 ROLLOUTS: Final = (100, 1000)
 """The strengths of pure MCTS that can be chosen as an opponent, in rollouts per move."""
 
-RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "greedy, one ply", "random": "random moves"}
+RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy player", "random": "the random player"}
 """The players without a network or rollouts: name -> what it is called on the page."""
 
 MAX_MODELS: Final = 4
@@ -55,7 +55,7 @@ class Opponents:
         found = {name: name for name in self._others}
         if self._card:
             found |= {f"level:{level.number}": f"the bundled bot, {level}" for level in self._card.levels}
-        elif self._has_network():
+        elif self.has_network:
             found |= {f"net:{number}": _strength(number) for number in SIMULATIONS}
         found |= {f"mcts:{number}": f"pure MCTS, {number} rollouts" for number in ROLLOUTS}
         return {**found, **RULES}
@@ -66,7 +66,7 @@ class Opponents:
             return self._others[0]
         if self._card:
             return f"level:{self._card.default}"
-        return f"net:{DEFAULT_SIMULATIONS}" if self._has_network() else f"mcts:{ROLLOUTS[-1]}"
+        return f"net:{DEFAULT_SIMULATIONS}" if self.has_network else f"mcts:{ROLLOUTS[-1]}"
 
     def newest_step(self) -> int | None:
         """Return the training step of the run's newest model; None without a run or before its first model."""
@@ -94,8 +94,10 @@ class Opponents:
         """Return a player that is made anew, because an agent plays one game at a time."""
         return find_player(name, self.game, np.random.default_rng())
 
-    def _has_network(self) -> bool:
-        return self._run is not None or self._net is not None
+    @property
+    def has_network(self) -> bool:
+        """Whether analyses use a network, which may not be trained yet, and not random rollouts."""
+        return bool(self._card or self._run or self._net)
 
     def _with_network(self, step: str) -> Bot:
         """Return the bot whose network is used for analyses."""

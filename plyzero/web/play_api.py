@@ -47,11 +47,14 @@ def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
         raise UserError(str(error)) from error
 
 
-def describe_position(game: GameSpec, text: str, rng: np.random.Generator) -> dict[str, Any]:
-    """Return the position after the moves `text`, and after the rolls that follow if chance moves.
+def describe_position(game: GameSpec, text: str, rng: np.random.Generator, *, at: int | None = None) -> dict[str, Any]:
+    """Return a position of the game with the moves `text`, and with the rolls that follow them if chance moves then.
 
-    moves:   the names of all moves and rolls, the new rolls among them.
+    The position is the one after `at` moves and rolls, and after the rolls that were made there; None = the last one.
+
+    moves:   the names of all moves and rolls of the game, the new rolls among them.
     movers:  the player who made each, null for a roll.
+    at:      so many moves and rolls come before the position: a player moves there, or the game ends with it.
     svg:     the board as an SVG element whose cells carry their names; null if the game has no board.
     text:    the position as text.
     toPlay:  0 or 1.
@@ -60,12 +63,17 @@ def describe_position(game: GameSpec, text: str, rng: np.random.Generator) -> di
     outcome: null while the game goes on, otherwise {"winner": 0, 1, or null for a draw}.
     """
     session = Session(game, 0, *parse_moves(game, text), rng=rng)
-    positions, position, board = session.positions, session.position, board_of(session.position)
+    positions = session.positions
     movers = [None if is_chance(each) else int(each.to_play) for each in positions[:-1]]
+    here = len(movers) if at is None else min(at, len(movers))
+    while here < len(movers) and movers[here] is None:
+        here += 1
+    position, board = positions[here], board_of(positions[here])
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
-        "svg": None if board is None else _draw(board, positions, movers),
+        "at": here,
+        "svg": None if board is None else _draw(board, positions, movers[:here]),
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from plyzero.play.players import Bot
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game
 from plyzero.search.slots import SearchResult
+from plyzero.search.tree import PROVEN_WIN, UNPROVEN
 from plyzero.web.searches import Event, Report
 
 MISTAKES: Final = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
 """What a move is called that loses so much of the expected score or more; lichess uses the same bounds."""
+
+SURE: Final = MISTAKES[-1][0]
+"""A move that the search itself would have played has lost something only from here on: less is noise."""
 
 TOGETHER: Final = 64
 """So many positions are searched before progress is reported again."""
@@ -21,6 +27,11 @@ TOGETHER: Final = 64
 
 def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callable[[Report], Event]:
     """Return the review of a game by `bot`: its `positions`, and the `moves`, rolls among them, between them.
+
+    A game is judged from its end backwards, because what a move is worth is known better after it than before: a
+    position is worth as much as the move played, by the position that it led to, or as the best other move if that is
+    worth more. So nobody gains by a move, and where the score falls, the move played there has lost it. A position
+    before a roll is judged by its own search alone: what was rolled is luck.
 
     plies:    of each position `winrate` and `drawrate` for player 0, null where a roll comes next; of each move of a
               player also `by`, `lost` of the expected score against the best move, the name of the `best` move, and
@@ -32,13 +43,15 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
     def run(report: Report) -> Event:
         decisions = [ply for ply, each in enumerate(positions) if each.outcome() is None and not is_chance(each)]
         found = dict(zip(decisions, _search(bot, [positions[ply] for ply in decisions], report), strict=True))
-        scores = {ply: _expected(positions[ply], found.get(ply), player=0) for ply in range(len(positions))}
+        scores = _exact_scores(positions, moves, found)
         plies: list[dict[str, Any]] = []
-        for ply, position in enumerate(positions):
-            entry: dict[str, Any] = {"winrate": scores[ply], "drawrate": found[ply].draw if ply in found else None}
-            if ply in found and ply < len(moves):
-                entry |= _judge(position, found[ply], moves[ply], scores[ply + 1])
-            plies.append(entry)
+        for ply, position in reversed(list(enumerate(positions))):
+            judged: dict[str, Any] = {}
+            if ply in found:
+                move = moves[ply] if ply < len(moves) else None
+                scores[ply], judged = _judge(position, found[ply], move, scores.get(ply), scores.get(ply + 1))
+            drawrate = found[ply].draw if ply in found else None
+            plies.insert(0, {"winrate": scores.get(ply), "drawrate": drawrate, **judged})
         return {"plies": plies, "accuracy": [_accuracy(plies, player) for player in (0, 1)]}
 
     return run
@@ -52,36 +65,72 @@ def _search(bot: Bot, positions: Sequence[Game], report: Report) -> list[SearchR
     return results
 
 
-def _expected(position: Game, result: SearchResult | None, *, player: int) -> float | None:
-    """Return the expected score of `player`, from 0 to 1; None where a roll comes next."""
-    outcome = position.outcome()
-    if outcome is not None:
-        return (1 + outcome.value(player)) / 2
-    if result is None:
-        return None
-    value = _value(result)
-    return (1 + (value if position.to_play == player else -value)) / 2
+def _exact_scores(
+    positions: Sequence[Game], moves: Sequence[int], found: Mapping[int, SearchResult]
+) -> dict[int, float]:
+    """Return ply -> score of player 0 where it is certain: at the end, where a search has proven it, and after that.
+
+    What follows a position that is proven lost is lost too, and so is for the opponent what follows a winning move.
+    """
+    scores: dict[int, float] = {}
+    for ply, position in enumerate(positions):
+        outcome, result, before = position.outcome(), found.get(ply), found.get(ply - 1)
+        if outcome is not None:
+            scores[ply] = (1 + outcome.value(0)) / 2
+        elif result and result.proven != UNPROVEN:
+            scores[ply] = _seen_by(position.to_play, (1 + result.value) / 2)
+        elif result and before and ply - 1 in scores:
+            lost = _seen_by(positions[ply - 1].to_play, scores[ply - 1]) == 0
+            if lost or (before.proven == PROVEN_WIN and moves[ply - 1] == before.best_action()):
+                scores[ply] = scores[ply - 1]
+    return scores
 
 
-def _value(result: SearchResult) -> float:
-    """Return the value of the best action: the root's own is a mean over the bad ones too."""
-    q = float(result.q[result.actions == result.best_action()][0])
-    return result.value if math.isnan(q) else q
+def _seen_by(player: int, score: float) -> float:
+    """Return a score of player 0 as that of `player`, and the other way round."""
+    return score if player == 0 else 1 - score
 
 
-def _judge(position: Game, result: SearchResult, move: int, after: float | None) -> dict[str, Any]:
-    """Return what a move has lost.
+def _judge(
+    position: Game, result: SearchResult, move: int | None, exact: float | None, after: float | None
+) -> tuple[float, dict[str, Any]]:
+    """Return the expected score of player 0, and what is said of the move played.
 
-    after: the expected score of player 0 after the move; None where a roll comes next: luck is no mistake, so the value
-           that the search gives to the move is taken then, if it has looked at it.
+    move:  None at the end of what was played.
+    exact: the score of player 0 where it is certain.
+    after: the same after the move; None where a roll comes next: the value that the search gives to the move is taken
+           then, if it has looked at it.
     """
     mover, best = int(position.to_play), result.best_action()
-    value = {int(action): float(q) for action, q in zip(result.actions, result.q, strict=True)}
-    played = (1 + value[move]) / 2 if after is None else (after, 1 - after)[mover]
-    expected = (1 + _value(result)) / 2
-    lost = 0.0 if move == best or math.isnan(played) else max(0.0, expected - played)
+    values = {int(action): (1 + float(q)) / 2 for action, q in zip(result.actions, result.q, strict=True)}
+    if move is not None and after is not None:
+        values[move] = _seen_by(mover, after)
+        best = best if best != move else _most_visited_but(move, result)
+        expected = max(values[move], _known(values[best], result))
+    else:
+        expected = _known(values[best], result)
+    if exact is not None:
+        expected = _seen_by(mover, exact)
+    if move is None:
+        return _seen_by(mover, expected), {}
+    lost = 0.0 if math.isnan(values[move]) else max(0.0, expected - values[move])
+    if move == result.best_action() and lost < SURE:
+        lost = 0.0
     mistake = next((name for bound, name in MISTAKES if lost >= bound), None)
-    return {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}
+    judged = {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}
+    return _seen_by(mover, expected), judged
+
+
+def _known(score: float, result: SearchResult) -> float:
+    """Return an action's score; that of the position where the search has not looked at the action."""
+    return (1 + result.value) / 2 if math.isnan(score) else score
+
+
+def _most_visited_but(move: int, result: SearchResult) -> int:
+    """Return the most visited of the other actions, of equal ones the best; `move` if no other was visited."""
+    others = np.where(result.actions == move, 0, result.visits)
+    order = np.lexsort((np.nan_to_num(result.q, nan=-1), others))
+    return int(result.actions[order[-1]]) if others.any() else move
 
 
 def _accuracy(plies: Sequence[dict[str, Any]], player: int) -> float | None:

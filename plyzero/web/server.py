@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import ipaddress
 import json
 import socket
@@ -81,9 +82,11 @@ def make_app(
             {
                 "game": game.name,
                 "identity": game.identity,
+                "rules": inspect.cleandoc(type(game.start).__doc__ or ""),
                 "players": [{"id": key, "name": name} for key, name in opponents.names().items()],
                 "opponent": opponents.usual(),
                 "newest": await run_in_threadpool(opponents.newest_step),
+                "hasNetwork": opponents.has_network,
                 "hasRun": bool(run_routes),
                 "ready": ready,
                 "waitsFor": None if ready else waits_for,
@@ -104,8 +107,8 @@ def make_app(
         return player
 
     async def position(request: Request) -> Response:
-        text = request.query_params.get("moves", "")
-        return JSONResponse(await run_in_threadpool(describe_position, game, text, np.random.default_rng()))
+        text, at = request.query_params.get("moves", ""), _number(request, "at")
+        return JSONResponse(await run_in_threadpool(describe_position, game, text, np.random.default_rng(), at=at))
 
     async def think(request: Request) -> Response:
         """Stream a search, as events whose data is JSON."""
@@ -132,7 +135,7 @@ def make_app(
 
         return _stream(searches.stream(search))
 
-    async def inspect(request: Request) -> Response:
+    async def inspect_network(request: Request) -> Response:
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
         return JSONResponse(
             await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
@@ -146,7 +149,7 @@ def make_app(
         Route("/api/position", position),
         Route("/api/think", think),
         Route("/api/review", review_game),
-        Route("/api/inspect", inspect),
+        Route("/api/inspect", inspect_network),
         *run_routes,
         Mount("/static", StaticFiles(directory=PAGE)),
     ]

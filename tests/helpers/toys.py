@@ -103,6 +103,13 @@ class FirstMoveWins(Written):
         super().__init__("0", "01")
 
 
+class Talking(FirstMoveWins):
+    """A game whose text is a sentence, and a drawing below it."""
+
+    def __str__(self):
+        return f"{len(self.moves)} moves are made of one, and who makes the wrong one of the two loses.\n| A | # |"
+
+
 class Wide(CompiledGame):
     """Three plies, at each every third of 600 actions; a sum over them decides. `to_play` lies last."""
 

@@ -12,6 +12,9 @@ import pytest
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import random_game
+from plyzero.web.opponents import Opponents
+from plyzero.web.server import make_app
+from tests.helpers.web import serving
 
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'plyzero[browser]'")
 
@@ -190,7 +193,7 @@ def test_undo_hint_resign_and_a_new_game_with_sides_swapped(serve, open_page):
     page.get_by_role("button", name="New game, sides swapped").click()
     wait_for_moves(page, 1)
     wait_for_status(page, "It is your move")
-    assert "random moves plays" in status.inner_text()
+    assert re.match("The random player plays [abc][123]. It is your move.", status.inner_text())
 
 
 def test_a_game_is_saved_loaded_shared_and_survives_a_reload(serve, open_page, tmp_path):
@@ -279,3 +282,131 @@ def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game,
     page.wait_for_selector(".planes canvas")
     found = axe_playwright.Axe().run(page)
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found.response["violations"]] == []
+
+
+def shown_text(page):
+    return page.locator(".picture pre").inner_text()
+
+
+def status_of(page):
+    return page.locator("p[role=status]").inner_text().strip()
+
+
+def test_the_status_tells_of_the_position_that_is_shown(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=random&moves=a1+b1+a2+b2+a3")
+    wait_for_status(page, "You have won.")
+    assert status_of(page).startswith("You play a3. You have won. Review the game")
+    page.get_by_role("button", name="Move 2, b1").click()
+    wait_for_status(page, "was|were")
+    assert status_of(page) == "You play a1. The random player plays b1. This is position 2 of 5: you were to move."
+    page.get_by_role("button", name="Hint").click()
+    wait_for_status(page, "Hint: [abc][123]")
+    page.get_by_role("button", name="One move back").click()
+    wait_for_status(page, "position 1 of 5")
+    assert status_of(page) == "You play a1. This is position 1 of 5: the random player was to move."
+    page.get_by_role("button", name="New game", exact=True).click()
+    wait_for_status(page, "^It is your move. *$")
+    page.get_by_role("button", name="Resign").click()
+    wait_for_status(page, "^You resigned. *$")
+
+
+def test_undo_keeps_to_the_end_and_the_back_button_shows_what_was_shown_before(serve, open_page):
+    moves = "moves=a1+b1+a2+b2"
+    page = open_page(serve("tic-tac-toe") + f"/#first=you&second=you&{moves}")
+    wait_for_status(page, "The first player is to move")
+    page.get_by_role("button", name="Move 2, b1").click()
+    wait_for_status(page, "position 2 of 4")
+    assert page.get_by_role("button", name="Undo").is_disabled()
+    assert "Undo is possible at the last position" in page.get_by_role("region", name="Board").inner_text()
+    by_mouse(page, "c3")
+    wait_for_moves(page, 3)
+    page.go_back()
+    wait_for_moves(page, 4)
+    wait_for_status(page, "position 2 of 4")
+    page.go_back()
+    wait_for_status(page, "b2. The first player is to move")
+    page.get_by_role("button", name="Undo").click()
+    wait_for_moves(page, 3)
+
+
+def test_the_steps_through_a_game_with_dice_are_decisions(serve, open_page):
+    moves = "one throw again one step step"
+    page = open_page(serve("tests.helpers.dice:PlainRace") + f"/#first=you&second=you&moves={quote_plus(moves)}")
+    wait_for_status(page, "is to move")
+    game = page.get_by_role("region", name="Game")
+    assert "position 3 of 3" in game.inner_text()
+    assert page.locator("ol.moves li.roll").all_inner_texts() == ["one", "again", "one"]
+    seen = [shown_text(page)]
+    for step in (2, 1, 0):
+        page.get_by_role("button", name="One move back").click()
+        wait_for_status(page, f"position {step} of 3")
+        assert page.locator("ol.moves li.roll").count() == 3
+        seen.append(shown_text(page))
+    assert page.get_by_role("button", name="One move back").is_disabled()
+    assert len(set(seen)) == 4
+    page.get_by_role("button", name="Move 1, throw").click()
+    wait_for_status(page, "The first player plays throw. again one were rolled. This is position 1 of 3")
+    assert shown_text(page) == seen[2]
+
+
+def test_an_own_roll_is_told_beside_the_answer(serve, open_page):
+    moves = "one throw four step"
+    page = open_page(serve("tests.helpers.dice:PlainRace") + f"/#first=you&second=random&moves={quote_plus(moves)}")
+    wait_for_status(page, "^You play throw. four was rolled. The random player plays step. It is your move.")
+
+
+def test_without_a_model_the_page_says_so_and_pure_mcts_plays(tmp_path, open_page):
+    game = load_game("tic-tac-toe")
+    with serving(make_app(game, Opponents(game, run=tmp_path / "none"))) as address:
+        page = open_page(address)
+        wait_for_status(page, "It is your move. The network is not ready: there is no run in .*Choose pure MCTS")
+        for name in ("Hint", "Review the game"):
+            button = page.get_by_role("button", name=name, exact=True)
+            assert button.is_disabled()
+            assert "there is no run in" in button.get_attribute("title")
+        assert "there is no run in" in page.get_by_label("Analysis").inner_text()
+        page.get_by_label("Second player").select_option("mcts:100")
+        by_mouse(page, "b2")
+        wait_for_moves(page, 2)
+        page.close()
+
+
+def test_without_a_board_sentences_are_wrapped_and_what_needs_a_board_is_not_shown(serve, open_page):
+    page = open_page(serve("tests.helpers.toys:Talking") + "/#first=you&second=you", **PHONE)
+    page.wait_for_selector("text=Give the game render() to click on its board.")
+    line = page.locator(".picture pre .sentence")
+    assert line.evaluate("(each) => each.scrollWidth <= each.clientWidth")
+    assert line.bounding_box()["height"] > 40  # two lines at least
+    assert page.locator(".picture pre div").nth(1).get_attribute("class") == ""
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("button", name="Off", exact=True).click()
+    page.wait_for_selector("text=The search plays")
+    assert page.get_by_role("group", name="Show on the board").count() == 0
+    assert page.locator("td.line button").count() == 0
+    assert page.get_by_text("What the network sees").count() == 0  # there is none
+
+
+def test_an_analysis_says_which_move_is_played_and_planes_fit(serve, open_page):
+    page = open_page(serve("connect-four") + "/#first=you&second=you&moves=4+4")
+    page.get_by_role("button", name="Off", exact=True).click()
+    page.wait_for_selector("text=256 of 256")
+    bold = page.locator("tr.best td").first.inner_text()
+    assert f"The search plays {bold}, the most visited move" in page.get_by_label("Analysis").inner_text()
+    page.locator("summary", has_text="What the network sees").click()
+    page.wait_for_selector("text=largest value 1")
+
+
+def test_a_review_has_a_strength_and_falls_where_a_move_has_lost(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=b2+a2+c3+a1")
+    page.get_by_label("Simulations of a review").select_option("1024")
+    with page.expect_request("**/api/review*") as asked:
+        page.get_by_role("button", name="Review the game").click()
+    assert "simulations=1024" in asked.value.url
+    page.wait_for_selector("text=Accuracy")
+    curve = page.locator("svg.graph[aria-label^=Expected]").get_attribute("aria-label")
+    assert curve.startswith("Expected score of the first player: 50 50 100")
+    page.get_by_role("button", name="Undo").click()
+    wait_for_moves(page, 3)
+    page.wait_for_function("() => !document.body.innerText.includes('Accuracy')")
+    page.go_back()
+    page.wait_for_selector("text=Accuracy")

@@ -1,13 +1,16 @@
 """The review of a game: known mistakes are found and named, luck is none, and accuracy follows from what was lost."""
 
+import itertools
 import math
 
+import numpy as np
 import pytest
 
 from plyzero import Bot
 from plyzero.rules.catalog import load_game
-from plyzero.rules.notation import play_named
-from plyzero.web.reviews import review
+from plyzero.rules.notation import action_names, play_named
+from plyzero.rules.random_game import random_game
+from plyzero.web.reviews import SURE, review
 from tests.helpers.toys import Constant, Exact
 
 
@@ -31,6 +34,39 @@ def test_the_losing_move_is_a_blunder_and_the_better_one_is_named():
     assert reports == [{"done_of": [0, 7]}]
 
 
+def test_a_loss_that_is_seen_only_later_is_blamed_on_the_move_that_made_it():
+    game, weak = "b2 a2 a1 c3 b1 b3 c1", Constant(9, 0, 1, 0)  # a2 loses; 32 simulations see it two moves later
+    found, _ = reviewed("tic-tac-toe", game, weak, simulations=32)
+    before, _ = reviewed("tic-tac-toe", "b2 a2", weak, simulations=32)
+    assert before["plies"][2]["winrate"] == pytest.approx(0.5, abs=0.05)
+    assert [each["winrate"] for each in found["plies"]] == pytest.approx([0.5, 0.5, 1, 1, 1, 1, 1, 1], abs=0.05)
+    assert [each.get("mistake") for each in found["plies"]] == [None, "blunder", *[None] * 6]
+    assert found["plies"][1]["best"] != "a2"
+    assert found["accuracy"][1] < 75
+
+
+def test_the_score_falls_only_where_a_move_has_lost_it():
+    for seed in range(8):
+        game = random_game(load_game("connect-four").start, np.random.default_rng(seed))
+        names = action_names(game.positions[0], tuple(game.moves))
+        found, _ = reviewed("connect-four", " ".join(names), Constant(7, 0.4, 0.2, 0.4), simulations=24)
+        for ply, (now, then) in enumerate(itertools.pairwise(found["plies"])):
+            fallen = (now["winrate"] - then["winrate"]) * (1 if now["by"] == 0 else -1)
+            assert fallen > -1e-9, f"seed {seed}: move {ply + 1} gains"
+            assert fallen < SURE or now["mistake"], f"seed {seed}: move {ply + 1} is not blamed"
+
+
+@pytest.mark.parametrize("number", [4, 5])
+def test_a_forced_move_loses_nothing(number):
+    spec = load_game(f"tests.helpers.toys:Relay(n={number})")
+    positions = [spec.start]
+    for _ in range(number):
+        positions.append(positions[-1].play(0))
+    found = review(Bot("weak", spec, Constant(1, 0, 1, 0), simulations=1), positions, [0] * number)(lambda event: None)
+    assert [each["winrate"] for each in found["plies"]] == [float(number % 2 == 0)] * (number + 1)
+    assert found["accuracy"] == [100.0, 100.0]
+
+
 def test_a_game_without_losses_is_fully_accurate_and_a_blunder_costs():
     perfect, _ = reviewed("tic-tac-toe", "b2 a1", Exact(9))
     assert perfect["accuracy"] == [100.0, 100.0]
@@ -49,3 +85,11 @@ def test_a_roll_is_nobodys_mistake():
     assert found["plies"][0]["winrate"] is None
     assert found["plies"][3]["winrate"] is None
     assert found["plies"][1]["winrate"] is not None
+
+
+def test_what_was_rolled_says_nothing_of_the_move_before_the_roll():
+    race = "tests.helpers.dice:Race"
+    found, _ = reviewed(race, "one throw four step throw three", Constant(2, 0.5, 0, 0.5))
+    assert found["plies"][-1]["winrate"] == 1
+    assert found["plies"][5]["winrate"] is None
+    assert found["plies"][4]["winrate"] < 0.95  # the throw might have failed

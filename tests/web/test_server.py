@@ -28,6 +28,8 @@ def test_the_server_tells_what_it_serves(address):
     assert (about["game"], about["identity"]) == ("tic-tac-toe", "tic-tac-toe v1")
     ids = [player["id"] for player in about["players"]]
     assert about["opponent"] in ids
+    assert about["hasNetwork"]
+    assert about["rules"] == "Three in a row on a 3x3 board."
     assert ids[-5:] == ["mcts:100", "mcts:1000", "alphabeta:4", "greedy", "random"]
 
 
@@ -37,6 +39,20 @@ def test_further_opponents_come_first_and_must_exist():
     assert opponents.usual() == next(iter(opponents.names())) == "alphabeta:2"
     with pytest.raises(UserError, match="expected alphabeta:DEPTH"):
         Opponents(game, others=["alphabeta:x"])
+
+
+def test_a_game_without_a_bundled_bot_is_served_without_a_network():
+    game = load_game("tests.helpers.toys:Relay")
+    with serving(make_app(game, Opponents(game))) as found:
+        about = get(found, "/api/about")[1]
+    assert (about["hasNetwork"], about["opponent"]) == (False, "mcts:1000")
+    assert about["rules"].startswith("`n` forced moves by turns")
+
+
+def test_an_earlier_position_is_asked_for_with_the_whole_game(address):
+    status, found = get(address, "/api/position", moves="a1 b2 c3", at=1)
+    assert (status, found["at"], found["toPlay"], len(found["legal"])) == (200, 1, 1, 8)
+    assert found["moves"] == ["a1", "b2", "c3"]
 
 
 def test_every_opponent_chooses_a_legal_move(address):
@@ -133,6 +149,9 @@ def test_a_run_without_a_model_is_waited_for(tmp_path):
         assert not about["ready"]
         assert about["waitsFor"].startswith(f"there is no run in {tmp_path / 'none'} yet; plyzero train tic-tac-toe")
         assert get(found, "/api/position", moves="a1")[0] == 200
+        assert about["hasNetwork"]
+        for player in ("mcts:100", "greedy", "random"):
+            assert events(found, "/api/think", moves="a1 b1 a2 b2", player=player)[-1]["choice"]
 
 
 def test_the_libraries_of_others_are_those_of_their_packages():

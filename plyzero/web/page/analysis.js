@@ -4,7 +4,7 @@ import { html } from "/static/vendor/htm-preact.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
 
-export function Analysis({ state, onChange, position, onLine }) {
+export function Analysis({ state, onChange, position, why, onLine }) {
   const { on, found, mode, simulations } = state;
   return html`<section class="card" aria-label="Analysis">
     <div class="row">
@@ -15,28 +15,31 @@ export function Analysis({ state, onChange, position, onLine }) {
         ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
       </select>
     </div>
+    ${why ? html`<p class="dim">${why}</p>` : null}
     ${on && position?.outcome ? html`<p class="dim">The game is over.</p>` : null}
-    ${on && found?.rootInfo ? html`<${Found} found=${found} mode=${mode} onChange=${onChange} onLine=${onLine} />` : null}
+    ${on && found?.rootInfo ? html`<${Found} found=${found} mode=${mode} hasBoard=${Boolean(position?.svg)} onChange=${onChange} onLine=${onLine} />` : null}
   </section>`;
 }
 
-function Found({ found, mode, onChange, onLine }) {
+function Found({ found, mode, hasBoard, onChange, onLine }) {
   const { currentPlayer, winrate, drawrate, proven } = found.rootInfo;
   const win = Math.max(0, winrate - drawrate / 2), loss = Math.max(0, 1 - win - drawrate);
   const [first, second] = currentPlayer === 0 ? [win, loss] : [loss, win];
-  const percent = (share) => `${Math.round(100 * share)} %`;
+  const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
   const total = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
-  const words = `First player wins ${percent(first)}, draw ${percent(drawrate)}, second player wins ${percent(second)}`;
+  const words = `First player wins ${percent(first)}${drawrate < 0.005 ? "" : `, draw ${percent(drawrate)}`}, second player wins ${percent(second)}`;
+  const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
   return html`
-    <svg class="graph" viewBox="0 0 100 5" preserveAspectRatio="none" role="img" aria-label=${words} height="14">
-      <rect width="100" height="5" fill="#fafafa" stroke="#888" /><rect width=${100 * (first + drawrate)} height="5" fill="#9aa3ad" />
+    <svg class="graph bar" viewBox="0 0 100 5" preserveAspectRatio="none" role="img" aria-label=${words} height="14">
+      <rect width="100" height="5" fill="#fafafa" /><rect width=${100 * (first + drawrate)} height="5" fill="#9aa3ad" />
       <rect width=${100 * first} height="5" fill="#2a2f36" />
     </svg>
     <p>${words}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
-    <div class="row" role="group" aria-label="Show on the board">
+    ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
       ${["visits", "policy", "line", "nothing"].map((each) =>
         html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
-    </div>
+    </div>` : null}
+    <p>The search plays <b>${best.move}</b>, the most visited move${best.visits < most ? " that is not proven to be worse" : ""}.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
       <thead><tr><th class="text">move</th><th>visits</th><th>wins</th><th>policy</th><th>prior</th><th class="text">line</th></tr></thead>
       <tbody>${found.moveInfos.slice(0, 10).map((info) => html`
@@ -46,11 +49,12 @@ function Found({ found, mode, onChange, onLine }) {
           <td>${info.winrate === null ? "" : percent(info.winrate)}</td>
           <td>${percent(info.policy)}</td>
           <td>${percent(info.prior)}</td>
-          <td class="text">${info.line
+          <td class="text line">${info.line && hasBoard
             ? html`<button onFocus=${() => onLine({ line: info.line })} onBlur=${() => onLine(null)}>${info.pv.slice(0, 6).join(" ")}</button>`
             : info.pv.slice(0, 6).join(" ")}</td>
         </tr>`)}</tbody>
     </table></div>
-    <p class="dim">visits: share of the simulations; wins: expected score of the player to move; policy: what the search
-      recommends; prior: what the network thought before.</p>`;
+    <p class="dim">First the move that is played, then the others by visits. visits: share of the simulations; wins: expected
+      score of the player to move; policy: what a network would learn from this search: it follows wins, which is uncertain
+      where visits are few; prior: the policy before the search; line: what is expected to follow.</p>`;
 }

@@ -43,10 +43,12 @@ export function readAddress() {
   };
 }
 
-export function writeAddress({ moves, at, first, second, resigned, step }) {
+// isNew: as an entry of the browser's history, so that its Back button leads to what was shown before.
+export function writeAddress({ moves, at, first, second, resigned, step }, isNew) {
   const fields = new URLSearchParams({ moves: moves.join(" "), first, second });
   if (at < moves.length) fields.set("at", at);
   if (resigned !== null) fields.set("resigned", resigned);
   if (step) fields.set("step", step);
-  history.replaceState(null, "", `#${fields}`);
+  if (isNew && location.hash !== `#${fields}`) history.pushState(null, "", `#${fields}`);
+  else history.replaceState(null, "", `#${fields}`);
 }

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
 
+const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 const SVG = "http://www.w3.org/2000/svg";
 
 // position: as /api/position answers. drawing: what draw() below takes. onMove is called with the name of a move.
@@ -69,7 +70,10 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   const choices = picked.length ? fits.filter((move) => move.path.length === picked.length) : [];
   const others = legal.filter((move) => !move.path.length);
   return html`<div class="picture">
-    ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown}></div>` : html`<pre>${position.text}</pre>`}
+    ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown}></div>` : html`
+      <pre tabindex="0" role="region" aria-label="Position">${position.text.split("\n").map((line) =>
+        html`<div class=${SENTENCE.test(line) ? "sentence" : ""}>${line || " "}</div>`)}</pre>
+      <p class="dim">Give the game render() to click on its board.</p>`}
     ${position.svg && (choices.length || others.length)
       ? html`<div class="row" role="group" aria-label="Further moves">
           ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.name}</button>`)}

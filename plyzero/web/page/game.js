@@ -44,9 +44,9 @@ function Page() {
       </section>
       <section class="card" aria-label="Game">
         <h2>Game</h2>
-        <${Moves} names=${frames.slice(1).map(({ move }) => move)} at=${at} onShow=${show} />
+        <${Moves} entries=${frames.slice(1).map(({ move }, i) => ({ name: move, number: i + 1, step: i + 1 }))} step=${at} last=${last} onShow=${show} />
         ${frames.some(({ score }, i) => score !== null && i < last)
-          ? html`<${Graph} scores=${frames.map(({ score }) => score)} at=${at} onShow=${show} />` : null}
+          ? html`<${Graph} scores=${frames.map(({ score }) => score)} step=${at} onShow=${show} />` : null}
         <p class="dim">The arrow keys walk through the game.</p>
       </section>
     </main>`;

@@ -3,10 +3,11 @@
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
 import { get } from "/static/api.js";
 
-export function NetworkView({ moves, step, ready }) {
+export function NetworkView({ moves, step, ready, why }) {
   const [open, setOpen] = useState(false), [found, setFound] = useState(null), [error, setError] = useState("");
   useEffect(() => {
     setFound(null);
+    setError("");
     if (!open || !ready) return undefined;
     let left = false;
     get("inspect", { moves, step }).then((view) => left || setFound(view), (problem) => left || setError(problem.message));
@@ -15,6 +16,7 @@ export function NetworkView({ moves, step, ready }) {
   return html`<section class="card" aria-label="Network">
     <details onToggle=${(event) => setOpen(event.target.open)}>
       <summary>What the network sees</summary>
+      ${why ? html`<p class="dim">${why}</p>` : null}
       ${error ? html`<p class="warning">${error}</p>` : null}
       ${found ? html`
         <p>Without a search: win ${percent(found.wdl[0])}, draw ${percent(found.wdl[1])}, loss ${percent(found.wdl[2])} for the player to move.</p>
@@ -26,8 +28,9 @@ export function NetworkView({ moves, step, ready }) {
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 
-function Plane({ plane, number }) {
-  const canvas = useRef(null), flat = plane.flat();
+function Plane({ plane: read, number }) {
+  const plane = read[0].length === 1 ? [read.flat()] : read;  // a column, such as a track, as a row
+  const canvas = useRef(null), flat = plane.flat(), side = Math.min(22, Math.max(8, 110 / plane[0].length));
   const low = Math.min(0, ...flat), high = Math.max(1, ...flat), set = flat.filter((value) => value !== 0).length;
   useEffect(() => {
     const pen = canvas.current.getContext("2d");
@@ -36,8 +39,8 @@ function Plane({ plane, number }) {
       pen.fillStyle = `rgb(${light} ${light} ${light})`;
       pen.fillRect(x, y, 1, 1);
     }));
-  }, [plane]);
-  return html`<figure><canvas ref=${canvas} width=${plane[0].length} height=${plane.length} role="img"
+  }, [read]);
+  return html`<figure><canvas ref=${canvas} width=${plane[0].length} height=${plane.length} role="img" style=${{ width: `${side * plane[0].length}px` }}
     aria-label=${`Plane ${number}: ${set} of ${flat.length} numbers are not 0`}></canvas>
-    <figcaption>plane ${number}, up to ${Math.max(...flat)}</figcaption></figure>`;
+    <figcaption>plane ${number}, largest value ${Math.max(...flat)}</figcaption></figure>`;
 }

@@ -6,8 +6,7 @@ import { BoardView } from "/static/board.js";
 import { Analysis } from "/static/analysis.js";
 import { Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
-
-const SIDES = ["first", "second"];
+import { nameOf, needsNetwork, SIDES, statusOf } from "/static/status.js";
 
 function Page() {
   const [about, setAbout] = useState(null);
@@ -15,18 +14,26 @@ function Page() {
   const [position, setPosition] = useState(null);
   const [analysis, setAnalysis] = useState({ on: false, found: null, mode: "visits", simulations: 256 });
   const [review, setReview] = useState(null);
-  const [said, say] = useState("");
+  const [said, setSaid] = useState({});
   const [error, setError] = useState("");
   const [hover, setHover] = useState(null);
 
   const players = about ? [game.first, game.second ?? about.opponent] : [];
   const shown = game.moves.slice(0, game.at);
+  const all = game.moves.join(" ");
   const live = game.at === game.moves.length;
-  const over = position && (position.outcome || game.resigned !== null);
+  const over = position && (position.outcome || (live && game.resigned !== null));
   const mover = position && !over ? players[position.toPlay] : null;
   const canMove = Boolean(position && !over && mover === "you");
 
   const change = (fields) => setGame((before) => ({ ...before, ...fields }));
+  const visit = useRef(false);
+  function go(fields) {  // what a person does is an entry of the browser's history; what follows by itself is not
+    visit.current = true;
+    change(fields);
+  }
+  const here = [all, game.at, game.resigned].join();
+  const say = (text) => setSaid({ text, here });  // until something else is shown
 
   useEffect(() => {
     const ask = () => document.hidden || get("about").then(setAbout, (problem) => setError(problem.message));
@@ -47,32 +54,29 @@ function Page() {
 
   useEffect(() => {
     if (!about) return;
-    writeAddress({ ...game, second: game.second ?? about.opponent });
+    writeAddress({ ...game, second: game.second ?? about.opponent }, visit.current);
+    visit.current = false;
     document.title = `${about.game} · plyzero`;
   }, [about?.game, game]);
 
   useEffect(() => {
     let left = false;
     setHover(null);
-    get("position", { moves: shown.join(" ") }).then((found) => {
+    get("position", { moves: all, at: game.at }).then((found) => {
       if (left) return;
       setError("");
       setPosition(found);
-      if (found.moves.length > shown.length && live) {
-        const rolls = found.moves.slice(shown.length);
-        say((before) => `${before} ${rolls.join(" ")} ${rolls.length > 1 ? "were" : "was"} rolled.`.trim());
-        change({ moves: found.moves, at: found.moves.length });
-      }
+      change({ moves: found.moves, at: live ? found.moves.length : found.at });
     }, (problem) => left || setError(problem.message));
     return () => { left = true; };
-  }, [shown.join(" ")]);
+  }, [all, game.at]);
 
-  const settled = position && position.moves.length === shown.length;
+  const settled = position && position.at === game.at && position.moves.join(" ") === all;
 
   useEffect(() => {  // the bot's move
-    if (!about?.ready || !settled || !live || !mover || mover === "you") return undefined;
+    if (!settled || !live || !mover || mover === "you" || !(about.ready || !needsNetwork(mover))) return undefined;
     return stream("think", { moves: shown.join(" "), player: mover, step: game.step }, (event) => {
-      if (event.done) play(event.choice, false);
+      if (event.done) play(event.choice, change);
     }, setError);
   }, [about?.ready, settled, position, mover, live]);
 
@@ -92,24 +96,19 @@ function Page() {
     return () => { close(); document.removeEventListener("visibilitychange", begin); };
   }, [about?.ready, settled, position, analysis.on, analysis.simulations, game.step]);
 
-  function play(name, byPerson) {
+  function play(name, show = go) {
     const moves = [...shown, name];
-    setReview(null);
-    say(byPerson ? `You play ${name}.` : `${nameOf(about, mover)} plays ${name}.`);
-    change({ moves, at: moves.length, resigned: null });
+    show({ moves, at: moves.length, resigned: null });
   }
 
   function undo() {
     const mine = players.map((player) => player === "you");
     const last = position.movers.findLastIndex((by) => by !== null && (mine[by] || !mine.includes(true)));
-    if (last < 0) return;
-    setReview(null);
-    say("The last move was taken back.");
-    change({ moves: game.moves.slice(0, last), at: last, resigned: null });
+    if (last >= 0) go({ moves: game.moves.slice(0, last), at: last, resigned: null });
   }
 
   function hint() {
-    say("Searching a hint.");
+    say("A hint is searched.");
     stream("think", { moves: shown.join(" "), simulations: 256, step: game.step }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
@@ -119,73 +118,58 @@ function Page() {
   }
 
   function newGame(swap) {
-    setReview(null);
-    say("A new game.");
     const [first, second] = swap ? [players[1], players[0]] : players;
-    change({ moves: [], at: 0, resigned: null, first, second });
+    go({ moves: [], at: 0, resigned: null, first, second });
   }
 
   const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : null), [hover, position, analysis]);
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
-  const status = statusOf({ about, position, game, players, over, mover, settled });
+  const status = settled ? statusOf({ about, position, game, players }) : "";
+  const why = about.ready ? null : `Not ready: ${about.waitsFor}.`;
+  const canUndo = settled && live && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
   return html`
     <header>
       <h1>${about.game}</h1>
       <span class="dim">${nameOf(about, players[0])} against ${nameOf(about, players[1])}</span>
       ${about.hasRun ? html`<a href="/run">The run</a>` : null}
       ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
+      ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
     </header>
     <main>
       <section class="card" aria-label="Board">
-        ${position ? html`<${BoardView} position=${position} canMove=${canMove} drawing=${drawing}
-            onMove=${(name) => play(name, true)} />` : null}
-        <p role="status" aria-live="polite">${said} ${status}</p>
+        ${position ? html`<${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${(name) => play(name)} />` : null}
+        <p role="status" aria-live="polite" class="status">${status} ${said.here === here ? said.text : ""}</p>
         ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
         ${about.newest !== null && game.step && String(about.newest) !== game.step
           ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
               Use the newest model, of step ${about.newest}</button></p>` : null}
         <div class="row">
-          <button disabled=${!game.moves.length} onClick=${undo}>Undo</button>
-          <button disabled=${!canMove || !about.ready} onClick=${hint}>Hint</button>
+          <button disabled=${!canUndo} onClick=${undo}>Undo</button>
+          <button disabled=${!canMove || !about.ready} title=${why} onClick=${hint}>Hint</button>
           <button disabled=${Boolean(over) || !players.includes("you")}
-            onClick=${() => change({ resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
+            onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
             Resign</button>
           <button onClick=${() => newGame(false)}>New game</button>
           <button onClick=${() => newGame(true)}>New game, sides swapped</button>
         </div>
-        <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name, true)} />
+        <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
+        ${live ? null : html`<p class="dim">Undo is possible at the last position. A move that is played here replaces those after
+          it; the browser's Back button brings them back.</p>`}
         <${Players} about=${about} players=${players} onChange=${change} />
-        <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${change} onError=${setError} say=${say} />
+        <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${go} onError=${setError} say=${say} />
       </section>
       <div>
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
-          position=${position} onLine=${setHover} />
-        <${Review} review=${review} game=${game} position=${position} ready=${about.ready}
-          onShow=${(at) => change({ at })}
-          onReview=${() => reviewGame({ moves: game.moves.join(" "), simulations: 256, step: game.step }, setReview, setError)} />
-        <${NetworkView} moves=${shown.join(" ")} step=${game.step} ready=${about.ready && !position?.outcome} />
+          position=${position} why=${why} onLine=${setHover} />
+        ${position ? html`<${Review} review=${review?.of === all ? review : null} game=${game} position=${position} why=${why}
+          onShow=${(at) => go({ at })}
+          onReview=${(simulations) => reviewGame({ moves: all, simulations, step: game.step },
+            (found) => setReview(found && { ...found, of: all }), setError)} />` : null}
+        ${about.hasNetwork ? html`<${NetworkView} moves=${shown.join(" ")} step=${game.step} why=${why}
+          ready=${about.ready && settled && !position.outcome} />` : null}
       </div>
     </main>`;
-}
-
-function statusOf({ about, position, game, players, over, mover, settled }) {
-  if (!position || !settled) return "";
-  if (game.resigned !== null) return `${nameOf(about, players[game.resigned])} resigned.`.replace(/^you/, "You");
-  if (over) {
-    const { winner } = position.outcome;
-    if (winner === null) return "The game is drawn.";
-    if (players[winner] === "you" && players[1 - winner] !== "you") return "You have won.";
-    return players[1 - winner] === "you" && players[winner] !== "you" ? "You have lost." : `The ${SIDES[winner]} player has won.`;
-  }
-  if (mover === "you") {
-    return players[0] === players[1] ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move.";
-  }
-  return about.ready ? `${nameOf(about, mover)} is searching.` : `The server is not ready: ${about.waitsFor}.`;
-}
-
-function nameOf(about, player) {
-  return player === "you" ? "you" : about.players.find(({ id }) => id === player)?.name ?? player;
 }
 
 // What an analysis draws on the board: shares of visits or of the policy, or the principal variation.
@@ -230,12 +214,12 @@ function MoveEntry({ position, canMove, onMove }) {
 }
 
 function Players({ about, players, onChange }) {
-  return html`<div class="row">${SIDES.map((side, i) => html`
+  return html`<div class="row">${SIDES.map((side, i) => html`<span class="pair">
     <label for=${side}>${side === "first" ? "First player" : "Second player"}</label>
     <select id=${side} value=${players[i]} onChange=${(event) => onChange({ [side]: event.target.value })}>
       <option value="you">you</option>
       ${about.players.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}
-    </select>`)}</div>`;
+    </select></span>`)}</div>`;
 }
 
 // Save and load the same JSON as the terminal does, and share the address.

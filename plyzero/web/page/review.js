@@ -3,42 +3,60 @@
 import { html, useState } from "/static/vendor/htm-preact.js";
 import { stream } from "/static/api.js";
 import { Graph, Moves } from "/static/moves.js";
+import { stepsOf } from "/static/status.js";
+
+const STRENGTHS = [256, 1024, 4096];
 
 export function reviewGame(fields, setReview, setError) {
-  setReview({ searched: 0, of: 0 });
+  setReview({ searched: 0, all: 0 });
   return stream("review", fields, (event) => {
-    setReview(event.done ? event : { searched: event.done_of[0], of: event.done_of[1] });
+    setReview(event.done ? event : { searched: event.done_of[0], all: event.done_of[1] });
   }, (problem) => { setReview(null); setError(problem); });
 }
 
-export function Review({ review, game, position, ready, onShow, onReview }) {
-  const [better, setBetter] = useState(false);
-  const { moves, at } = game;
-  const judged = review?.plies?.[at - 1];
+export function Review({ review, game, position, why, onShow, onReview }) {
+  const [better, setBetter] = useState(false), [simulations, setSimulations] = useState(256);
+  const { moves, at } = game, { movers } = position;
+  const steps = stepsOf(movers), step = steps.indexOf(at);
+  const numbers = numbersOf(movers), plies = review?.plies;
+  const entries = moves.map((name, i) => movers[i] === null ? { name }
+    : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: plies?.[i]?.mistake });
+  const played = movers.slice(0, at).findLastIndex((by) => by !== null), judged = plies?.[played];
   return html`<section class="card" aria-label="Game">
     <h2>Game</h2>
-    <${Moves} names=${moves} at=${at} onShow=${onShow} mistakes=${review?.plies} rolls=${position?.movers.map((by) => by === null)} />
+    <${Moves} entries=${entries} step=${step} last=${steps.length - 1} onShow=${(next) => onShow(steps[next])} />
     <div class="row">
-      <button disabled=${!moves.length || !ready || (review && !review.plies)} onClick=${onReview}>Review the game</button>
-      ${review && !review.plies ? html`<span role="status">${review.searched} of ${review.of} positions searched</span>` : null}
-      ${review?.plies ? html`<button aria-pressed=${better} onClick=${() => setBetter(!better)}>Show better moves</button>` : null}
+      <button disabled=${!moves.length || Boolean(why) || (review && !plies)} title=${why} onClick=${() => onReview(simulations)}>Review the game</button>
+      <span class="pair"><label for="strength">Simulations of a review</label>
+        <select id="strength" value=${simulations} onChange=${(event) => setSimulations(Number(event.target.value))}>
+          ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
+        </select></span>
+      ${review && !plies ? html`<span role="status">${review.searched} of ${review.all} positions searched</span>` : null}
+      ${plies ? html`<button aria-pressed=${better} onClick=${() => setBetter(!better)}>Show better moves</button>` : null}
     </div>
-    ${review?.plies ? html`
-      <${Graph} scores=${review.plies.map((ply) => ply.winrate)} at=${at} onShow=${onShow} />
+    ${why ? html`<p class="dim">${why}</p>` : null}
+    ${plies ? html`
+      <${Graph} scores=${steps.map((ply) => plies[ply]?.winrate)} step=${step} onShow=${(next) => onShow(steps[next])} />
       <p>Accuracy: first player ${accuracy(review, 0)}, second player ${accuracy(review, 1)}.</p>
-      ${judged?.mistake ? html`<p>${moves[at - 1]}: ${judged.mistake}, lost ${points(judged.lost)}.
+      ${judged?.mistake ? html`<p>${moves[played]}: ${judged.mistake}, lost ${points(judged.lost)}.
         ${better ? ` Better: ${judged.best}.` : ""}</p>` : null}
-      <${Mistakes} plies=${review.plies} moves=${moves} better=${better} onShow=${onShow} />` : null}
+      <${Mistakes} plies=${plies} moves=${moves} numbers=${numbers} better=${better} onShow=${onShow} />` : null}
   </section>`;
+}
+
+// Of each move its number among the moves; rolls have none.
+function numbersOf(movers) {
+  let count = 0;
+  return movers.map((by) => (by === null ? null : ++count));
 }
 
 const points = (lost) => `${Math.round(100 * lost)} points of 100`;
 const accuracy = (review, player) => (review.accuracy[player] === null ? "has not moved" : `${review.accuracy[player]} %`);
 
-function Mistakes({ plies, moves, better, onShow }) {
+function Mistakes({ plies, moves, numbers, better, onShow }) {
   const found = plies.map((ply, i) => ({ ...ply, i })).filter((ply) => ply.mistake).sort((a, b) => b.lost - a.lost);
-  if (!found.length) return html`<p>No mistakes were found.</p>`;
+  if (!found.length) return html`<p>No move has lost 10 points of 100 or more.</p>`;
   return html`<ul>${found.slice(0, 12).map(({ i, by, mistake, lost, best }) => html`<li>
-    <button onClick=${() => onShow(i)}>Move ${i + 1}</button> ${moves[i]} by the ${by ? "second" : "first"} player: ${mistake},
+    <button onClick=${() => onShow(i)}>Move ${numbers[i]}</button> ${moves[i]} by the ${by ? "second" : "first"} player: ${mistake},
     lost ${points(lost)}${better ? `; better: ${best}` : ""}</li>`)}</ul>`;
 }

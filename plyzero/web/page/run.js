@@ -4,6 +4,7 @@ import { html, render, useEffect, useMemo, useRef, useState } from "/static/vend
 const REPORT = window.PLYZERO_REPORT;
 const POLL_MS = 2000, GAMES_MS = 10000, TIMEOUT_MS = 8000, GAMES_TIMEOUT_MS = 120000; // the rules may have to be compiled
 const MOST_POINTS = 6000; // of a curve; above that it is asked for anew, which thins it
+const FEW_GAMES = 10; // of the newest games, until all are asked for
 const DASHES = [[], [8, 5], [2, 4], [12, 3, 2, 3]];
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14400, 43200].map(minutes => 60 * minutes);
 const X_NAMES = { step: "step", time: "time", games: "games" };
@@ -127,7 +128,7 @@ function useScheme() {
   return dark;
 }
 
-function plotOptions(holder, { lines, range, formatX, formatY, onCursor }) {
+function plotOptions(holder, { lines, range, xRange, formatX, formatY, onCursor }) {
   const axis = colourOf(holder, "axis"), grid = { stroke: colourOf(holder, "grid"), width: 1 };
   const look = { stroke: axis, grid, ticks: grid, font: "12px system-ui, sans-serif" };
   const series = [{}], bands = [];
@@ -142,7 +143,7 @@ function plotOptions(holder, { lines, range, formatX, formatY, onCursor }) {
   return {
     width: holder.clientWidth, height: 220, series, bands,
     legend: { show: false },
-    scales: { x: { time: false }, ...(range ? { y: { range } } : {}) },
+    scales: { x: { time: false, range: () => xRange.current }, ...(range ? { y: { range } } : {}) },
     axes: [
       { ...look, values: (plot, splits) => splits.map(formatX), space: 70, size: 36, ...(formatX === FORMAT_TIME ? { incrs: TIME_STEPS } : {}) },
       { ...look, values: (plot, splits) => splits.map(formatY), size: 62 },
@@ -151,12 +152,13 @@ function plotOptions(holder, { lines, range, formatX, formatY, onCursor }) {
   };
 }
 
-function Plot({ name, x, lines, range, formatX, formatY, onCursor }) {
-  const holder = useRef(null), plot = useRef(null), dark = useScheme();
+function Plot({ name, x, lines, range, ends, formatX, formatY, onCursor }) {
+  const holder = useRef(null), plot = useRef(null), xRange = useRef(ends), dark = useScheme();
+  xRange.current = ends;
   const data = [x, ...lines.flatMap(line => line.low ? [line.y, line.low, line.high] : [line.y])];
   const few = x.length < 60;
   useEffect(() => {
-    plot.current = new uPlot(plotOptions(holder.current, { lines, range, formatX, formatY, onCursor }), data, holder.current);
+    plot.current = new uPlot(plotOptions(holder.current, { lines, range, xRange, formatX, formatY, onCursor }), data, holder.current);
     const observer = new ResizeObserver(() => plot.current.setSize({ width: holder.current.clientWidth, height: 220 }));
     observer.observe(holder.current);
     return () => {
@@ -164,12 +166,12 @@ function Plot({ name, x, lines, range, formatX, formatY, onCursor }) {
       plot.current.destroy();
     };
   }, [dark, few, formatX, lines.map(line => line.label).join("\n")]);
-  useEffect(() => plot.current.setData(data), [x, lines]);
+  useEffect(() => plot.current.setData(data), [x, lines, ...ends]);
   return html`<div class="plot" ref=${holder} role="img" aria-label=${name}></div>`;
 }
 
 // A chart and, as its legend, a table of the newest values, or of those below the pointer.
-function Chart({ title, note, x, lines, range, formatX, formatY, formatRow, xName }) {
+function Chart({ title, note, x, lines, range, ends, stopped, formatX, formatY, formatRow, xName }) {
   const [at, setAt] = useState(null);
   if (!x.length) return html`<section class="card chart"><h2>${title}</h2><p class="dim">${note} Nothing is measured yet.</p></section>`;
   const text = (line, i) => formatRow(line, i);
@@ -178,13 +180,13 @@ function Chart({ title, note, x, lines, range, formatX, formatY, formatRow, xNam
   const summary = lines.map(line => `${line.label} ${text(line, newest(line))}`).join("; ");
   return html`<section class="card chart">
     <h2>${title}</h2>
-    <${Plot} name=${`${title} by ${xName}. Newest values: ${summary}.`} ...${{ x, lines, range, formatX, formatY }} onCursor=${setAt} />
+    <${Plot} name=${`${title} by ${xName}. Newest values: ${summary}.`} ...${{ x, lines, range, ends, formatX, formatY }} onCursor=${setAt} />
     <table>
       <thead><tr><th class="text" scope="col">${note}</th>
         <th scope="col">${place === null ? "newest" : `at ${formatX(x[place])}`}</th></tr></thead>
       <tbody>${lines.map((line, i) => html`<tr key=${line.label}>
         <td class="text"><span class=${`swatch line-${i % 4}`}></span>${line.label}</td>
-        <td>${text(line, place ?? newest(line))}</td></tr>`)}</tbody>
+        <td>${text(line, place ?? newest(line))}${place === null && stopped.has(line.label) ? ", stopped" : ""}</td></tr>`)}</tbody>
     </table>
   </section>`;
 }
@@ -203,11 +205,11 @@ function learningCharts(series, xName, began) {
     return { x, lines: pairs.map(([, label], i) => ({ label, y: columns[i] })) };
   };
   const row = format => (line, i) => format(line.y[i]);
-  const loss = fixed(3), learned = value => known(value) ? percent(value) : "not measured";
+  const loss = fixed(3), learned = value => !known(value) ? "not measured" : percent(value) + (value < -0.005 ? ", worse than a guess" : "");
   return [
     { title: "Losses", note: "in nats, the mean since the model before", formatY: compact, formatRow: row(loss),
       ...lines(["policy_loss", "policy"], ["value_loss", "value"]) },
-    { title: "What the network has learned", note: "0 % = a guess, 100 % = the targets", formatY: percent, formatRow: row(learned),
+    { title: "What the network has learned", note: "0 % = a guess, below it worse than one, 100 % = the targets", formatY: percent, formatRow: row(learned),
       ...lines(["policy_learned", "policy, on held-out games"], ["value_learned", "value, on held-out games"],
         ["window_policy_learned", "policy, on trained games"], ["window_value_learned", "value, on trained games"]) },
     { title: "Replay ratio", note: "positions trained per position generated", formatY: compact, formatRow: row(fixed(2)),
@@ -269,7 +271,14 @@ function ratingCharts(series, xName, began) {
   ];
 }
 
-function Charts({ series }) {
+// The first and the last value on the horizontal axis, the same for all charts.
+function endsOf(charts) {
+  const all = charts.flatMap(chart => [chart.x[0], chart.x.at(-1)]).filter(known);
+  const first = Math.min(...all), last = Math.max(...all);
+  return first < last ? [first, last] : [first - 1, first + 1];
+}
+
+function Charts({ series, processes }) {
   const [xName, setX] = useState("step");
   const charts = useMemo(() => {
     if (!series?.learning) return null;
@@ -278,12 +287,14 @@ function Charts({ series }) {
   }, [series, xName]);
   const formatX = xName === "time" ? FORMAT_TIME : compact;
   if (!charts?.some(chart => chart.x.length)) return null;
+  const ends = endsOf(charts), running = new Set(processes.filter(each => each.life === "ok" || each.life === "stalled").map(each => each.name));
+  const stopped = new Set(Object.keys(series.workers).filter(name => !running.has(name)));
   return html`<div class="row" role="group" aria-label="Horizontal axis of the charts">
       <span>Curves by</span>
       ${Object.keys(X_NAMES).map(name => html`<button key=${name} aria-pressed=${String(name === xName)} onClick=${() => setX(name)}>${X_NAMES[name]}</button>`)}
       <span class="dim">${xName === "time" ? "since the first line of metrics" : xName === "games" ? "read by the trainer" : "of the optimiser"}</span>
     </div>
-    <div class="charts">${charts.map(chart => html`<${Chart} key=${chart.title} ...${chart} xName=${X_NAMES[xName]} formatX=${formatX} />`)}</div>`;
+    <div class="charts">${charts.map(chart => html`<${Chart} key=${chart.title} ...${chart} xName=${X_NAMES[xName]} ends=${ends} stopped=${stopped} formatX=${formatX} />`)}</div>`;
 }
 
 const FORMAT_TIME = seconds => {
@@ -295,7 +306,7 @@ const FORMAT_TIME = seconds => {
 
 function Tiles({ state }) {
   const tiles = [
-    ["Trained for", duration(state.seconds)],
+    ["The trainer ran for", duration(state.seconds)],
     ["Games", whole(state.games)],
     ["Positions/s", whole(state.positions_per_second)],
     ["Step", whole(state.step)],
@@ -361,12 +372,13 @@ function GameItem({ game }) {
 }
 
 function Games({ found }) {
-  const age = found.newest_seconds;
+  const age = found.newest_seconds, [all, setAll] = useState(false);
   return html`<section class="card"><h2>Newest games</h2>
     <p class="dim">${known(age) ? `The newest was stored ${duration(age)} ${REPORT ? "before this report" : "ago"}; games are shown once their segment is sealed. ` : ""}
       A curve is the search's value for the first player: at the top it wins.</p>
     ${found.note ? html`<p>${found.note}</p>` : null}
-    <ul class="games">${found.games.map(game => html`<li key=${game.id}><${GameItem} game=${game} /></li>`)}</ul>
+    <ul class="games">${found.games.slice(0, all ? found.games.length : FEW_GAMES).map(game => html`<li key=${game.id}><${GameItem} game=${game} /></li>`)}</ul>
+    ${!all && found.games.length > FEW_GAMES ? html`<p><button onClick=${() => setAll(true)}>Show all ${found.games.length}</button></p>` : null}
   </section>`;
 }
 
@@ -397,7 +409,7 @@ function Page() {
       ${!state && !gone ? html`<p>Loading the run …</p>` : null}
       ${state?.game ? html`<${Tiles} state=${state} />
         <${Warnings} warnings=${state.warnings} earlier=${state.earlier_warnings} />
-        <${Charts} series=${series} />
+        <${Charts} series=${series} processes=${state.processes} />
         <${Processes} state=${state} />
         <${Games} found=${games ?? { games: [], note: "The newest games are being read." }} />
         <${Disk} state=${state} />` : null}

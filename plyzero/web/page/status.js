@@ -1,0 +1,69 @@
+// What the page says: functions of the position that is shown and of what is going on.
+
+export const SIDES = ["first", "second"];
+
+export function nameOf(about, player) {
+  return player === "you" ? "you" : about.players.find(({ id }) => id === player)?.name ?? player;
+}
+
+const spoken = (about, player) => nameOf(about, player).replace(/ \(Elo .*\)$/, "");
+
+// Names such as "the network" begin a sentence with a capital letter; those of agents, such as pairs:Pairs, stay.
+export const capital = (sentence) => (/^[a-z]+[-, ]/.test(sentence) ? sentence[0].toUpperCase() + sentence.slice(1) : sentence);
+
+export const needsNetwork = (player) => /^(net|level):/.test(player);
+
+// The positions one can step to: those in which a player moves, and the last one.
+export const stepsOf = (movers) => [...movers.keys(), movers.length].filter((at) => movers[at] !== null);
+
+// "You play throw. 3 was rolled. The network plays step.": from the person's last move before the position on.
+export function lastMoves({ about, position, players }) {
+  const movers = position.movers.slice(0, position.at), moved = movers.findLastIndex((by) => by !== null);
+  const mine = movers.findLastIndex((by) => by !== null && players[by] === "you" && players[1 - by] !== "you");
+  const sentences = [];
+  let rolls = [];
+  const endRolls = () => {
+    if (rolls.length) sentences.push(`${rolls.join(" ")} ${rolls.length > 1 ? "were" : "was"} rolled.`);
+    rolls = [];
+  };
+  for (let ply = Math.max(0, mine < 0 ? moved : mine); ply < movers.length; ply++) {
+    if (movers[ply] === null) {
+      rolls.push(position.moves[ply]);
+      continue;
+    }
+    endRolls();
+    const player = players[movers[ply]], both = players[0] === players[1];
+    const who = both ? `The ${SIDES[movers[ply]]} player plays` : player === "you" ? "You play" : `${capital(spoken(about, player))} plays`;
+    sentences.push(`${who} ${position.moves[ply]}.`);
+  }
+  endRolls();
+  return sentences.join(" ");
+}
+
+// game: moves and resigned. position: as the server describes it, at its `at`. players: of both sides.
+export function statusOf({ about, position, game, players }) {
+  const moves = lastMoves({ about, position, players });
+  const steps = stepsOf(position.movers), both = players[0] === players[1];
+  if (position.at < position.movers.length) {
+    const player = players[position.toPlay];
+    const mover = both ? `the ${SIDES[position.toPlay]} player` : spoken(about, player);
+    return `${moves} This is position ${steps.indexOf(position.at)} of ${steps.length - 1}: ${mover} ${mover === "you" ? "were" : "was"} to move.`.trim();
+  }
+  return `${moves} ${nowIn({ about, position, game, players, both })}`.trim();
+}
+
+function nowIn({ about, position, game, players, both }) {
+  const person = players.includes("you");
+  if (game.resigned !== null) return both ? `The ${SIDES[game.resigned]} player resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
+  if (position.outcome) {
+    const { winner } = position.outcome, review = person && about.ready ? " Review the game to see where points were lost." : "";
+    if (winner === null) return `The game is drawn.${review}`;
+    if (person && !both) return `${players[winner] === "you" ? "You have won." : "You have lost."}${review}`;
+    return `The ${SIDES[winner]} player has won.${review}`;
+  }
+  const mover = players[position.toPlay];
+  const waits = about.ready ? "" : ` The ${about.hasNetwork ? "network" : "server"} is not ready: ${about.waitsFor}.`;
+  const way = waits && about.hasNetwork && players.some(needsNetwork) ? " Choose pure MCTS as the opponent to play now." : "";
+  if (mover === "you") return `${both ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move."}${waits}${way}`;
+  return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${waits}${way}`.trim();
+}
