@@ -316,7 +316,7 @@ function Tiles({ state }) {
   return html`<dl class="tiles">
     ${tiles.map(([name, value]) => html`<div class="card" key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     <div class="card wide"><dt>Who waits</dt><dd>${state.waiting}${balance ? html`<br /><span class="dim">without waiting, the
-      workers make ${whole(balance.made_per_second)} positions/s and the trainer can use ${whole(balance.wanted_per_second)}:
+      workers make ${whole(balance.made_per_second)} positions/s with a full search, and the trainer can use ${whole(balance.wanted_per_second)}:
       ${" "}${balance.suitable_workers} such workers would keep it busy</span>` : null}</dd></div>
   </dl>`;
 }
