@@ -278,8 +278,9 @@ def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game,
     page.wait_for_selector("svg.board, pre")
     page.get_by_role("button", name="Off", exact=True).click()
     page.wait_for_selector("text=First player wins")
-    page.locator("summary", has_text="What the network sees").click()
-    page.wait_for_selector(".planes canvas")
+    if page.get_by_role("region", name="Network").count():  # there is a bundled bot
+        page.locator("summary", has_text="What the network sees").click()
+        page.wait_for_selector(".planes canvas")
     found = axe_playwright.Axe().run(page)
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found.response["violations"]] == []
 

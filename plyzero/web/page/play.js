@@ -66,7 +66,8 @@ function Page() {
       if (left) return;
       setError("");
       setPosition(found);
-      change({ moves: found.moves, at: live ? found.moves.length : found.at });
+      setGame((now) => (now.moves.join(" ") !== all || now.at !== game.at ? now  // something else is to be shown by now
+        : { ...now, moves: found.moves, at: live ? found.moves.length : found.at }));
     }, (problem) => left || setError(problem.message));
     return () => { left = true; };
   }, [all, game.at]);
