@@ -26,12 +26,13 @@ from plyzero.settings import Settings
 from tests.helpers.runs import SMALL, play_segment
 from tests.helpers.teachers import encoded, game_lines, perfect
 from trainer import imitation as imitation_module
-from trainer.imitation import HELD_OUT, PATIENCE, STEPS, TARGETS, Imitated, Imitation, Progress, agreement
+from trainer.imitation import HELD_OUT, TARGETS, Imitated, Imitation, Progress, agreement
 from trainer.loop import Trainer
 from trainer.state import read_state
 from trainer.warm_start import begin_from, write_bot
 
 GAME = load_game("tic-tac-toe")
+STEPS, PATIENCE = 50, 2
 QUICK = ("network.channels=16", "trainer.batch_size=64", "trainer.warmup_steps=20", "trainer.ema_decay=0.95")
 
 
@@ -55,7 +56,10 @@ def lines() -> list[str]:
 @pytest.fixture(scope="module")
 def learned(lines: list[str]) -> tuple[Imitated, list[Progress]]:
     shown: list[Progress] = []
-    return imitation_of(lines).learn(on_progress=shown.append), shown
+    with pytest.MonkeyPatch.context() as patch:  # to save time
+        patch.setattr(imitation_module, "STEPS", STEPS)
+        patch.setattr(imitation_module, "PATIENCE", PATIENCE)
+        return imitation_of(lines).learn(on_progress=shown.append), shown
 
 
 @pytest.fixture(scope="module")
