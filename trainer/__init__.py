@@ -3,7 +3,7 @@
 loop           the loop of the trainer: ingest, train or wait, publish
 learner        network, moving average and optimiser: a step on each batch
 imitation      the network learns recorded games of anybody
-warm_start     a run begins with what imitation has learned
+warm_start     the files of a bot with which a run can begin
 replay_reader  new segments: each is read once, in its writer's order
 window         the newest positions in memory, from which batches are sampled
 targets        training targets of recorded positions

@@ -112,7 +112,7 @@ class Imitation:
         torch.manual_seed(seed)
         self._game, self._settings, self._device = game, settings, choose_device(device)
         self._parts = make_parts(game, settings)
-        self._learner = Learner(self._parts, settings.trainer, self._device)
+        self._learner = Learner(self._parts.network, self._parts.loss, settings.trainer, self._device)
         self._rng = np.random.default_rng(seed)
         self.games = self.unused = 0
         self.training, self.held_out = Window(game.start), Window(game.start)
@@ -174,7 +174,8 @@ class Imitation:
             if losses.sum() < best_loss:
                 best, best_loss, since_best = copy.deepcopy(learner.state_dict()), losses.sum(), 0
             passes = learner.step * batch_size / len(self.training)
-            on_progress(Progress(learner.step, passes, *(sums / (learner.step - first)), *losses, float(hits.mean())))
+            policy, value = sums / (learner.step - first)
+            on_progress(Progress(learner.step, passes, policy, value, losses[0], losses[1], float(hits.mean())))
             is_over = since_best == PATIENCE or time.monotonic() >= deadline
         learner.load_state_dict(best)
         return self._export(best)
@@ -226,8 +227,10 @@ def agreement(hits: NDArray[np.bool_], of_game: NDArray[np.int64]) -> Agreement:
     """Return the share of `hits`, `[n]`, with its interval; `of_game`, `[n]`, is the game of each of them."""
     n, share = len(hits), float(hits.mean())
     games = len(np.unique(of_game))
-    residuals = np.bincount(of_game, hits - share)
-    variance = float((residuals**2).sum()) / n**2 * games / max(1, games - 1)
-    independent = share * (1 - share) / variance if variance > 0 else n if games > 1 else 1
-    low, high = wilson_interval(share, max(1, round(min(n, independent))))
+    independent = 1.0  # of one game: it says nothing of the variance between games
+    if games > 1:
+        residuals = np.bincount(of_game, hits - share)
+        variance = float((residuals**2).sum()) / n**2 * games / (games - 1)
+        independent = min(n, share * (1 - share) / variance) if variance > 0 else n
+    low, high = wilson_interval(share, max(1, round(independent)))
     return Agreement(n, share, low, high)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero.settings import TrainerSettings
-from trainer.loss import to_device
-from trainer.parts import Parts
+from trainer.loss import Loss, to_device
 from trainer.window import Batch
 
 
@@ -24,10 +24,10 @@ class Learner:
     averaged:  the exponential moving average of its weights; `averaged.module` is a network too.
     """
 
-    def __init__(self, parts: Parts, settings: TrainerSettings, device: torch.device) -> None:
+    def __init__(self, network: nn.Module, loss: Loss, settings: TrainerSettings, device: torch.device) -> None:
         self.step = 0
-        self.settings, self.device, self._loss = settings, device, parts.loss
-        self.network = parts.network.to(device)
+        self.settings, self.device, self._loss = settings, device, loss
+        self.network = network.to(device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
         self.averaged = AveragedModel(
             self.network,

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any, Final
@@ -17,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from plyzero import __version__
-from plyzero.errors import UserError
+from plyzero.errors import UserError, plain
 from plyzero.files import PASSING_WRITES, retry
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
@@ -92,6 +93,23 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
         heartbeat.beat(trainer.describe_process("stopped"), force=True)
 
 
+def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
+    """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
+
+    The ledger begins with zero: it does not count what the learner has learned before.
+    Raises UserError if the state is not of the run's network.
+    """
+    with closing(Trainer(run, device="cpu")) as trainer:
+        try:
+            trainer.load_state_dict(state)
+        except RuntimeError as error:
+            raise UserError(
+                f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
+            ) from error
+        trainer.save()
+        publish_model(run.models, model, fence=trainer.lease.fence, step=trainer.step)
+
+
 class Trainer(Learner):
     """A learner with the window and the ledger of one run.
 
@@ -109,7 +127,7 @@ class Trainer(Learner):
         torch.set_num_threads(run.settings.trainer.threads)
         torch.manual_seed(run.seed)
         self.parts = make_parts(run.game, run.settings)
-        super().__init__(self.parts, run.settings.trainer, found)
+        super().__init__(self.parts.network, self.parts.loss, run.settings.trainer, found)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
         self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)

@@ -1,20 +1,18 @@
-"""Warm start: a run begins with what imitation has learned, as its first model and as the state of its trainer."""
+"""Warm start: the files of a bot with which a run can begin, its model and the state of its learner."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
 from plyzero.run.directory import Run
-from plyzero.run.models import MAX_BYTES, publish_model
+from plyzero.run.models import MAX_BYTES
 from plyzero.search.onnx_network import Network
 from plyzero.settings import parse_stored_settings
-from trainer.loop import Trainer
 from trainer.state import pack_state, read_state
 
 STATE: Final = ".pt"
@@ -31,13 +29,11 @@ def write_bot(path: Path, model: bytes, state: Mapping[str, Any]) -> None:
     write_file(path, model, replace=True)
 
 
-def begin_from(path: Path, run: Run) -> None:
-    """Give a run that is not written yet what `write_bot` has written: its first model and its trainer's first state.
+def read_bot(path: Path, run: Run) -> tuple[bytes, dict[str, Any]]:
+    """Return what `write_bot` has written: the ONNX file, and the state, from which the trainer of `run` can continue.
 
-    The games that were imitated stay outside: the run's window is empty, and its ledger begins with zero.
-
-    Raises UserError, before anything is written, if a file is missing or damaged, if the bot is of another game, or if
-    its network has other settings than the run's.
+    Raises UserError if a file is missing or damaged, if the bot is of another game, or if its network has other
+    settings than the run's.
     """
     try:
         model = read_file(path, max_bytes=MAX_BYTES)
@@ -59,13 +55,7 @@ def begin_from(path: Path, run: Run) -> None:
     state = read_state(beside, advice)
     if state.get("model") != _digest(model):
         raise UserError(f"{beside} is not of {path.name}, but of another model; {advice}")
-    with closing(Trainer(run, device="cpu")) as trainer:
-        try:
-            trainer.load_state_dict(state)
-        except RuntimeError as error:
-            raise UserError(f"{beside} is not of {own['module']} as it is now; imitate the games again") from error
-        trainer.save()
-        publish_model(run.models, model, fence=trainer.lease.fence, step=trainer.step)
+    return model, state
 
 
 def _digest(content: bytes) -> str:

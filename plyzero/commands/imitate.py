@@ -25,7 +25,7 @@ from plyzero.files import explain
 if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
     from plyzero.run.game_import import Fault
-    from trainer.imitation import Imitation, Progress
+    from plyzero.run.records import Games
 
 MAX_FAULTS: Final = 5
 """Number of faults that are named."""
@@ -59,7 +59,7 @@ def imitate(
     from plyzero.run.configuration import resolve
     from plyzero.run.presets import PRESETS, preset_for
     from trainer.export import ExportError
-    from trainer.imitation import HELD_OUT, TARGETS, Imitation
+    from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress
     from trainer.warm_start import write_bot
 
     if preset not in PRESETS:
@@ -67,7 +67,7 @@ def imitate(
     settings = resolve(preset=preset_for(preset, spec.start), environment=os.environ, options=[TARGETS, *options])
     imitation = Imitation(spec, settings, seed=seed, device=device)
     with show_progress("reading games") as report, playing(spec):
-        faults = _read(games, spec, imitation, report)
+        faults = _read(games, spec, imitation.add, report)
     if faults and not skip_bad:
         raise UserError(_describe(games, spec, faults, sound=imitation.games))
     if not imitation.games:
@@ -109,19 +109,21 @@ def _split(outputs: list[str]) -> tuple[Path, list[str]]:
     return Path(files[0]), [value for value in outputs if value not in files]
 
 
-def _read(path: Path, game: GameSpec, imitation: Imitation, report: Callable[[str], None]) -> list[Fault]:
+def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Callable[[str], None]) -> list[Fault]:
     """Add the games in a file and return the faults in it."""
     from plyzero.run.game_import import Fault, import_games
 
     faults: list[Fault] = []
+    sound = 0
     try:
         with path.open("rb") as lines:
             for found in import_games(lines, game):
                 if isinstance(found, Fault):
                     faults.append(found)
                 else:
-                    imitation.add(found)
-                report(f"{imitation.games} games read, {len(faults)} faults")
+                    add(found)
+                    sound += 1
+                report(f"{sound} games read, {len(faults)} faults")
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     return faults

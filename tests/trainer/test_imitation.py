@@ -27,9 +27,9 @@ from tests.helpers.runs import SMALL, play_segment
 from tests.helpers.teachers import encoded, game_lines, perfect
 from trainer import imitation as imitation_module
 from trainer.imitation import HELD_OUT, TARGETS, Imitated, Imitation, Progress, agreement
-from trainer.loop import Trainer
+from trainer.loop import Trainer, begin_run
 from trainer.state import read_state
-from trainer.warm_start import begin_from, write_bot
+from trainer.warm_start import read_bot, write_bot
 
 GAME = load_game("tic-tac-toe")
 STEPS, PATIENCE = 50, 2
@@ -71,8 +71,8 @@ def bot(learned: tuple[Imitated, list[Progress]], tmp_path_factory: pytest.TempP
 
 def test_a_perfect_player_is_imitated_and_random_is_beaten(learned: tuple[Imitated, list[Progress]], bot: Path):
     found, rng = learned[0], np.random.default_rng(0)
-    assert found.agreement.share > 0.85
-    assert found.guess < 0.5
+    assert found.agreement.low > 0.7
+    assert found.guess < 0.4
     assert found.agreement.low < found.agreement.share < found.agreement.high
     player = Bot.from_network(load_network(bot, GAME), simulations=0)
     result = play_match(player, RandomPlayer(rng), GAME.start, games=100, rng=rng)
@@ -165,7 +165,7 @@ def test_a_run_begins_with_a_bot_and_continues_its_training_while_the_ledger_cou
     bot: Path, tmp_path: Path
 ):
     planned = plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK])
-    begin_from(bot, planned)
+    begin_run(planned, *read_bot(bot, planned))
     assert not (tmp_path / "r" / "run.toml").exists()
     write_run(planned)
     run = open_run(tmp_path / "r")
@@ -205,7 +205,7 @@ def test_a_run_with_another_network_is_refused_and_not_begun(
     bot: Path, tmp_path: Path, options: list[str], message: str
 ):
     with pytest.raises(UserError, match=message):
-        begin_from(bot, plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK, *options]))
+        read_bot(bot, plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK, *options]))
     assert not (tmp_path / "r").exists()
 
 
@@ -216,17 +216,17 @@ def test_a_bot_without_its_weights_or_with_those_of_another_is_refused(bot: Path
     with pytest.raises(
         UserError, match=r"alone.pt does not exist; `plyzero imitate` writes it beside alone.onnx, and a"
     ):
-        begin_from(alone, run)
+        read_bot(alone, run)
     weights = alone.with_suffix(".pt")
     weights.write_bytes(bot.with_suffix(".pt").read_bytes()[:1000])
     with pytest.raises(UserError, match=r"alone.pt cannot be read: it is damaged; `plyzero imitate` writes it"):
-        begin_from(alone, run)
+        read_bot(alone, run)
     write_bot(weights.with_suffix(".onnx"), b"another", read_state(bot.with_suffix(".pt"), ""))
     alone.write_bytes(bot.read_bytes())
     with pytest.raises(UserError, match=r"alone.pt is not of alone.onnx, but of another model; `plyzero imitate`"):
-        begin_from(alone, run)
+        read_bot(alone, run)
     with pytest.raises(UserError, match=r"bot.onnx does not fit: its game is 'tic-tac-toe v1', expected 'connect-four"):
-        begin_from(bot, replace(run, game=load_game("connect-four"), identity="connect-four v1"))
+        read_bot(bot, replace(run, game=load_game("connect-four"), identity="connect-four v1"))
     with pytest.raises(UserError, match=r"^cannot use nowhere.onnx: No such file or directory$"):
-        begin_from(Path("nowhere.onnx"), run)
+        read_bot(Path("nowhere.onnx"), run)
     assert not (tmp_path / "r").exists()
