@@ -1,6 +1,9 @@
 """The trainer: learns from the replay store and publishes models. Only this package imports torch.
 
 loop           the loop of the trainer: ingest, train or wait, publish
+learner        network, moving average and optimiser: a step on each batch
+imitation      the network learns recorded games of anybody
+warm_start     the files of a bot with which a run can begin
 replay_reader  new segments: each is read once, in its writer's order
 window         the newest positions in memory, from which batches are sampled
 targets        training targets of recorded positions

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any, Final
@@ -15,10 +16,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero import __version__
-from plyzero.errors import UserError
+from plyzero.errors import UserError, plain
 from plyzero.files import PASSING_WRITES, retry
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
@@ -31,8 +31,8 @@ from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
 from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
+from trainer.learner import Learner
 from trainer.ledger import Ledger
-from trainer.loss import to_device
 from trainer.network import choose_device
 from trainer.parts import make_parts
 from trainer.replay_reader import ReplayReader
@@ -93,10 +93,26 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
         heartbeat.beat(trainer.describe_process("stopped"), force=True)
 
 
-class Trainer:
-    """Network, optimiser, window and ledger of one run.
+def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
+    """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
 
-    step:      number of optimiser steps.
+    The ledger begins with zero: it does not count what the learner has learned before.
+    Raises UserError if the state is not of the run's network.
+    """
+    with closing(Trainer(run, device="cpu")) as trainer:
+        try:
+            trainer.load_state_dict(state)
+        except RuntimeError as error:
+            raise UserError(
+                f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
+            ) from error
+        trainer.save()
+        publish_model(run.models, model, fence=trainer.lease.fence, step=trainer.step)
+
+
+class Trainer(Learner):
+    """A learner with the window and the ledger of one run.
+
     games:     number of games read.
     positions: number of positions read.
     waited:    seconds for which this process has waited for positions.
@@ -107,24 +123,14 @@ class Trainer:
 
         Raises UserError if one of these is impossible.
         """
-        self.run, self.settings = run, run.settings.trainer
-        self.device = choose_device(device)
-        torch.set_num_threads(self.settings.threads)
+        self.run, found = run, choose_device(device)
+        torch.set_num_threads(run.settings.trainer.threads)
         torch.manual_seed(run.seed)
-        self.parts = make_parts(run)
+        self.parts = make_parts(run.game, run.settings)
+        super().__init__(self.parts.network, self.parts.loss, run.settings.trainer, found)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
         self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)
-        self.network = self.parts.network.to(self.device)
-        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
-        self.averaged = AveragedModel(
-            self.network,
-            multi_avg_fn=get_ema_multi_avg_fn(self.settings.ema_decay),  # type: ignore[no-untyped-call]
-            use_buffers=True,
-        )
-        self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
-        )
         self.window = Window(run.game.start)
         self.diagnostics = Diagnostics(run.game, self.settings)
         self.ledger = Ledger()
@@ -135,7 +141,6 @@ class Trainer:
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games = self.positions = 0
-        self.step = 0
         self.waited = 0.0
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
@@ -193,24 +198,9 @@ class Trainer:
         return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if rate > 0 else "")
 
     def train_step(self) -> None:
-        """Make one optimiser step on one batch; on a GPU the forward pass is in bfloat16."""
-        batch = to_device(self.window.sample(self.settings.batch_size, self.rng), self.device)
-        self.network.train()
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.settings.learning_rate * min(1.0, (self.step + 1) / self.settings.warmup_steps)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            policy_logits, wdl_logits = self.network(batch.observations.contiguous(memory_format=torch.channels_last))
-        losses = self.parts.loss(
-            policy_logits.float(), wdl_logits.float(), legal=batch.legal, policy=batch.policy, wdl=batch.wdl
-        )
-        self.optimiser.zero_grad(set_to_none=True)
-        losses.total.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
-        self.optimiser.step()
-        self.averaged.update_parameters(self.network)
-        self.step += 1
+        """Make one optimiser step on a batch of the window."""
+        self._loss_sums += self.learn(self.window.sample(self.settings.batch_size, self.rng))
         self.ledger.spend(self.settings.batch_size)
-        self._loss_sums += losses.policy.item(), losses.value.item()
         self._summed_steps += 1
         self._check_finite("loss", bool(np.isfinite(self._loss_sums).all()))
 
@@ -274,12 +264,9 @@ class Trainer:
         observations = self._sample_observations() if len(self.window) else None
         self._check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
         state = {
-            "step": self.step,
+            **self.state_dict(),
             "games": self.games,
             "positions": self.positions,
-            "network": self.network.state_dict(),
-            "averaged": self.averaged.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
             "torch_rng": torch.get_rng_state(),
             "rng": json.dumps(self.rng.bit_generator.state),
             "ledger": asdict(self.ledger),
@@ -331,9 +318,8 @@ class Trainer:
         state = retry(lambda: load_state(self.run.trainer), "trainer/")
         if state is None:
             return
-        self.step, self.games, self.positions = state["step"], state["games"], state["positions"]
         try:
-            self.network.load_state_dict(state["network"])
+            self.load_state_dict(state)
         except RuntimeError as error:
             size, start = self.run.settings.network, self.run.game.start
             raise UserError(
@@ -342,8 +328,7 @@ class Trainer:
                 "restore the previous values of network.*, or, if the game has changed, raise its version and start a "
                 "new run"
             ) from error
-        self.averaged.load_state_dict(state["averaged"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.games, self.positions = state["games"], state["positions"]
         torch.set_rng_state(state["torch_rng"])
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.ledger = Ledger(**state["ledger"])

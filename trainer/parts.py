@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from plyzero.errors import UserError
-from plyzero.rules.catalog import load_object
+from plyzero.rules.catalog import GameSpec, load_object
 from plyzero.rules.chance import first_decision
-from plyzero.run.directory import Run
+from plyzero.settings import Settings
 from trainer.export import export
 from trainer.loss import Loss, Losses
 from trainer.network import make_network
@@ -32,42 +32,42 @@ class Parts(NamedTuple):
     loss: Loss
 
 
-def make_parts(run: Run) -> Parts:
-    """Return the parts that the settings of `run` name.
+def make_parts(game: GameSpec, settings: Settings) -> Parts:
+    """Return the parts that `settings` name, for `game`.
 
     Raises UserError, in one sentence that names the setting, if one cannot be imported, or if network and loss cannot
     make a step from the initial position, or if the network cannot be exported.
     """
-    network_name, targets_name = run.settings.network.module, run.settings.trainer.targets
+    network_name, targets_name = settings.network.module, settings.trainer.targets
     with _name_in_errors("network.module", network_name):
-        network = make_network(run.settings.network, run.game.start)
+        network = make_network(settings.network, game.start)
     with _name_in_errors("trainer.targets", targets_name):
         make_targets = load_object(targets_name)
-    with _name_in_errors("trainer.loss", run.settings.trainer.loss):
-        loss = load_object(run.settings.trainer.loss)
+    with _name_in_errors("trainer.loss", settings.trainer.loss):
+        loss = load_object(settings.trainer.loss)
     parts = Parts(network, make_targets, loss)
-    _try_step(parts, run)
+    _try_step(parts, game, settings)
     return parts
 
 
-def _try_step(parts: Parts, run: Run) -> None:
+def _try_step(parts: Parts, game: GameSpec, settings: Settings) -> None:
     """Make one step with three times the initial position, on a copy of the network, and export that copy."""
-    start = first_decision(run.game.start)
+    start = first_decision(game.start)
     observations = np.stack([np.asarray(start.observe(), np.float32)] * 3)
     legal = torch.zeros(3, start.num_actions, dtype=torch.bool)
     legal[:, list(start.legal_actions())] = True
-    with _name_in_errors("network.module", run.settings.network.module):
+    with _name_in_errors("network.module", settings.network.module):
         network = copy.deepcopy(parts.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         outputs = network.train()(torch.from_numpy(observations).contiguous(memory_format=torch.channels_last))
         _check_outputs(outputs, start.num_actions)
-    with _name_in_errors("trainer.loss", run.settings.trainer.loss):
+    with _name_in_errors("trainer.loss", settings.trainer.loss):
         policy, wdl = legal / legal.sum(dim=1, keepdim=True), torch.full((3, 3), 1 / 3)
         losses = parts.loss(*outputs, legal=legal, policy=policy, wdl=wdl)
         if not isinstance(losses, Losses) or not all(isinstance(each, Tensor) and each.ndim == 0 for each in losses):
             raise UserError("expected trainer.loss.Losses of three tensors without dimensions")
         losses.total.backward()  # type: ignore[no-untyped-call]
-    with _name_in_errors("network.module", run.settings.network.module):
-        export(network, run.game, observations, metadata={})
+    with _name_in_errors("network.module", settings.network.module):
+        export(network, game, observations, metadata={})
 
 
 def _check_outputs(outputs: object, num_actions: int) -> None:

@@ -35,9 +35,7 @@ log = logging.getLogger(__name__)
 
 def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
     """Write `state`, replacing one of the same fence and step, then remove all but the newest NUM_STATES."""
-    file = io.BytesIO()
-    torch.save({"format": FORMAT, **state}, file)
-    write_file(directory / f"state-{fence:06d}-{step:09d}.pt", file.getvalue(), replace=True)
+    write_file(directory / f"state-{fence:06d}-{step:09d}.pt", pack_state(state), replace=True)
     for path in _list_old_states(directory):
         try:
             remove(path)
@@ -51,10 +49,20 @@ def load_state(directory: Path) -> dict[str, Any] | None:
     Raises UserError if it is damaged or has another format, and OSError if the volume does not give it.
     """
     states = _list_states(directory)
-    if not states:
-        return None
+    return read_state(states[0], "to continue from the previous state, move it away") if states else None
+
+
+def pack_state(state: Mapping[str, Any]) -> bytes:
+    """Return the content of a file with `state`, which `read_state` reads."""
+    file = io.BytesIO()
+    torch.save({"format": FORMAT, **state}, file)
+    return file.getvalue()
+
+
+def read_state(path: Path, advice: str) -> dict[str, Any]:
+    """Return the state in a file. Raises as `load_state` does; what is said of damage ends with `advice`."""
     try:
-        content = read_file(states[0], max_bytes=MAX_BYTES)
+        content = read_file(path, max_bytes=MAX_BYTES)
         _check_uncompressed(content)
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
@@ -62,10 +70,9 @@ def load_state(directory: Path) -> dict[str, Any] | None:
         if isinstance(error, OSError) and not isinstance(error, UnreadableError):
             raise
         reason = error.strerror if isinstance(error, OSError) else "it is damaged"
-        message = f"{states[0]} cannot be read: {reason}; to continue from the previous state, move it away"
-        raise UserError(message) from error
+        raise UserError(f"{path} cannot be read: {reason}; {advice}") from error
     if type(found) is not int or found != FORMAT:
-        raise UserError(f"{states[0]} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
+        raise UserError(f"{path} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
     return state
 
 

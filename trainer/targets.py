@@ -68,6 +68,21 @@ def mixed_targets(games: Games, *, search: SearchSettings, trainer: TrainerSetti
     )
 
 
+def played_moves(games: Games, *, search: SearchSettings, trainer: TrainerSettings) -> Targets:
+    """Return the moves that were played as the policy, and the results as the values: what imitation learns.
+
+    Samples are all positions but those of random opening moves and those of truncated games, which have no result.
+    """
+    positions = games.positions
+    has_result = np.repeat(games.games["winner"] != ONGOING, games.games["positions"])
+    is_played = games.moves["action"] == np.repeat(positions["action"], positions["num_legal"])
+    return Targets(
+        is_sample=(positions["search"] > 0) & has_result,
+        wdl=value_targets(games.games, positions, 0.0, trainer.td_lambda),
+        policy=is_played.astype(np.float32),
+    )
+
+
 def make_samples(
     games: Games, *, search: SearchSettings, trainer: TrainerSettings, make_targets: MakeTargets = mixed_targets
 ) -> Samples:

@@ -78,8 +78,18 @@ class Window:
 
         symmetries: apply a random symmetry of the game, or the identity, to each position.
         """
-        rows = np.sort(rng.integers(self._size, size=size)) + self._removed
+        rows = np.sort(rng.integers(self._size, size=size))
         image = rng.integers(len(self._planes), size=size) if symmetries else np.zeros(size, np.int64)
+        return self._batch(rows, image)
+
+    def read(self, first: int, last: int) -> Batch:
+        """Return the positions from number `first` up to `last`, exclusive, oldest first and as they are."""
+        rows = np.arange(first, min(last, self._size))
+        return self._batch(rows, np.zeros(len(rows), np.int64))
+
+    def _batch(self, rows: NDArray[np.int64], image: NDArray[np.int64]) -> Batch:
+        """Return the positions in these rows, ascending, each under the symmetry of this number."""
+        size, rows = len(rows), rows + self._removed
         ends = np.cumsum([len(chunk.wdl) for chunk in self._chunks])
         by_chunk = np.split(rows, np.searchsorted(rows, ends[:-1]))
         taken = _Chunk.concatenate(

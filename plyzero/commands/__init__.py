@@ -3,6 +3,7 @@
 cli       the commands by panel of the help, and the exit codes
 common    arguments that several commands share
 train     train, init, selfplay, trainer
+imitate   imitate
 play      play, analyze, match
 ladder    ladder
 terminal  the interface of `play` in the terminal

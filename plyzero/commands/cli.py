@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import typer
 
-from plyzero.commands import bench, doctor, games, gtp, inspect, ladder, play, render, serve, train
+from plyzero.commands import bench, doctor, games, gtp, imitate, inspect, ladder, play, render, serve, train
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError, plain
 from plyzero.files import explain
@@ -41,7 +41,13 @@ replay_app.command("export")(inspect.replay_export)
 replay_app.command("restore")(inspect.replay_restore)
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Train": {"train": train.train, "init": train.init, "selfplay": train.selfplay, "trainer": train.trainer},
+    "Train": {
+        "train": train.train,
+        "init": train.init,
+        "selfplay": train.selfplay,
+        "trainer": train.trainer,
+        "imitate": imitate.imitate,
+    },
     "Play": {
         "play": play.play,
         "analyze": play.analyze,

@@ -148,15 +148,31 @@ class _Screen:
                     signal.raise_signal(signal.SIGTERM)
 
 
-def init(game: GameArgument, run: RunOption, preset: Preset = None, seed: Seed = None, options: Options = None) -> None:
+def init(
+    game: GameArgument,
+    run: RunOption,
+    bot: Annotated[
+        Path | None, typer.Option("--from", metavar="BOT.onnx", help="Begin with this bot, made by plyzero imitate.")
+    ] = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+) -> None:
     """Create a run directory and write all its settings to run.toml."""
-    from plyzero.run.directory import create_run
+    from plyzero.run.directory import plan_run, write_run
 
     try:
-        created = create_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
+        planned = plan_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
+        if bot is not None:
+            from trainer.loop import begin_run
+            from trainer.warm_start import read_bot
+
+            begin_run(planned, *read_bot(bot, planned))
+        write_run(planned)  # last, so that a process that waits for the run finds all of it
     except FileExistsError as error:
         raise UserError(f"{run} is a run directory already; it was not changed") from error
-    print(f"created {run} for {created.game.name}; its settings are in {run / 'run.toml'}")
+    begins = f"; its first model is {bot}" if bot else ""
+    print(f"created {run} for {planned.game.name}; its settings are in {run / 'run.toml'}{begins}")
 
 
 def selfplay(

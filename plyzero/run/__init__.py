@@ -11,6 +11,7 @@ replay         recorded games as arrays, of a run or of a segment
 zarr_zip       arrays in one zip file that zarr can open
 recorded_game  a game as its records describe it, without its rules
 games_json     recorded games as JSON
+game_import    games from JSON lines as records, checked by the rules
 models         published ONNX models: names, order, digests
 metrics        JSON lines and heartbeats
 event_files    scalars for TensorBoard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -111,22 +112,35 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
 
     Raises FileExistsError if `root` is a run directory already, and UserError for a wrong preset, seed or setting.
     """
+    run = plan_run(root, game, preset=preset, seed=seed, options=options)
+    write_run(run)
+    return run
+
+
+def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
+    """Return the run that `create_run` would create, without writing anything. Raises what `create_run` raises."""
+    if (root / "run.toml").exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(root / "run.toml"))
     _check_seed(seed)
     if preset not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {preset!r}")
     settings = resolve(preset=preset_for(preset, game.start), environment=os.environ, options=options)
+    return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, game=game)
+
+
+def write_run(run: Run) -> None:
+    """Write run.toml, with which the directory becomes a run. Raises FileExistsError if it is a run already."""
     table: dict[str, Any] = {
         "format": FORMAT,
-        "game": game.name,
-        "game_version": game.start.version,
-        "seed": seed,
-        "preset": preset,
-        **settings.model_dump(exclude_none=True),
+        "game": run.game.name,
+        "game_version": run.game.start.version,
+        "seed": run.seed,
+        "preset": run.preset,
+        **run.settings.model_dump(exclude_none=True),
     }
     for directory in ("replay", "journal", "models", "trainer", "workers", "metrics", "logs"):
-        (root / directory).mkdir(parents=True, exist_ok=True)
-    write_file(root / "run.toml", tomli_w.dumps(table).encode())
-    return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, game=game)
+        (run.root / directory).mkdir(parents=True, exist_ok=True)
+    write_file(run.root / "run.toml", tomli_w.dumps(table).encode())
 
 
 def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:

@@ -182,9 +182,10 @@ def test_only_the_trainer_imports_the_parts_that_a_run_names(tmp_path: Path):
     assert run.settings.network.module == "own_only:Net"
     assert "own_only" not in sys.modules
     with pytest.raises(UserError, match=r"^network.module = own_only:Net: there is no module 'own_only'"):
-        make_parts(run)
+        make_parts(run.game, run.settings)
 
 
 def test_the_default_parts_are_found_from_inside_a_run_directory(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder / "r")
-    assert type(make_parts(open_run(Path())).network).__name__ == "ResidualNetwork"
+    run = open_run(Path())
+    assert type(make_parts(run.game, run.settings).network).__name__ == "ResidualNetwork"

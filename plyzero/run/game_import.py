@@ -1,0 +1,149 @@
+"""Games from JSON lines, such as `replay export` writes them, as records: replayed by the rules and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.errors import plain, shown
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import is_chance
+from plyzero.rules.game import DRAW, ONGOING, outcome_code
+from plyzero.rules.notation import play_named
+from plyzero.run.games_json import WINNERS
+from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
+
+CHOSEN: Final = 1
+"""The `search` of a move that somebody chose: PUCT, whose policy is the visits; the played move has all of them."""
+
+UNPROVEN: Final = 2
+"""The `proven` of every position: UNPROVEN of plyzero.search.tree."""
+
+
+class Fault(NamedTuple):
+    """Why a line is not a finished game: its number, from 1 on, and what is wrong."""
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+def import_games(lines: Iterable[bytes], game: GameSpec) -> Iterator[Games | Fault]:
+    """Yield one game or one fault for every line that is not blank.
+
+    A line is a JSON object with `moves`, the names of the moves, and the result as `winner` or `result`. Of the other
+    fields of `replay export`, those that are there come into the records. A position is recorded as if a search had
+    visited the played move once, without a network.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield _import_game(line, game)
+        except ValueError as error:
+            yield Fault(number, plain(str(error), 300))
+
+
+def _import_game(line: bytes, game: GameSpec) -> Games:
+    """Return the game in `line`. Raises ValueError with what is wrong."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("expected a JSON object") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"expected a JSON object, got {shown(found)}")
+    if found.get("game", game.identity) != game.identity:
+        raise ValueError(f"a game of {shown(found['game'])}, not of {game.identity}")
+    moves = found.get("moves")
+    if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
+        raise ValueError("expected moves, a list of names")
+    line_of_play, actions = play_named(game.start, moves)
+    winner = outcome_code(line_of_play[-1].outcome())
+    decisions = [at for at in range(len(actions)) if not is_chance(line_of_play[at])]
+    _check_result(found, winner, is_long=len(decisions) >= game.start.max_plies)
+    positions = np.zeros(len(decisions), POSITION)
+    played = [line_of_play[at] for at in decisions]
+    positions["action"] = [actions[at] for at in decisions]
+    positions["to_play"] = [position.to_play for position in played]
+    positions["proven"] = UNPROVEN
+    legal = [sorted(position.legal_actions()) for position in played]
+    positions["num_legal"] = [len(each) for each in legal]
+
+    opening = _integer(found, "opening_plies", most=len(played))
+    chosen = np.arange(len(played)) >= opening
+    positions["search"][chosen], positions["simulations"] = CHOSEN, 1
+    positions["full"] = _per_ply(found, "full", chosen, most=chosen)
+    positions["root_value"] = _per_ply(found, "values", np.zeros(len(played)), least=-1)
+    positions["model_step"] = _per_ply(found, "models", np.zeros(len(played)), most=2**32 - 1)
+    positions["model_fence"] = positions["model_step"] > 0
+    _per_ply(found, "players", positions["to_play"], least=positions["to_play"], most=positions["to_play"])
+
+    table = np.zeros(sum(map(len, legal)), MOVE)
+    table["action"] = np.concatenate(legal)
+    table["visits"] = table["action"] == np.repeat(positions["action"], positions["num_legal"])
+    table["prior"], table["q"] = np.repeat(1 / positions["num_legal"], positions["num_legal"]), np.nan
+    record = (_identity(found), len(played), winner, TRUNCATED if winner == ONGOING else BY_RULE, 0, opening)
+    observations = [np.asarray(position.observe(), position.observation_dtype) for position in played]
+    return Games(np.array([record], GAME), positions, table, np.stack(observations))
+
+
+def _check_result(found: dict[str, Any], winner: int, *, is_long: bool) -> None:
+    """Raise ValueError if the game is not over, or if its result is not the one that the rules give.
+
+    winner:  the code of the outcome by the rules.
+    is_long: whether self-play would have truncated a game of this length.
+    """
+    given = found.get("winner", found.get("result"))
+    if given not in WINNERS.values():
+        raise ValueError(f"expected the winner, one of first, second and draw, got {shown(given)}")
+    if winner == ONGOING:
+        if given is not None or found.get("end") != "truncated" or not is_long:
+            raise ValueError(f"the game is not over after its {len(found['moves'])} moves")
+    elif given != WINNERS[winner]:
+        by_rules = "a draw" if winner == DRAW else f"a win of the {WINNERS[winner]} player"
+        raise ValueError(f"the winner is given as {json.dumps(given)}, but by the rules the game is {by_rules}")
+
+
+def _integer(found: dict[str, Any], field: str, *, most: int) -> int:
+    """Return a field that is an integer from 0 to `most`, 0 if it is missing."""
+    value = found.get(field, 0)
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"expected {field} from 0 to {most}, got {shown(value)}")
+    return value
+
+
+def _per_ply(
+    found: dict[str, Any], field: str, missing: NDArray[Any], *, least: Any = 0, most: Any = 1
+) -> NDArray[np.float64]:
+    """Return a field that has a number from `least` to `most` for every ply; `missing`, `[n]`, if it is not there."""
+    values = found.get(field)
+    if values is None:
+        return missing.astype(np.float64)
+    if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
+        raise ValueError(f"expected {field}, a list of numbers, one per ply")
+    if len(values) != len(missing):
+        raise ValueError(f"{field} has {len(values)} numbers, but the game has {len(missing)} plies")
+    numbers = np.array(values, np.float64)
+    outside = ~((numbers >= least) & (numbers <= most))
+    if outside.any():
+        ply = int(np.argmax(outside))
+        raise ValueError(f"{field} has the impossible value {shown(values[ply])} at ply {ply + 1}")
+    return numbers
+
+
+def _identity(found: dict[str, Any]) -> int:
+    """Return the number of the game, 0 if it has none."""
+    text = found.get("id", "0")
+    try:
+        number = int(text, 16)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}") from error
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}")
+    return number

@@ -1,0 +1,94 @@
+"""imitate, and init --from: a bot from a file of games, and what is said of files that are none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plyzero.commands.imitate import MAX_FAULTS
+from plyzero.rules.catalog import load_game
+from tests.helpers.cli import plyzero, shown
+from tests.helpers.teachers import game_lines, perfect
+
+GAME = load_game("tic-tac-toe")
+SIZE = ("-o", "network.blocks=1", "-o", "network.channels=8")
+STEPS = ("-o", "trainer.batch_size=16", "-o", "trainer.warmup_steps=1")
+
+
+@pytest.fixture(scope="module")
+def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("games") / "games.jsonl"
+    path.write_text("\n".join(game_lines(GAME.start, perfect, 100, opening=6)))
+    return path
+
+
+def test_a_bot_is_made_plays_and_begins_a_run(games: Path, tmp_path: Path):
+    command = ("imitate", "tic-tac-toe", str(games), "-o", "bot.onnx", *SIZE, *STEPS, "--minutes", "0")
+    text = shown(*command, cwd=tmp_path)
+    assert text.startswith("100 games: ")
+    assert "\nIt agrees with the held-out games in " in text
+    assert text.endswith("bot.onnx has the weights of step 1. To play: plyzero play tic-tac-toe --net bot.onnx\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bot.onnx", "bot.pt"]
+    match = ("match", "bot.onnx", "random", "--game", "tic-tac-toe", "--games", "2", "--simulations", "0")
+    assert "2 different games among the 2" in shown(*match, cwd=tmp_path)
+    begin = ("init", "tic-tac-toe", "--run", "r", "--from", "bot.onnx")
+    done = plyzero(*begin, cwd=tmp_path)
+    assert done.returncode == 2
+    expected = (
+        "plyzero: bot.onnx is another network than that of the run, which has blocks = 3, channels = 32; give "
+        "-o network.blocks=1 -o network.channels=8\n"
+    )
+    assert done.stderr == expected
+    assert not (tmp_path / "r").exists()
+    expected = "created r for tic-tac-toe; its settings are in r/run.toml; its first model is bot.onnx\n"
+    assert shown(*begin, *SIZE, cwd=tmp_path) == expected
+    (model,) = (tmp_path / "r" / "models").iterdir()
+    assert model.name.startswith("000001-000000001-")
+    assert model.read_bytes() == (tmp_path / "bot.onnx").read_bytes()
+    again = plyzero(*begin, *SIZE, cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (2, "plyzero: r is a run directory already; it was not changed\n")
+    assert len(list((tmp_path / "r" / "trainer").glob("fence-*.json"))) == 1
+
+
+def test_bad_lines_are_named_and_can_be_left_out(games: Path, tmp_path: Path):
+    wrong = ["{}", json.dumps({"moves": ["a1", "a1"], "winner": "first"}), *["{}"] * MAX_FAULTS]
+    (tmp_path / "bad.jsonl").write_text("\n".join([*games.read_text().splitlines(), *wrong]))
+    command = ("imitate", "tic-tac-toe", "bad.jsonl", "-o", "bot.onnx", *SIZE, *STEPS, "--minutes", "0")
+    done = plyzero(*command, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "plyzero: 7 of 107 lines in bad.jsonl are not finished games of tic-tac-toe: line 101: expected moves, a list "
+        "of names; line 102: move 2: expected one of b1 c1 a2"
+    )
+    assert done.stderr.endswith(
+        "; line 105: expected moves, a list of names; ...; correct them, or leave them out with --skip-bad\n"
+    )
+    assert "line 106" not in done.stderr
+    assert not (tmp_path / "bot.onnx").exists()
+    text = shown(*command, "--skip-bad", cwd=tmp_path)
+    assert text.startswith("100 games: ")
+    assert "; 7 lines were left out, the first is line 101: expected moves, a list of names\n" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["connect-four", "GAMES", "-o", "b.onnx"], "; are these games of connect-four?"),
+        (["tic-tac-toe", "EMPTY", "-o", "b.onnx"], "EMPTY has no finished game of tic-tac-toe"),
+        (["tic-tac-toe", "nowhere", "-o", "b.onnx"], "cannot read nowhere: No such file or directory"),
+        (["tic-tac-toe", "GAMES", "-o", "a=1"], "expected one -o BOT.onnx, the file to write, got none"),
+        (["tic-tac-toe", "GAMES", "-o", "a.onnx", "-o", "b.onnx"], "the file to write, got a.onnx b.onnx"),
+        (["tic-tac-toe", "GAMES", "-o", "D.onnx"], "D.onnx is a directory; expected -o BOT.onnx, the file to write"),
+        (["tic-tac-toe", "GAMES", "-o", "b.onnx", "-o", "x=1"], "expected -o SECTION.KEY=VALUE"),
+        (["tic-tac-toe", "GAMES", "-o", "b.onnx", "--preset", "x"], "expected one of the presets quick, standard, gpu"),
+    ],
+)
+def test_what_cannot_be_imitated_is_one_sentence(games: Path, tmp_path: Path, arguments: list[str], message: str):
+    (tmp_path / "D.onnx").mkdir()
+    (tmp_path / "EMPTY").write_text("\n\n")
+    (tmp_path / "GAMES").write_text("\n".join(games.read_text().splitlines()[:7]))
+    done = plyzero("imitate", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["D.onnx", "EMPTY", "GAMES"]

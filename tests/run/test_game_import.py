@@ -1,0 +1,160 @@
+"""Import of games: what `replay export` has written comes back, and whatever is not a finished game is named."""
+
+import json
+
+import numpy as np
+import pytest
+
+from games.tic_tac_toe import TicTacToe
+from plyzero.rules.catalog import load_game
+from plyzero.rules.chance import is_chance, move_name
+from plyzero.rules.game import ONGOING
+from plyzero.rules.random_game import random_move
+from plyzero.run.game_import import CHOSEN, UNPROVEN, Fault, import_games
+from plyzero.run.games_json import games_to_json
+from plyzero.run.records import TRUNCATED, Games, check_games
+from plyzero.run.segments import read_segment
+from plyzero.search import tree
+from plyzero.settings import SearchSettings, TrainerSettings
+from tests.helpers.runs import play_segment, small_run
+from trainer.targets import mixed_targets, played_moves
+
+GAME = load_game("tic-tac-toe")
+WON = {"moves": ["a1", "b1", "a2", "b2", "a3"], "winner": "first"}
+
+
+def lines_of(games: Games) -> list[bytes]:
+    return [json.dumps(each).encode() for each in games_to_json(games, GAME.start)]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Games:
+    """Games of self-play with openings, fast and full searches, and one that is said to be truncated."""
+    run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe", "selfplay.opening_plies=3")
+    games = read_segment(play_segment(run, full=60, fence=1), run.game)
+    games.positions["model_step"] = np.arange(len(games.positions))
+    return games
+
+
+def test_what_was_exported_comes_back_and_is_exported_as_it_was(exported: Games):
+    imported = Games.concatenate(list(import_games(lines_of(exported), GAME)))
+    assert lines_of(imported) == lines_of(exported)
+    check_games(imported, GAME.start.num_actions)
+    for field in ("id", "positions", "winner", "end", "opening_plies"):
+        assert np.array_equal(imported.games[field], exported.games[field])
+    for field in ("action", "to_play", "num_legal", "full", "model_step"):
+        assert np.array_equal(imported.positions[field], exported.positions[field])
+    assert np.array_equal(imported.positions["search"] > 0, exported.positions["search"] > 0)
+    assert np.array_equal(imported.moves["action"], exported.moves["action"])
+    assert np.array_equal(imported.observations, exported.observations)
+    assert imported.observations.dtype == exported.observations.dtype
+    assert exported.games["opening_plies"].sum() > 0
+    assert set(exported.positions["full"]) == {0, 1}
+
+
+def test_a_truncated_game_comes_back_if_it_is_as_long_as_self_play_allows(monkeypatch: pytest.MonkeyPatch):
+    line = {"moves": ["a1", "b1"], "winner": None, "end": "truncated"}
+    (found,) = import_games([json.dumps(line).encode()], GAME)
+    assert found == Fault(1, "the game is not over after its 2 moves")
+    monkeypatch.setattr(TicTacToe, "max_plies", 2)
+    (found,) = import_games([json.dumps(line).encode()], GAME)
+    assert isinstance(found, Games)
+    assert (found.games["winner"][0], found.games["end"][0]) == (ONGOING, TRUNCATED)
+    assert json.loads(lines_of(found)[0])["end"] == "truncated"
+    targets = played_moves(found, search=SearchSettings(), trainer=TrainerSettings())
+    assert not targets.is_sample.any()
+
+
+def test_moves_and_result_are_enough_and_are_what_a_network_learns():
+    (games,) = import_games([json.dumps({**WON, "opening_plies": 1}).encode()], GAME)
+    assert isinstance(games, Games)
+    check_games(games, 9)
+    targets = played_moves(games, search=SearchSettings(), trainer=TrainerSettings())
+    assert targets.is_sample.tolist() == [False, True, True, True, True]
+    assert targets.wdl[1:].tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 0, 0]]
+    played = np.split(targets.policy, np.cumsum([9, 8, 7, 6]))
+    assert [(each.sum(), each.max()) for each in played] == [(1, 1)] * 5
+    legal = np.split(games.moves["action"], np.cumsum([9, 8, 7, 6]))
+    chosen = [int(actions[policy.argmax()]) for actions, policy in zip(legal, played, strict=True)]
+    assert chosen == games.positions["action"].tolist() == [GAME.start.parse_action(name) for name in WON["moves"]]
+    usual = mixed_targets(games, search=SearchSettings(), trainer=TrainerSettings(search_value_weight=0))
+    assert np.array_equal(usual.is_sample, targets.is_sample)
+    assert np.allclose(usual.wdl[1:], targets.wdl[1:])
+    assert np.array_equal(usual.policy[9:], targets.policy[9:])
+
+
+def test_records_use_the_codes_of_the_search():
+    assert (CHOSEN, UNPROVEN) == (tree.PUCT, tree.UNPROVEN)
+
+
+def test_a_saved_game_is_a_line_too():
+    saved = {"version": 1, "game": GAME.identity, "person": "first", "moves": WON["moves"], "result": "first"}
+    (found,) = import_games([json.dumps(saved).encode()], GAME)
+    assert isinstance(found, Games)
+
+
+def test_rolls_are_moves_that_must_be_possible_and_no_plies():
+    pig = load_game("pig(goal=10)")
+    position, names, rng = pig.start, [], np.random.default_rng(0)
+    while position.outcome() is None:
+        move = random_move(position, rng)
+        names.append((move_name(position, move), is_chance(position)))
+        position = position.play(move)
+    line = {"moves": [name for name, _ in names], "winner": "first" if position.outcome().winner == 0 else "second"}
+    (found,) = import_games([json.dumps(line).encode()], pig)
+    assert isinstance(found, Games)
+    assert len(found.positions) == sum(not is_roll for _, is_roll in names) < len(names)
+    at = [is_roll for _, is_roll in names].index(True)
+    line["moves"][at] = "99"
+    (found,) = import_games([json.dumps(line).encode()], pig)
+    assert isinstance(found, Fault)
+    assert found.reason.startswith(f"move {at + 1}: expected a roll, one of ")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "expected a JSON object"),
+        ('{"moves": ["a1"', "expected a JSON object"),
+        ("\xff", "expected a JSON object"),
+        ("[" * 100_000, "expected a JSON object"),
+        ("[1]", "expected a JSON object, got [1]"),
+        ("{}", "expected moves, a list of names"),
+        ({"moves": "a1"}, "expected moves, a list of names"),
+        ({"moves": [1]}, "expected moves, a list of names"),
+        ({"moves": ["a1", "a1"]}, "move 2: expected one of "),
+        ({"moves": [*WON["moves"], "c3"]}, "move 6, 'c3': the game is already over"),
+        ({"moves": WON["moves"][:-1]}, "the game is not over after its 4 moves"),
+        ({"moves": [], "winner": None}, "the game is not over after its 0 moves"),
+        (
+            {"winner": "second"},
+            'the winner is given as "second", but by the rules the game is a win of the first player',
+        ),
+        ({"winner": "draw"}, 'the winner is given as "draw", but by the rules the game is a win of the first player'),
+        ({"winner": None}, "the winner is given as null, but by the rules the game is a win of the first player"),
+        ({"winner": [1]}, "expected the winner, one of first, second and draw, got [1]"),
+        ({"game": "othello v1"}, "a game of 'othello v1', not of tic-tac-toe v1"),
+        ({"opening_plies": 6}, "expected opening_plies from 0 to 5, got 6"),
+        ({"opening_plies": True}, "expected opening_plies from 0 to 5, got True"),
+        ({"values": [0, 0]}, "values has 2 numbers, but the game has 5 plies"),
+        ({"values": [0, 0, 1.5, 0, 0]}, "values has the impossible value 1.5 at ply 3"),
+        ({"values": [0, 0, float("nan"), 0, 0]}, "values has the impossible value nan at ply 3"),
+        ({"values": ["0"] * 5}, "expected values, a list of numbers, one per ply"),
+        ({"full": [1, 0, 0, 0, 0], "opening_plies": 1}, "full has the impossible value 1 at ply 1"),
+        ({"players": [0, 1, 1, 0, 1]}, "players has the impossible value 1 at ply 3"),
+        ({"models": [-1, 0, 0, 0, 0]}, "models has the impossible value -1 at ply 1"),
+        ({"id": "x"}, "expected id, 16 hexadecimal digits, got 'x'"),
+        ({"id": "1" * 17}, "expected id, 16 hexadecimal digits, got '11111111111111111'"),
+        ({"id": 7}, "expected id, 16 hexadecimal digits, got 7"),
+    ],
+)
+def test_what_is_not_a_finished_game_is_named_by_its_line(line: object, reason: str):
+    if isinstance(line, dict):
+        line = json.dumps({**WON, **line})
+    wrong = line.encode("latin-1")
+    before, fault, after = import_games([json.dumps(WON).encode(), b"  \n", wrong, json.dumps(WON).encode()], GAME)
+    assert isinstance(before, Games)
+    assert isinstance(after, Games)
+    assert isinstance(fault, Fault)
+    assert str(fault).startswith(f"line 3: {reason}")
+    assert fault.reason == reason or reason.endswith(" ")

@@ -1,0 +1,74 @@
+"""The learner: a network, the moving average of its weights, and the optimiser that makes a step on each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from plyzero.settings import TrainerSettings
+from trainer.loss import Loss, to_device
+from trainer.window import Batch
+
+
+class Learner:
+    """Learns from batches, wherever their positions come from.
+
+    step:      number of optimiser steps.
+    network:   the network that is trained.
+    averaged:  the exponential moving average of its weights; `averaged.module` is a network too.
+    """
+
+    def __init__(self, network: nn.Module, loss: Loss, settings: TrainerSettings, device: torch.device) -> None:
+        self.step = 0
+        self.settings, self.device, self._loss = settings, device, loss
+        self.network = network.to(device)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
+        self.averaged = AveragedModel(
+            self.network,
+            multi_avg_fn=get_ema_multi_avg_fn(settings.ema_decay),  # type: ignore[no-untyped-call]
+            use_buffers=True,
+        )
+        self._optimiser = torch.optim.AdamW(
+            self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+
+    def learn(self, batch: Batch) -> NDArray[np.float64]:
+        """Make one optimiser step; on a GPU the forward pass is in bfloat16. Return the policy and the value loss."""
+        tensors = to_device(batch, self.device)
+        self.network.train()
+        for group in self._optimiser.param_groups:
+            group["lr"] = self.settings.learning_rate * min(1.0, (self.step + 1) / self.settings.warmup_steps)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            policy_logits, wdl_logits = self.network(tensors.observations.contiguous(memory_format=torch.channels_last))
+        losses = self._loss(
+            policy_logits.float(), wdl_logits.float(), legal=tensors.legal, policy=tensors.policy, wdl=tensors.wdl
+        )
+        self._optimiser.zero_grad(set_to_none=True)
+        losses.total.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
+        self._optimiser.step()
+        self.averaged.update_parameters(self.network)
+        self.step += 1
+        return np.array([losses.policy.item(), losses.value.item()])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what `load_state_dict` needs to continue from here; the tensors are those in use, not copies."""
+        return {
+            "step": self.step,
+            "network": self.network.state_dict(),
+            "averaged": self.averaged.state_dict(),
+            "optimiser": self._optimiser.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state`. Raises RuntimeError if it is of another network."""
+        self.network.load_state_dict(state["network"])
+        self.averaged.load_state_dict(state["averaged"])
+        self._optimiser.load_state_dict(state["optimiser"])
+        self.step = state["step"]
