@@ -35,9 +35,12 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 AGAINST_RANDOM = "#first=you&second=random"
 
 STATE = """async () => {
-  const fields = new URLSearchParams(location.hash.slice(1));
-  const answer = await fetch(`/api/position?moves=${encodeURIComponent(fields.get("moves") ?? "")}`);
-  return answer.json();
+  for (;;) {
+    const moves = new URLSearchParams(location.hash.slice(1)).get("moves") ?? "";
+    const answer = await (await fetch(`/api/position?moves=${encodeURIComponent(moves)}`)).json();
+    if (answer.moves.join(" ") === moves) return answer;  // otherwise a roll is not in the address yet
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
 }"""
 
 

@@ -12,7 +12,7 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   const legal = canMove ? position.legal : [];
   const fits = legal.filter((move) => picked.every((cell, i) => move.path[i] === cell));
 
-  useEffect(() => setPicked([]), [position]);
+  useEffect(() => setPicked([]), [position.moves.join(" "), position.at]);  // not where the same one is described again
 
   useEffect(() => {
     if (!place.current || !position.svg) return;
