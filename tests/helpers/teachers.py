@@ -22,23 +22,6 @@ def perfect(position: Game) -> int:
     return max(CENTRE_CORNERS_EDGES, key=lambda square: values.get(square, -2))
 
 
-def greedy(position: Game) -> int:
-    """A move that wins at once; if there is none, one after which the other cannot; of equals the middle one."""
-    legal = sorted(map(int, position.legal_actions()), key=lambda action: abs(2 * action - position.num_actions + 1))
-    winning = [action for action in legal if wins(position, action)]
-    safe = [action for action in legal if not can_win(position.play(action))]
-    return (winning or safe or legal)[0]
-
-
-def can_win(position: Game) -> bool:
-    return any(wins(position, int(action)) for action in position.legal_actions())
-
-
-def wins(position: Game, action: int) -> bool:
-    outcome = position.play(action).outcome()
-    return outcome is not None and outcome.value(position.to_play) == 1
-
-
 def game_lines(start: Game, choose: Callable[[Game], int], count: int, *, opening: int, seed: int = 0) -> list[str]:
     """Games in which `choose` plays both sides after 0 to `opening` random moves, all numbers equally often."""
     rng, lines = np.random.default_rng(seed), []
