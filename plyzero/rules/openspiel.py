@@ -24,8 +24,11 @@ from plyzero.rules.openspiel_views import MOVER_SEES, board_shape, proposed_symm
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
 
-MOST_PLIES: Final = 512
-"""Largest max_plies. OpenSpiel's bound for chess is 17,695 plies, and self-play makes room for max_plies."""
+MOST_PLIES: Final = 1024
+"""Largest max_plies, since self-play makes room for so many."""
+
+CUT_PLIES: Final = 512
+"""The max_plies of games whose bound is larger: for chess it is 17,695 plies, which no game comes near."""
 
 MAX_ACTIONS: Final = 1 << 16
 """Largest number of actions of a game."""
@@ -308,7 +311,7 @@ def _try_out(
     found = {
         "_symmetries": trial.proven(proposed_symmetries(name, constants["observation_shape"], num_actions)),
         "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
-        "max_plies": min(game.max_game_length(), MOST_PLIES),
+        "max_plies": game.max_game_length() if game.max_game_length() <= MOST_PLIES else CUT_PLIES,
         "version": trial.checksum(),  # another release of OpenSpiel may number actions or show positions differently
     }
     for attribute, value in found.items():

@@ -393,6 +393,7 @@ def test_the_version_is_the_same_in_every_process():
 
 def test_long_games_are_cut_off():
     assert (start_of("chess").max_plies, start_of("go(board_size=5)").max_plies) == (512, 50)
+    assert start_of("go").max_plies == 722  # OpenSpiel's own bound
 
 
 # --- people and copies ---
