@@ -189,7 +189,7 @@ def _check_declarations(target: str, start: Game) -> None:
             raise UserError(f"{target}.{name}: expected a number from 1 on, got {shown(number)}")
     if not isinstance(start.num_chances, int | np.integer) or not 0 <= start.num_chances < 1 << 31:
         raise UserError(f"{target}.num_chances: expected a number from 0 on, got {shown(start.num_chances)}")
-    declares_chances = hasattr(start, "State") or "num_chances" in {*vars(start), *vars(type(start))}  # may be 0
+    declares_chances = hasattr(start, "State") or "num_chances" in vars(start)  # 0 if dice depend on a parameter
     if not start.num_chances and not declares_chances and type(start).chances is not Game.chances:
         raise UserError(f"{target} defines chances(), but num_chances is 0: give the number of different rolls")
     if start.to_play not in (0, 1):

@@ -306,6 +306,8 @@ def _try_out(
         "observation_shape": (shape[0] + shows_mover, *shape[1:]),
         "max_plies": min(game.max_game_length(), LONGEST_TRIAL),
     }
+    if not constants["num_chances"]:
+        constants["chances"] = Game.chances
     made: type[OpenSpielGame] = type(name, (cls,), constants)
     trial = play_trial(made._at(state), plies=TRIAL_PLIES)
     found = {
