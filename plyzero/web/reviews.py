@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import numpy as np
 from plyzero.play.players import Bot
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game
-from plyzero.search.slots import SearchResult
+from plyzero.search.slots import SearchResult, SearchSlots
 from plyzero.search.tree import PROVEN_WIN, UNPROVEN
 from plyzero.web.searches import Event, Report
 
@@ -22,7 +23,10 @@ SURE: Final = MISTAKES[-1][0]
 """A move that the search itself would have played has lost something only from here on: less is noise."""
 
 TOGETHER: Final = 64
-"""So many positions are searched before progress is reported again."""
+"""So many positions are searched at a time."""
+
+REPORT_SECONDS: Final = 0.3
+"""Time between two reports of progress."""
 
 
 def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callable[[Report], Event]:
@@ -37,7 +41,7 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
               player also `by`, `lost` of the expected score against the best move, the name of the `best` move, and
               `mistake`: "inaccuracy", "mistake", "blunder" or null.
     accuracy: of both players, in percent; null for one who has not moved.
-    done_of:  [searched, all], in the events before.
+    done_of:  [made, all] simulations, in the events before; fewer are made where a result is proven.
     """
 
     def run(report: Report) -> Event:
@@ -59,9 +63,17 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
 
 def _search(bot: Bot, positions: Sequence[Game], report: Report) -> list[SearchResult]:
     results: list[SearchResult] = []
+    due = 0.0
+
+    def on_batch(slots: SearchSlots) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + REPORT_SECONDS
+            made = len(results) * bot.simulations + slots.simulations()
+            report({"done_of": [made, len(positions) * bot.simulations]})
+
     for first in range(0, len(positions), TOGETHER):
-        report({"done_of": [first, len(positions)]})
-        results += bot.search(positions[first : first + TOGETHER])
+        results += bot.search(positions[first : first + TOGETHER], on_batch=on_batch)
     return results
 
 

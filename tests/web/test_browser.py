@@ -402,10 +402,10 @@ def test_an_analysis_says_which_move_is_played_and_planes_fit(serve, open_page):
 
 def test_a_review_has_a_strength_and_falls_where_a_move_has_lost(serve, open_page):
     page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=b2+a2+c3+a1")
-    page.get_by_label("Simulations of a review").select_option("1024")
+    page.get_by_label("Simulations of a review").select_option("256")
     with page.expect_request("**/api/review*") as asked:
         page.get_by_role("button", name="Review the game").click()
-    assert "simulations=1024" in asked.value.url
+    assert "simulations=256" in asked.value.url
     page.wait_for_selector("text=Accuracy")
     curve = page.locator("svg.graph[aria-label^=Expected]").get_attribute("aria-label")
     assert curve.startswith("Expected score of the first player: 50 50 100")

@@ -31,7 +31,10 @@ def test_the_losing_move_is_a_blunder_and_the_better_one_is_named():
     assert lost[1] == pytest.approx(0.5, abs=0.05)
     assert found["plies"][0]["mistake"] is None
     assert [each["winrate"] for each in found["plies"][:3]] == pytest.approx([0.5, 0.5, 1.0], abs=0.05)
-    assert reports == [{"done_of": [0, 7]}]
+    made = [each["done_of"][0] for each in reports]
+    assert made[0] == 0
+    assert made == sorted(made)
+    assert all(each["done_of"][1] == 7 * 4096 for each in reports)
 
 
 def test_a_loss_that_is_seen_only_later_is_blamed_on_the_move_that_made_it():

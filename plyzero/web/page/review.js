@@ -15,7 +15,7 @@ export function reviewGame(fields, setReview, setError) {
 }
 
 export function Review({ review, game, position, why, onShow, onReview }) {
-  const [better, setBetter] = useState(false), [simulations, setSimulations] = useState(256);
+  const [better, setBetter] = useState(false), [simulations, setSimulations] = useState(1024);
   const { moves, at } = game, { movers } = position;
   const steps = stepsOf(movers), step = steps.indexOf(at);
   const numbers = numbersOf(movers), plies = review?.plies;
@@ -31,7 +31,7 @@ export function Review({ review, game, position, why, onShow, onReview }) {
         <select id="strength" value=${simulations} onChange=${(event) => setSimulations(Number(event.target.value))}>
           ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
         </select></span>
-      ${review && !plies ? html`<span role="status">${review.searched} of ${review.all} positions searched</span>` : null}
+      ${review && !plies ? html`<span role="status">${review.searched} of ${review.all} simulations</span>` : null}
       ${plies ? html`<button aria-pressed=${better} onClick=${() => setBetter(!better)}>Show better moves</button>` : null}
     </div>
     ${why ? html`<p class="dim">${why}</p>` : null}
