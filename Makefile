@@ -22,7 +22,7 @@ test: $(READY) lint
 	$(BIN)/pytest -m "not slow and not soak and not docker and not browser" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow --numprocesses 2 --dist worksteal --durations 25
+	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25
 
 soak: $(READY)
 	$(BIN)/pytest -m soak
