@@ -16,6 +16,7 @@ from plyzero.web.opponents import Opponents
 from plyzero.web.server import make_app
 from tests.helpers.web import serving
 
+WaitedInVain = pytest.importorskip("playwright.sync_api", reason="pip install 'plyzero[browser]'").TimeoutError
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'plyzero[browser]'")
 
 pytestmark = pytest.mark.browser
@@ -119,6 +120,14 @@ def play_move(page, move, press, *, legal, keyboard):
     return None
 
 
+def wait_for_other_moves(page, before, *, seconds):
+    page.wait_for_function(
+        "(before) => new URLSearchParams(location.hash.slice(1)).get('moves') !== before",
+        arg=" ".join(before),
+        timeout=1000 * seconds,
+    )
+
+
 def play_to_the_end(page, press, *, keyboard=False):
     """Play against random moves to the end; return the names of all moves."""
     for turn in range(400):
@@ -127,11 +136,14 @@ def play_to_the_end(page, press, *, keyboard=False):
         if state["outcome"]:
             return state["moves"]
         moves = state["legal"]
-        play_move(page, moves[(7 * turn + 3) % len(moves)], press, legal=moves, keyboard=keyboard)
-        page.wait_for_function(
-            "(before) => new URLSearchParams(location.hash.slice(1)).get('moves') !== before",
-            arg=" ".join(state["moves"]),
-        )
+        move = moves[(7 * turn + 3) % len(moves)]
+        play_move(page, move, press, legal=moves, keyboard=keyboard)
+        try:
+            wait_for_other_moves(page, state["moves"], seconds=10)
+        except WaitedInVain:  # a click that meets the page while it draws may be lost; a person clicks again
+            page.keyboard.press("Escape")
+            play_move(page, move, press, legal=moves, keyboard=keyboard)
+            wait_for_other_moves(page, state["moves"], seconds=60)
     raise AssertionError("the game does not end")
 
 
