@@ -25,7 +25,7 @@ test-slow: $(READY)
 	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25
 
 soak: $(READY)
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m soak --timeout 3600
 	$(BIN)/python benchmarks/soak.py --run runs/soak-$$(date +%s) --minutes 20
 
 attacks: $(READY)

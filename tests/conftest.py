@@ -1,4 +1,6 @@
-"""What all tests share: fresh compiled code, fixed randomness, and the option that rewrites golden files."""
+"""What all tests share: fixed randomness, Ctrl-C, and the option that rewrites golden files."""
+
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +14,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fixed")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background; child processes would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
