@@ -54,7 +54,8 @@ def main() -> None:
     parser.add_argument("--visitors", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
-    with browser() as page:
+    with browser() as chromium:
+        page = chromium.new_page()
         with serving(given.game) as (address, pid):
             began = time.monotonic()
             while not ask(address, "/api/about")["ready"]:
@@ -70,10 +71,10 @@ def main() -> None:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[str, int]]:
-    """Start a server; yield its address and its process."""
+def serving(*arguments: str, cwd: Path | None = None) -> Iterator[tuple[str, int]]:
+    """Start a server in the directory `cwd`; yield its address and its process."""
     command = [sys.executable, "-m", "plyzero", "serve", *arguments, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd) as server:
         try:
             assert server.stdout
             yield re.search(r"http://\S+", server.stdout.readline())[0].rstrip("/"), server.pid
@@ -83,40 +84,41 @@ def serving(*arguments: str) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """Yield a page of a browser."""
+    """Yield Chromium, which CHROMIUM may name."""
     from playwright.sync_api import sync_playwright
 
-    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield chromium.new_page()
+        chromium = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield chromium
         chromium.close()
+
+
+def find_chromium() -> str | None:
+    """Return the program that CHROMIUM names, or else Debian's; None if there is neither."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def open_page(page: Any, address: str) -> None:
     """Print how long a person waits for the buttons and for the board, each time in a page without a cache."""
-    usable, board = [], []
-    for _ in range(10):
-        page.goto("about:blank")
-        began = time.monotonic()
-        page.goto(f"{address}/", wait_until="commit")
-        page.wait_for_selector("button")
-        usable.append(time.monotonic() - began)
-        page.wait_for_selector("svg.board")
-        board.append(time.monotonic() - began)
+    usable, board = zip(*(wait_for(page, f"{address}/", "button", "svg.board") for _ in range(10)), strict=True)
     for name, times in (("page usable", usable), ("first board", board)):
         print(f"{name} in the browser: median {statistics.median(times):.2f} s, at most {max(times):.2f} s")
 
 
+def wait_for(page: Any, address: str, *selectors: str) -> list[float]:
+    """Open an address anew and return after how many seconds each of the parts was there, which come in this order."""
+    page.goto("about:blank")
+    began, times = time.monotonic(), []
+    page.goto(address, wait_until="commit")
+    for selector in selectors:
+        page.wait_for_selector(selector)
+        times.append(time.monotonic() - began)
+    return times
+
+
 def open_dashboard(page: Any, address: str) -> None:
     """Print how long the curves of a long run take, and how long a chart of LINES points does."""
-    waits = []
-    for _ in range(5):
-        page.goto("about:blank")
-        began = time.monotonic()
-        page.goto(f"{address}/run", wait_until="commit")
-        page.wait_for_selector("section.chart canvas")
-        waits.append(time.monotonic() - began)
+    waits = [wait_for(page, f"{address}/run", "section.chart canvas")[0] for _ in range(5)]
     print(
         f"curves of {LINES} lines: first {waits[0]:.2f} s, then at most {max(waits[1:]):.2f} s after the page is opened"
     )

@@ -1,13 +1,12 @@
 """A real browser. A page fails its test if it logs an error, or asks for anything from elsewhere."""
 
-import os
-import shutil
 from contextlib import ExitStack
 from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
 
+from benchmarks.web import find_chromium
 from plyzero.rules.catalog import load_game
 from plyzero.web.opponents import Opponents
 from plyzero.web.server import make_app
@@ -20,7 +19,7 @@ SECONDS = 60
 @pytest.fixture(scope="session")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'plyzero[browser]'")
-    program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    program = find_chromium()
     if program is None:
         pytest.skip("no Chromium; install Debian's chromium, or name one in CHROMIUM")
     with sync_api.sync_playwright() as playwright:

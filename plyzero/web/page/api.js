@@ -28,8 +28,11 @@ export function stream(path, fields, onEvent, onError) {
   return () => source.close();
 }
 
+let known = null; // the address that was read or written last
+
 // The state of the page is its address: moves, who plays, which position is shown.
 export function readAddress() {
+  known = location.hash;
   const fields = new URLSearchParams(location.hash.slice(1));
   const moves = (fields.get("moves") ?? "").split(" ").filter(Boolean);
   const at = Number(fields.get("at") ?? moves.length);
@@ -45,10 +48,12 @@ export function readAddress() {
 
 // isNew: as an entry of the browser's history, so that its Back button leads to what was shown before.
 export function writeAddress({ moves, at, first, second, resigned, step }, isNew) {
+  if (location.hash !== known) return; // the Back button has changed it, and the event that says so is on its way
   const fields = new URLSearchParams({ moves: moves.join(" "), first, second });
   if (at < moves.length) fields.set("at", at);
   if (resigned !== null) fields.set("resigned", resigned);
   if (step) fields.set("step", step);
   if (isNew && location.hash !== `#${fields}`) history.pushState(null, "", `#${fields}`);
   else history.replaceState(null, "", `#${fields}`);
+  known = location.hash;
 }

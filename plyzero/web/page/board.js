@@ -7,12 +7,14 @@ const SVG = "http://www.w3.org/2000/svg";
 
 // position: as /api/position answers. drawing: what draw() below takes. onMove is called with the name of a move.
 export function BoardView({ position, canMove, drawing, onMove }) {
-  const [picked, setPicked] = useState([]);
-  const place = useRef(null);
+  const here = `${position.moves.join(" ")} ${position.at}`;  // the same where one position is described again
+  const [pick, setPick] = useState({ here, cells: [] });
+  const picked = pick.here === here ? pick.cells : [];
+  const setPicked = (cells) => setPick({ here, cells });
+  const place = useRef(null), latest = useRef(null);
+  latest.current = tap;  // effects run later than the next click may come
   const legal = canMove ? position.legal : [];
   const fits = legal.filter((move) => picked.every((cell, i) => move.path[i] === cell));
-
-  useEffect(() => setPicked([]), [position.moves.join(" "), position.at]);  // not where the same one is described again
 
   useEffect(() => {
     if (!place.current || !position.svg) return;
@@ -35,7 +37,7 @@ export function BoardView({ position, canMove, drawing, onMove }) {
       cell.setAttribute("aria-disabled", String(!playable));
       if (playable) stop ??= cell;
       cell.tabIndex = -1;
-      cell.onclick = () => tap(name);
+      cell.onclick = () => latest.current(name);
     }
     stop ??= cells[0];
     if (stop) stop.tabIndex = 0;

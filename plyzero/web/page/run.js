@@ -46,7 +46,7 @@ const appended = (old, more) =>
 function merged(old, more) {
   if (!more.learning) return old;
   if (old?.reader !== more.reader) return more;
-  if (old.next === more.next) return old;
+  if (old.next === more.next && JSON.stringify(old.ladder) === JSON.stringify(more.ladder)) return old;
   const each = part => Object.fromEntries(
     Object.entries(more[part]).map(([name, columns]) => [name, appended(old[part][name], columns)]));
   return { ...more, learning: appended(old.learning, more.learning), ratings: each("ratings"), workers: each("workers") };
@@ -243,14 +243,11 @@ function workerCharts(series, xName, began) {
   ] : [];
 }
 
-// Where all games were won or lost, the Elo difference is infinite: its finite bound is drawn, and the text says so.
 function ratingCharts(series, xName, began) {
   const found = together(series.ratings, xName, began), x = found.x;
-  const lines = (value, low, high) => found.lines.map(({ label, table, row, column }) => {
-    const bounded = (one, other) => row => table[one][row] ?? table[other][row];
-    const middle = row => table[value][row] ?? table[low][row] ?? table[high][row];
-    return { label, table, row, y: column(middle),
-      low: column(bounded(low, high)), high: column(bounded(high, low)) };
+  const lines = (...names) => found.lines.map(({ label, table, row, column }) => {
+    const [y, low, high] = names.map(name => column(row => table[name][row]));
+    return { label, table, row, y, low, high };
   });
   const score = ({ table, row }, i) => {
     const at = row(i);
@@ -258,17 +255,28 @@ function ratingCharts(series, xName, began) {
   };
   const elo = ({ table, row }, i) => {
     const at = row(i);
-    if (at === undefined) return "–";
-    const [value, low, high] = [table.elo[at], table.elo_low[at], table.elo_high[at]];
-    if (known(value)) return `${signed(value)} (${signed(low)} to ${signed(high)})`;
-    return known(low) ? `at least ${signed(low)}` : `at most ${signed(high)}`;
+    return at === undefined ? "–" : `${signed(table.elo[at])} (${signed(table.elo_low[at])} to ${signed(table.elo_high[at])})`;
   };
   return [
     { title: "Score against fixed opponents", note: "band: 95 % interval", formatY: percent, formatRow: score, x,
       range: () => [0, 1], lines: lines("score", "score_low", "score_high") },
-    { title: "Elo difference to fixed opponents", note: "band: 95 % interval; its bound where all games were won or lost",
-      formatY: value => signed(value), formatRow: elo, x, lines: lines("elo", "elo_low", "elo_high") },
+    { title: "Elo difference to fixed opponents", note: "band: 95 % interval", formatY: signed,
+      formatRow: elo, x, lines: lines("elo", "elo_low", "elo_high") },
   ];
+}
+
+// The ratings of the run's ladder: those of its checkpoints as a curve, those of the other players as levels.
+function ladderCharts(series, xName, began) {
+  if (!series.ladder) return [];
+  const { anchor, checkpoints, others } = series.ladder;
+  const across = xName === "time" ? checkpoints.time.map(each => known(each) ? each - began : null) : checkpoints[xName];
+  const [x, [y, low, high, played]] = ordered(across, ["elo", "elo_low", "elo_high", "played"].map(name => checkpoints[name]));
+  const level = ([label, each]) => ({ label, level: each, y: x.map(() => each.elo) });
+  const text = (elo, low, high, games) => low < high ? `${signed(elo)} (${signed(low)} to ${signed(high)}) in ${games} games` : signed(elo);
+  const formatRow = (line, i) => line.level ? text(line.level.elo, line.level.elo_low, line.level.elo_high, line.level.played)
+    : known(line.y[i]) ? text(line.y[i], line.low[i], line.high[i], played[i]) : "–";
+  return [{ title: "Ladder of the checkpoints, in Elo", note: `${anchor} = 0; band: 95 % interval`, formatY: signed, formatRow, x,
+    lines: [{ label: "checkpoints", y, low, high }, ...Object.entries(others).map(level)] }];
 }
 
 // The first and the last value on the horizontal axis, the same for all charts.
@@ -283,7 +291,7 @@ function Charts({ series, processes }) {
   const charts = useMemo(() => {
     if (!series?.learning) return null;
     const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map(table => table.time[0] ?? Infinity));
-    return [ratingCharts, learningCharts, workerCharts].flatMap(make => make(series, xName, began));
+    return [ratingCharts, ladderCharts, learningCharts, workerCharts].flatMap(make => make(series, xName, began));
   }, [series, xName]);
   const formatX = xName === "time" ? FORMAT_TIME : compact;
   if (!charts?.some(chart => chart.x.length)) return null;
