@@ -13,7 +13,8 @@ from benchmarks.strength import exams, ladder, score
 from benchmarks.strength.solver import Solver
 from games.backgammon import Backgammon
 from plyzero.play.match import play_match
-from plyzero.play.players import RandomPlayer
+from plyzero.play.players import RandomPlayer, find_player
+from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from plyzero.run.metrics import read_lines
@@ -138,16 +139,20 @@ def test_an_exam_is_read_as_it_was_written(tmp_path: Path):
     assert question.best == {action for action, value in values.items() if value == max(values.values())}
 
 
-def test_ratings_are_those_that_the_points_mean():
-    three_to_one = 400 * np.log10(3)
-    pairings = [ladder.Pairing(0, 1, 299.5, 399), ladder.Pairing(2, 1, 99.5, 399)]  # with one draw: 300 and 100 of 400
-    ratings, errors = ladder.rate(pairings, players=3, anchor=1)
-    assert ratings == pytest.approx([three_to_one, 0, -three_to_one])
-    of_400_games = 1.96 * 400 / np.log(10) / np.sqrt(400 * 0.25 * 0.75)
-    assert errors == pytest.approx([of_400_games, 0, of_400_games])
-    ratings, errors = ladder.rate([ladder.Pairing(0, 1, 100, 100)], players=2, anchor=1)
-    assert 800 < ratings[0] < 1000  # all won: far ahead, and who knows how far
-    assert errors[0] > 400
+def test_a_ladder_of_fixed_players_counts_who_moved_first(monkeypatch: pytest.MonkeyPatch):
+    seen = []
+    monkeypatch.setattr(ladder, "RUNGS", ("random", "greedy"))
+    monkeypatch.setattr(ladder, "ANCHOR", "random")
+    monkeypatch.setattr(ladder, "rate", lambda counts, anchor: seen.append(counts) or rate(counts, anchor))
+    game, rng = load_game("tic-tac-toe"), np.random.default_rng(0)
+    deep = find_player("alphabeta:9", game, rng)
+    ratings = ladder.measure(game, {"deep": deep}, games=20, rng=rng, openings=[[]] * 10)
+    (counts,) = seen
+    assert counts.sum(-1).tolist() == [[0, 10, 10], [10, 0, 10], [10, 10, 0]]
+    assert counts[2, :, 2].sum() == 0  # alphabeta:9 never loses, whoever moves first
+    assert counts[:, 2, 0].sum() == 0
+    assert ratings["random"].elo == 0 < ratings["greedy"].elo < ratings["deep"].elo
+    assert ratings["deep"].low < ratings["deep"].elo < ratings["deep"].high
 
 
 def test_a_ladder_starts_from_drawn_positions_and_swaps_colours():

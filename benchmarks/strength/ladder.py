@@ -13,26 +13,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.strength.exams import find_exam
-from plyzero.play.match import play_match
+from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.players import Player, find_player
-from plyzero.play.ratings import ELO
+from plyzero.play.ratings import rate
 from plyzero.rules.catalog import GameSpec, load_game
 
 RUNGS = "random", "mcts:50", "mcts:200", "mcts:800", "mcts:3200"
 ANCHOR = "mcts:200"
 """0 Elo."""
-
-
-class Pairing(NamedTuple):
-    """Points of the first player against the second; a draw is half a point."""
-
-    first: int
-    second: int
-    points: float
-    games: int
 
 
 def main() -> None:
@@ -86,15 +76,22 @@ def measure(
     everybody = {name: find_player(name, game, rng) for name in RUNGS} | players
     names = list(everybody)
     pairs = [*pairwise(RUNGS), *((name, rung) for name in players for rung in RUNGS)]
-    pairings = []
-    for first, second in pairs:
-        result = play_match(everybody[first], everybody[second], game.start, games=games, rng=rng, openings=openings)
-        pairings.append(Pairing(names.index(first), names.index(second), result.score * games, games))
-        print(f"{first} against {second}: {result}", file=sys.stderr, flush=True)
-    ratings, errors = rate(pairings, players=len(names), anchor=names.index(ANCHOR))
+    counts = np.zeros((len(names), len(names), 3))
+    for a, b in pairs:
+        sides = names.index(a), names.index(b)
+
+        def count(game: PlayedGame, sides: tuple[int, int] = sides) -> None:
+            first, second = sides[:: -1 if game.swapped else 1]
+            counts[first, second, 1 if game.outcome is None else 1 - game.outcome.value(0)] += 1
+
+        result = play_match(
+            *(everybody[a], everybody[b], game.start), games=games, rng=rng, openings=openings, on_game=count
+        )
+        print(f"{a} against {b}: {result}", file=sys.stderr, flush=True)
+    ratings = rate(counts, anchor=names.index(ANCHOR))
     return {
         name: Rating(*(round(elo, 1) for elo in (rating, rating - error, rating + error)))
-        for name, rating, error in zip(names, ratings.tolist(), errors.tolist(), strict=True)
+        for name, rating, error in zip(names, ratings.elo.tolist(), ratings.error.tolist(), strict=True)
     }
 
 
@@ -109,32 +106,6 @@ def drawn_openings(exam: str | None, game: GameSpec, games: int) -> list[tuple[i
             f"{exam} has {len(drawn)} drawn positions, too few for {count} openings; ask for fewer --games"
         )
     return drawn[:count]
-
-
-def rate(pairings: Sequence[Pairing], *, players: int, anchor: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return `[players]` ratings in Elo and half their 95 % intervals; the anchor's are 0.
-
-    The likeliest ratings under P(first wins) = 1 / (1 + exp(second - first)) (Bradley and Terry, 1952), by Newton's
-    method. One drawn game per pair is added, so that a player who has won every game has a rating too; the intervals
-    are those of the normal distribution that the curvature there says.
-    """
-    first = np.array([pairing.first for pairing in pairings])
-    second = np.array([pairing.second for pairing in pairings])
-    points = np.array([pairing.points for pairing in pairings]) + 0.5
-    games = np.array([pairing.games for pairing in pairings]) + 1.0
-    design = np.zeros((len(pairings), players))
-    design[np.arange(len(pairings)), first], design[np.arange(len(pairings)), second] = 1, -1
-    design = np.delete(design, anchor, axis=1)
-    ratings = np.zeros(players - 1)
-    for _ in range(100):
-        expected = 1 / (1 + np.exp(-design @ ratings))
-        information = design.T @ (design * (games * expected * (1 - expected))[:, None])
-        step = np.linalg.solve(information, design.T @ (points - games * expected))
-        ratings += np.clip(step, -2, 2)
-        if np.abs(step).max() < 1e-9:
-            break
-    errors = 1.96 * np.sqrt(np.diag(np.linalg.inv(information)))
-    return ELO * np.insert(ratings, anchor, 0.0), ELO * np.insert(errors, anchor, 0.0)
 
 
 if __name__ == "__main__":

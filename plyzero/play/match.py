@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,8 +11,42 @@ from plyzero.errors import UserError
 from plyzero.play.agents import Forfeit
 from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Player, choices
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, roll_dice
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game, Outcome, outcome_code
+from plyzero.rules.notation import action_names
+from plyzero.run.games_json import VERSION, WINNERS
+
+
+class PlayedGame(NamedTuple):
+    """A finished game of a match.
+
+    moves:         its actions and rolls, those of the opening included.
+    opening_plies: how many of the actions are the opening.
+    swapped:       whether the second player of the match had the first move.
+    outcome:       None if the game was truncated at max_plies.
+    forfeit:       why the loser forfeited it, or None.
+    """
+
+    moves: Sequence[int]
+    opening_plies: int
+    swapped: bool
+    outcome: Outcome | None
+    forfeit: str | None
+
+    def as_json(self, game: GameSpec, players: tuple[str, str]) -> dict[str, Any]:
+        """Return the game as a JSON object with the fields of an exported game; `players` are those of the match."""
+        end = "truncated" if self.outcome is None else "rule" if self.forfeit is None else "forfeit"
+        return {
+            "version": VERSION,
+            "game": game.identity,
+            "first": players[self.swapped],
+            "second": players[not self.swapped],
+            "moves": action_names(game.start, tuple(self.moves)),
+            "winner": WINNERS[outcome_code(self.outcome)],
+            "end": end,
+            "opening_plies": self.opening_plies,
+        }
 
 
 def play_match(
@@ -24,6 +59,7 @@ def play_match(
     opening_plies: int | None = None,
     openings: Sequence[Sequence[int]] | None = None,
     on_progress: Callable[[int, int], None] = lambda finished, plies: None,
+    on_game: Callable[[PlayedGame], None] = lambda game: None,
 ) -> MatchResult:
     """Play `games` games between `first` and `second`, all in parallel, and return the result for `first`.
 
@@ -34,6 +70,7 @@ def play_match(
     opening_plies: number of random moves in an opening; None = a fifth of max_plies, at most 4.
     openings:      at least (games + 1) // 2 openings as sequences of actions and rolls, in place of random ones.
     on_progress:   called after every move with the number of finished games and the plies of the longest game.
+    on_game:       called with every game when it is finished.
     Raises UserError if there is no game to play, or no move left after the openings.
     """
     if opening_plies is None:
@@ -57,6 +94,7 @@ def play_match(
 
     for i in range(games):
         roll(i)
+    opening = plies.copy()
     points, forfeits = [0, 0, 0], dict[int, str]()
     playing = list(range(games))
     while playing:
@@ -75,12 +113,10 @@ def play_match(
                 roll(i)
             for i in to_move:
                 outcome = Outcome(1 - positions[i].to_play) if i in forfeits else positions[i].outcome()
-                if outcome is not None:
-                    points[1 - outcome.value(i % 2)] += 1
+                if outcome is not None or plies[i] >= start.max_plies:
+                    points[1 if outcome is None else 1 - outcome.value(i % 2)] += 1
                     playing.remove(i)
-                elif plies[i] >= start.max_plies:
-                    points[1] += 1
-                    playing.remove(i)
+                    on_game(PlayedGame(moves[i], opening[i], i % 2 == 1, outcome, forfeits.get(i)))
             on_progress(games - len(playing), max(plies))
     wins, draws, losses = points
     distinct = len({tuple(actions) for actions in moves})

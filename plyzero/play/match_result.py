@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from plyzero.play.ratings import ELO
+import numpy as np
+
+from plyzero.play.ratings import rate
 
 MAX_REASONS: Final = 5
 """Largest number of different reasons of forfeits that a report lists."""
@@ -42,23 +45,18 @@ class MatchResult:
         return wilson_interval(self.score, self.games, z)
 
     def elo(self) -> tuple[float, float, float]:
-        """Return the Elo difference for the score and the bounds of its 95 % interval; infinite for scores 0 and 1."""
-        low, high = self.interval()
-        return elo_difference(self.score), elo_difference(low), elo_difference(high)
+        """Return the Elo difference of the players, by `ratings.rate`, and the bounds of its 95 % interval."""
+        return _elo(self.wins, self.draws, self.losses)
 
     def report(self) -> str:
         """Return the result of the first player, A, for people: counts, score and Elo difference, one per line."""
         score_low, score_high = self.interval()
         elo, elo_low, elo_high = self.elo()
-        difference = f"Elo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}"
-        if math.isinf(elo):
-            bound = f"at least {elo_low:+.0f}" if elo > 0 else f"at most {elo_high:+.0f}"
-            difference = f"Elo difference {bound} (95 %), without a bound on the other side"
         return (
             f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
             f"{self.distinct} different games among the {self.games}\n"
             f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}\n"
-            f"{difference}{self._forfeited()}"
+            f"Elo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}{self._forfeited()}"
         )
 
     def _forfeited(self) -> str:
@@ -66,8 +64,8 @@ class MatchResult:
         return f"\n{len(self.forfeits)} games were forfeited:{''.join(lines)}" if lines else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as a JSON object; an infinite Elo is null."""
-        elo, *elo_interval = (round(number, 1) if math.isfinite(number) else None for number in self.elo())
+        """Return the result as a JSON object."""
+        elo, *elo_interval = (round(number, 1) for number in self.elo())
         return {
             "wins": self.wins,
             "draws": self.draws,
@@ -92,8 +90,12 @@ def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:
     return middle - half if p > 0 else 0.0, middle + half if p < 1 else 1.0  # not a rounding error away from them
 
 
-def elo_difference(score: float) -> float:
-    """Return the Elo difference d whose expected score 1 / (1 + 10^(-d/400)) is `score`."""
-    if score in (0, 1):
-        return math.inf if score else -math.inf
-    return -ELO * math.log(1 / score - 1)
+@lru_cache(maxsize=4096)
+def _elo(wins: int, draws: int, losses: int) -> tuple[float, float, float]:
+    """Return the Elo difference and its interval; each half of the games counts as played with one side."""
+    counts = np.zeros((2, 2, 3))
+    counts[0, 1] = wins / 2, draws / 2, losses / 2
+    counts[1, 0] = counts[0, 1, ::-1]
+    ratings = rate(counts, anchor=1)
+    elo, error = float(ratings.elo[0]), float(ratings.error[0])
+    return elo, elo - error, elo + error

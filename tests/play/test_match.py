@@ -1,16 +1,15 @@
 """Matches: fair openings, right sums, honest intervals."""
 
-import math
-
 import numpy as np
 import pytest
 
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
-from plyzero.play.match import play_match, random_opening, random_openings
-from plyzero.play.match_result import MatchResult, elo_difference, wilson_interval
+from plyzero.play.match import PlayedGame, play_match, random_opening, random_openings
+from plyzero.play.match_result import MatchResult, wilson_interval
 from plyzero.play.players import Bot, RandomPlayer, find_player
+from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game
 from plyzero.search.evaluators import Uniform
 from plyzero.settings import SearchSettings
@@ -39,8 +38,6 @@ def test_an_interval_ends_exactly_at_0_or_1_where_every_game_was_lost_or_won():
     for games in range(1, 60):
         assert wilson_interval(0.0, games)[0] == 0
         assert wilson_interval(1.0, games)[1] == 1
-        assert MatchResult(games, 0, 0, distinct=1).elo()[2] == math.inf
-        assert MatchResult(0, 0, games, distinct=1).elo()[1] == -math.inf
 
 
 def test_the_interval_is_wilsons():
@@ -50,25 +47,31 @@ def test_the_interval_is_wilsons():
     assert str(MatchResult(80, 0, 20, distinct=100)) == "80% (71-87)"
 
 
-@pytest.mark.parametrize(("score", "elo"), [(0.5, 0), (0.75, 190.85), (0.25, -190.85), (10 / 11, 400)])
-def test_an_elo_difference_is_the_score_that_is_expected_of_it(score: float, elo: float):
-    assert elo_difference(score) == pytest.approx(elo, abs=0.01)
-    assert 1 / (1 + 10 ** (-elo / 400)) == pytest.approx(score, abs=1e-4)
+@pytest.mark.parametrize(("wins", "losses", "elo"), [(50, 50, 0), (75, 25, 190.85), (25, 75, -190.85), (100, 10, 400)])
+def test_an_elo_difference_says_how_many_wins_there_are_for_each_loss(wins: int, losses: int, elo: float):
+    for draws in (0, 50):
+        value, low, high = MatchResult(100 * wins, 100 * draws, 100 * losses, distinct=1).elo()
+        assert value == pytest.approx(elo, abs=1)
+        assert low < value < high < low + 40
+
+
+def test_the_elo_difference_of_a_match_is_the_one_of_a_ladder_of_two():
+    result = rate([[[0, 0, 0], [6, 3, 1]], [[2, 3, 5], [0, 0, 0]]], anchor=1)  # [A first], [B first]
+    value, low, high = MatchResult(11, 6, 3, distinct=1).elo()
+    assert value == pytest.approx(result.elo[0], rel=0.03)  # which also fits the side advantage
+    assert (high - low) / 2 == pytest.approx(result.error[0], rel=0.03)
 
 
 def test_the_report_gives_every_number_with_its_interval():
     assert MatchResult(80, 0, 20, distinct=98).report().splitlines() == [
         "A won 80, drew 0, lost 20; 98 different games among the 100",
         "score 80.0 %, 95 % interval 71.1 to 86.7",
-        "Elo difference +241, 95 % interval +157 to +325",
+        "Elo difference +241, 95 % interval +156 to +326",
     ]
-    assert (
-        MatchResult(10, 0, 0, distinct=10)
-        .report()
-        .endswith("Elo difference at least +166 (95 %), without a bound on the other side")
-    )
-    found = MatchResult(10, 0, 0, distinct=10).as_json()
-    assert (found["elo"], found["elo_interval"][1]) == (None, None)
+    elo, low, high = MatchResult(20, 0, 0, distinct=20).elo()
+    assert 600 < elo < 1200
+    assert 0 < low < 300
+    assert 1500 < high < 2500  # finite, and wide
 
 
 def test_openings_differ_where_they_can():
@@ -184,12 +187,37 @@ def test_the_result_is_the_first_players_in_both_colours():
     assert (result.wins, result.draws, result.losses) == (1, 0, 2)
 
 
+def test_every_finished_game_is_handed_over_once_and_leads_to_its_result():
+    rng, played = np.random.default_rng(0), list[PlayedGame]()
+    game = load_game("connect-four")
+    result = play_match(
+        *(RandomPlayer(rng), Spy(1), game.start), games=10, rng=rng, opening_plies=3, on_game=played.append
+    )
+    assert len(played) == 10
+    points = [0, 0, 0]
+    for each in played:
+        position = game.start
+        for move in each.moves:
+            position = position.play(move)
+        assert position.outcome() == each.outcome
+        points[1 - each.outcome.value(each.swapped)] += 1
+        found = each.as_json(game, ("random", "spy"))
+        assert (found["first"], found["second"]) == (("spy", "random") if each.swapped else ("random", "spy"))
+        assert (found["end"], found["opening_plies"], len(found["moves"])) == ("rule", 3, len(each.moves))
+        assert found["winner"] == {None: "draw", 0: "first", 1: "second"}[each.outcome.winner]
+    assert points == [result.wins, result.draws, result.losses]
+
+
 def test_a_game_longer_than_it_may_be_is_a_draw():
     start = Relay(6)
     start.max_plies = 4
     start.outcome = lambda: None
-    result = play_match(Spy(1), Spy(2), start, games=4, rng=np.random.default_rng(0), opening_plies=0)
+    played = list[PlayedGame]()
+    result = play_match(
+        *(Spy(1), Spy(2), start), games=4, rng=np.random.default_rng(0), opening_plies=0, on_game=played.append
+    )
     assert (result.wins, result.draws, result.losses) == (0, 4, 0)
+    assert [each.outcome for each in played] == [None] * 4
 
 
 def test_an_opening_never_ends_a_game_and_is_as_long_as_asked_where_it_can_be():
