@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation from the real thing: python docs/make_pictures.py --minutes 5
+"""Make the pictures of the documentation from the real thing: python -m docs.make_pictures --minutes 5
 
 Boards are drawn. Then Connect Four is trained while pictures of the dashboard, of the page and of the terminal are
 taken, light and dark. It needs plyzero[train,web,browser] and Chromium, which CHROMIUM may name.
@@ -6,20 +6,17 @@ taken, light and dark. It needs plyzero[train,web,browser] and Chromium, which C
 
 import argparse
 import html
-import os
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.web import browser, serving
 from plyzero.rules.board import board_of
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import load_game
@@ -52,16 +49,23 @@ def main() -> None:
     minutes = parser.parse_args().minutes
     PICTURES.mkdir(exist_ok=True)
     draw_boards()
-    with tempfile.TemporaryDirectory() as folder, browser() as take:
+    with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         command = ["train", GAME, "--run", RUN, "--minutes", f"{minutes:g}"]
-        train = subprocess.Popen(plyzero(*command), stdout=subprocess.PIPE, text=True, cwd=folder)
-        with serving(folder) as address:
+        train = subprocess.Popen(
+            [sys.executable, "-m", "plyzero", *command], stdout=subprocess.PIPE, text=True, cwd=folder
+        )
+        with serving(GAME, "--run", RUN, cwd=Path(folder)) as (address, _):
             time.sleep(max(0, 60 * minutes - 30))  # the last half minute, in which all processes still work
-            take("dashboard", lambda page: show_dashboard(page, address), size=(1100, 900))
-            take("page", lambda page: show_page(page, address), size=(1000, 760))
+            take(chromium, "dashboard", lambda page: show_dashboard(page, address), size=(1100, 900))
+            take(chromium, "page", lambda page: show_page(page, address), size=(1000, 760))
         assert train.stdout
         lines = [f"$ plyzero {' '.join(command)}", *train.stdout.read().splitlines()]
-        take("terminal", lambda page: show_terminal(page, [*lines[:14], "   ...", *lines[-7:]]), size=(900, 300))
+        take(
+            chromium,
+            "terminal",
+            lambda page: show_terminal(page, [*lines[:14], "   ...", *lines[-7:]]),
+            size=(900, 300),
+        )
 
 
 def draw_boards() -> None:
@@ -77,7 +81,7 @@ def draw_boards() -> None:
 
 def show_dashboard(page: Any, address: str) -> None:
     """Open the dashboard, with all that it shows."""
-    page.goto(f"{address}run")
+    page.goto(f"{address}/run")
     page.wait_for_selector("section.chart canvas")
     page.wait_for_selector("ul.games li", timeout=120_000)
     page.wait_for_timeout(6000)  # rates are measured over a few seconds
@@ -85,7 +89,7 @@ def show_dashboard(page: Any, address: str) -> None:
 
 def show_page(page: Any, address: str) -> None:
     """Open a game and analyse it."""
-    page.goto(f"{address}#first=you&second=you&moves={MOVES.replace(' ', '+')}")
+    page.goto(f"{address}/#first=you&second=you&moves={MOVES.replace(' ', '+')}")
     page.get_by_role("button", name="Off", exact=True).click()
     page.wait_for_selector(".overlay circle.heat", timeout=120_000)
     page.wait_for_timeout(6000)  # the search is complete
@@ -96,45 +100,14 @@ def show_terminal(page: Any, lines: Sequence[str]) -> None:
     page.set_content(TERMINAL.replace("{}", html.escape("\n".join(lines))))
 
 
-def plyzero(*arguments: str) -> list[str]:
-    """Return a command."""
-    return [sys.executable, "-m", "plyzero", *arguments]
-
-
-@contextmanager
-def serving(folder: str) -> Iterator[str]:
-    """Serve the page of the run in `folder` and yield its address."""
-    command = plyzero("serve", GAME, "--run", RUN, "--port", "0")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as server:
-        try:
-            assert server.stdout
-            found = re.search(r"http://\S+", server.stdout.readline())
-            assert found
-            yield found[0]
-        finally:
-            server.terminate()
-
-
-@contextmanager
-def browser() -> Iterator[Callable[..., None]]:
-    """Yield a function that writes what a page shows as pictures NAME-light.png and NAME-dark.png."""
-    from playwright.sync_api import sync_playwright
-
-    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-
-        def take(name: str, show: Callable[[Any], None], *, size: tuple[int, int]) -> None:
-            for scheme in "light", "dark":
-                page = chromium.new_page(color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
-                page.emulate_media(color_scheme=scheme)
-                show(page)
-                terminal = page.locator("pre").first if name == "terminal" else page
-                terminal.screenshot(path=PICTURES / f"{name}-{scheme}.png")
-                page.close()
-
-        yield take
-        chromium.close()
+def take(chromium: Any, name: str, show: Callable[[Any], None], *, size: tuple[int, int]) -> None:
+    """Write what a page shows as pictures NAME-light.png and NAME-dark.png."""
+    for scheme in "light", "dark":
+        page = chromium.new_page(color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
+        show(page)
+        shown = page.locator("pre").first if name == "terminal" else page
+        shown.screenshot(path=PICTURES / f"{name}-{scheme}.png")
+        page.close()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ terminal  the interface of `play` in the terminal
 serve     serve
 gtp       gtp
 render    render
+plot      plot
 games     new, check
 inspect   games, status, health, replay
 doctor    doctor

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import typer
 
-from plyzero.commands import bench, doctor, games, gtp, imitate, inspect, ladder, play, render, serve, train
+from plyzero.commands import bench, doctor, games, gtp, imitate, inspect, ladder, play, plot, render, serve, train
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError, plain
 from plyzero.files import explain
@@ -62,6 +62,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "games": inspect.list_games,
         "status": inspect.status,
         "report": inspect.report,
+        "plot": plot.plot,
         "health": inspect.health,
         "doctor": doctor.doctor,
         "bench": bench.bench,

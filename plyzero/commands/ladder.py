@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,25 +18,50 @@ from plyzero.commands.common import (
     make_console,
     make_table,
     playing,
+    read_directory,
     show_progress,
 )
-from plyzero.commands.play import SearchOptions
+from plyzero.commands.play import OpeningPlies, PlayersSimulations, SearchOptions
 from plyzero.errors import UserError
+
+if TYPE_CHECKING:
+    from plyzero.play.checkpoints import Checkpoints
+    from plyzero.play.ladder import Ladder, Limits
+    from plyzero.play.pair_player import Processes
 
 STARTING: Final = "playing the first games; the search is compiled first after an installation or update"
 """What is shown until a pair of games is finished."""
 
+POLL_SECONDS: Final = 2.0
+"""Time after which is looked for new models again."""
+
+OPPONENTS: Final = ("random", "mcts:50", "mcts:200")
+"""The players that the checkpoints of a run meet unless others are given."""
+
 
 def ladder(
     game: GameArgument,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The ladder's directory; the same command continues it.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The ladder's directory; the same command continues it. Default: RUN/ladder."),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="RUN", parser=read_directory, help="Rate the models of this run as they come."),
+    ] = None,
+    every: Annotated[
+        int, typer.Option(min=1, max=2**31, help="With --run: least number of steps between two models.")
+    ] = 1000,
     players: Annotated[
         list[str] | None,
         typer.Option(metavar="A B C ...", help="The players, in the form of `plyzero match`, all after one --players."),
     ] = None,
     more_players: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     games: Annotated[
-        int | None, typer.Option(min=2, max=10_000_000, help="Games in all; default: 100 for each player.")
+        int | None,
+        typer.Option(
+            min=2, max=10_000_000, help="Games in all, with --run for each player; default: 100 for each player."
+        ),
     ] = None,
     within: Annotated[
         float | None,
@@ -43,12 +70,8 @@ def ladder(
     anchor: Annotated[
         str | None, typer.Option(metavar="PLAYER", help="The player with 0 Elo; default: mcts:200, or else the first.")
     ] = None,
-    simulations: Annotated[
-        int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
-    ] = 64,
-    opening_plies: Annotated[
-        int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
-    ] = None,
+    simulations: PlayersSimulations = 64,
+    opening_plies: OpeningPlies = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of openings, dice and players.")] = 0,
     processes: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Worker processes; default: one per CPU core.")
@@ -61,41 +84,79 @@ def ladder(
 ) -> None:
     """Play a tournament between several players, and rate them with 95 % intervals.
 
-    A ladder that was stopped or killed is continued by the same command.
+    A ladder that was stopped or killed is continued by the same command. With --run it ends when the run has ended.
     """
     from plyzero.ops.processes import usable_cores
+    from plyzero.play.checkpoints import Checkpoints
     from plyzero.play.entrants import find_entrants
-    from plyzero.play.ladder import GAMES_PER_PLAYER, MODELS, Limits, open_ladder
+    from plyzero.play.ladder import GAMES_PER_PLAYER, LADDER, MODELS, Limits, open_ladder, read_table
     from plyzero.play.pair_player import PlayError, Processes
     from plyzero.run.configuration import parse_search_options
+    from plyzero.run.directory import open_run
+    from plyzero.web.plots import check_picture, plot_ratings, write_picture
 
     if games is not None and games % 2:
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
-    figure = _prepare_plot(plot)
+    if plot is not None:
+        check_picture(plot)
     spec, search = find_game(game), parse_search_options(options or ())
-    names = [*(players or ()), *(more_players or ())]
+    directory = out or (run / LADDER if run else None)
+    if directory is None:
+        raise UserError("expected --out DIR, the directory of the ladder, or --run RUN, whose models it rates")
+    names = [*(players or ()), *(more_players or ())] or [*(OPPONENTS if run else ())]
+    checkpoints: Checkpoints | None = None
     with playing(spec):
-        entrants = find_entrants(names, spec, simulations=simulations, search=search)
-    limits = Limits(GAMES_PER_PLAYER * len(entrants) if games is None else games, within)
-    with open_ladder(out, spec, entrants, anchor=anchor, seed=seed, opening_plies=opening_plies) as found:
-        settings = {"models": out / MODELS, "seed": seed, "opening_plies": found.about["opening_plies"]}
-        try:
-            with (
-                show_progress(STARTING) as report,
-                playing(spec),
-                Processes(processes or usable_cores(), spec, entrants, **settings) as workers,
-            ):
-                found.play(workers.play, limits, on_progress=report)
-        except PlayError as error:
-            raise FailedError(str(error)) from error
-        except KeyboardInterrupt:
-            _print(found.write_table(), as_json=as_json)
-            raise
-        with show_progress("checking the intervals by bootstrap"):
-            table = found.write_table(check=True)
+        fixed = find_entrants(names, spec, simulations=simulations, search=search)
+        if run is not None:
+            checkpoints = Checkpoints(
+                open_run(run, game=spec), directory, every, simulations=simulations, search=search
+            )
+            checkpoints.add_new()
+    table = None
+    try:
+        while table is None or (checkpoints is not None and _wait(checkpoints)):
+            entrants = [*fixed, *(checkpoints.entrants if checkpoints else ())]
+            in_all = games if games and not run else (games or GAMES_PER_PLAYER) * len(entrants)
+            opened = open_ladder(directory, spec, entrants, anchor=anchor, seed=seed, opening_plies=opening_plies)
+            with opened as found:
+                settings = {"models": directory / MODELS, "seed": seed, "opening_plies": found.about["opening_plies"]}
+                workers = Processes(processes or usable_cores(), spec, entrants, **settings)
+                table = _play(
+                    found, workers, Limits(in_all, within), checkpoints.add_new if checkpoints else lambda: False
+                )
+    except PlayError as error:
+        raise FailedError(str(error)) from error
+    except KeyboardInterrupt:
+        if stopped := read_table(directory):
+            _print(stopped, as_json=as_json)
+        raise
     _print(table, as_json=as_json)
-    if figure is not None:
-        figure(table)
+    if plot is not None:
+        title = f"{table['game']}, {table['games']} games"
+        write_picture(plot_ratings(table["players"], anchor=table["anchor"], title=title), plot)
+
+
+def _play(found: Ladder, workers: Processes, limits: Limits, has_new: Callable[[], bool]) -> dict[str, Any] | None:
+    """Play until the limits are reached and return the table; return None once there are new players."""
+    try:
+        with show_progress(STARTING) as report, playing(found.game), workers:
+            while found.play_round(workers.play, limits, on_progress=report):
+                if has_new():
+                    return None
+    finally:
+        found.write_table()
+    with show_progress("checking the intervals by bootstrap"):
+        return found.write_table(check=True)
+
+
+def _wait(checkpoints: Checkpoints) -> bool:
+    """Wait for a new model; return False if the run has ended without one."""
+    with show_progress(checkpoints.waiting):
+        while not checkpoints.add_new():
+            if not checkpoints.more_may_come():
+                return checkpoints.add_new()
+            time.sleep(POLL_SECONDS)
+    return True
 
 
 def _print(table: dict[str, Any], *, as_json: bool) -> None:
@@ -131,36 +192,3 @@ def _print(table: dict[str, Any], *, as_json: bool) -> None:
     for each in table["players"]:
         for reason, number in each["reasons"].items():
             console.print(f"{each['player']} forfeited {number} times: {reason}")
-
-
-def _prepare_plot(file: Path | None) -> Any:
-    """Return a function that plots a table into `file`, None without a file. Raises UserError if it cannot be done."""
-    if file is None:
-        return None
-    kinds = (".png", ".svg", ".pdf")
-    if file.suffix not in kinds:
-        raise UserError(f"expected --plot FILE to end in {', '.join(kinds[:-1])} or {kinds[-1]}, got {file}")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UserError(f"--plot needs matplotlib ({error}): pip install 'plyzero[plot]' installs it") from error
-
-    def plot(table: dict[str, Any]) -> None:
-        import io
-
-        from plyzero.files import write_file
-
-        rated = sorted(table["players"], key=lambda each: each["elo"])
-        figure = Figure(figsize=(8, 1.2 + 0.35 * len(rated)), layout="constrained")
-        axes = figure.subplots()
-        errors = [each["elo"] - each["low"] for each in rated]
-        axes.errorbar([each["elo"] for each in rated], range(len(rated)), xerr=errors, fmt="o", capsize=3)
-        axes.set_yticks(range(len(rated)), [each["player"] for each in rated])
-        axes.set_xlabel(f"Elo with 95 % interval; {table['anchor']} = 0")
-        axes.set_title(f"{table['game']}, {table['games']} games")
-        axes.grid(axis="x", alpha=0.3)
-        content = io.BytesIO()
-        figure.savefig(content, format=file.suffix[1:])
-        write_file(file, content.getvalue(), replace=True)
-
-    return plot

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -40,6 +42,12 @@ SearchOptions = Annotated[
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
 
+PlayersSimulations = Annotated[
+    int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
+]
+OpeningPlies = Annotated[
+    int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
+]
 Against = Annotated[
     str | None,
     typer.Option(
@@ -123,13 +131,13 @@ def match(
     games: Annotated[
         int, typer.Option(min=2, max=100_000, help="Number of games; each opening is played twice, with sides swapped.")
     ] = 100,
-    simulations: Annotated[
-        int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
-    ] = 64,
-    opening_plies: Annotated[
-        int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
-    ] = None,
+    simulations: PlayersSimulations = 64,
+    opening_plies: OpeningPlies = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of openings and players.")] = 0,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write each finished game into this new file, one JSON line each."),
+    ] = None,
     options: SearchOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -138,7 +146,7 @@ def match(
 
     import numpy as np
 
-    from plyzero.play.match import play_match
+    from plyzero.play.match import PlayedGame, play_match
     from plyzero.play.players import find_player
     from plyzero.run.configuration import parse_search_options
 
@@ -155,8 +163,17 @@ def match(
         ended = finished
         report(f"{finished} of {games} games finished after {plies} plies")
 
+    def write(game: PlayedGame) -> None:
+        if file is not None:
+            file.write(json.dumps(game.as_json(spec, (player_a.name, player_b.name))).encode() + b"\n")
+            file.flush()
+
     try:
-        with show_progress(f"playing {games} games in parallel") as report, playing(spec):
+        with (
+            _new_file(save) as file,
+            show_progress(f"playing {games} games in parallel") as report,
+            playing(spec),
+        ):
             result = play_match(
                 player_a,
                 player_b,
@@ -165,6 +182,7 @@ def match(
                 rng=rng,
                 opening_plies=opening_plies,
                 on_progress=show,
+                on_game=write,
             )
     except KeyboardInterrupt:
         why = "there is no score, because the shortest games finish first"
@@ -180,6 +198,24 @@ def match(
     console = make_console()
     console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")
     console.print(result.report())
+
+
+@contextmanager
+def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
+    """Create a file to append to; None without a path. Raises UserError if it cannot be."""
+    from plyzero.files import explain, open_to_append, write_file
+
+    if path is None:
+        yield None
+        return
+    try:
+        write_file(path, b"")
+        with open_to_append(path) as file:
+            yield file
+    except FileExistsError as error:
+        raise UserError(f"{path} exists already; expected --save FILE with the name of a new file") from error
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {explain(error)}") from error
 
 
 def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulations: int | None) -> Bot:

@@ -8,16 +8,13 @@ from typing import Any, Final
 
 from plyzero.ops.accounts import balance_accounts
 from plyzero.run.directory import RunDirectory
-from plyzero.run.liveness import LivenessMonitor
+from plyzero.run.liveness import ALIVE, LivenessMonitor
 from plyzero.run.metrics import TRAINER, number, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 
 VERSION: Final = 1
 """Format version of a snapshot; docs/formats.md lists the fields."""
-
-ALIVE: Final = ("ok", "stalled")
-"""The values of `life` of a process that has not ended, as far as can be told."""
 
 
 def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:

@@ -9,6 +9,7 @@ match            matches between two players
 match_result     the result of a match, with confidence intervals
 ratings          ratings from games, with confidence intervals
 entrants         the players of a ladder, and what identifies them
+checkpoints      the models of a run as players of its ladder
 pair_player      pairs of games in worker processes
 ladder           resumable tournaments
 session          one game between a person and a bot

@@ -36,6 +36,7 @@ class Entrant:
     network:     the content of its ONNX file; None if it has none or is a bundled bot.
     simulations: number per move, if it searches with a network or an evaluator of your own.
     search:      changes of its search settings.
+    step:        the optimiser steps of its network, if it is a checkpoint of a run whose ladder this is.
     """
 
     name: str
@@ -43,6 +44,15 @@ class Entrant:
     network: bytes | None = None
     simulations: int = DEFAULT_SIMULATIONS
     search: Mapping[str, Any] | None = None
+    step: int | None = None
+
+    @staticmethod
+    def of_network(
+        name: str, content: bytes, simulations: int, search: Mapping[str, Any], *, step: int | None = None
+    ) -> Entrant:
+        """Return the player that searches with the network in an ONNX file with this content."""
+        identity = f"{_digest(content)} with {_settings(simulations, search)}"
+        return Entrant(name, identity, content, simulations, dict(search), step)
 
     def player(self, game: GameSpec, rng: np.random.Generator, *, models: Path) -> Player:
         """Return the player, whose random numbers are sampled from `rng`; its network is in the directory `models`."""
@@ -64,7 +74,10 @@ def model_file(identity: str) -> str:
 def find_entrants(
     names: Sequence[str], game: GameSpec, *, simulations: int, search: Mapping[str, Any] = UNCHANGED
 ) -> list[Entrant]:
-    """Return the players with these names. Raises UserError if one is not a player of `game`, or is there twice."""
+    """Return the players with these names.
+
+    Raises UserError if one is not a player of `game`, or is there twice, or if there are fewer than two.
+    """
     if not names:
         raise UserError("expected at least two players, such as --players random mcts:200, got none")
     entrants: dict[str, Entrant] = {}
@@ -95,8 +108,7 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
         if file.is_dir():
             run = open_run(file, game=game)
             file = run.models / load_network(file, game, model=model if at else "newest").label
-        content = _read(file)
-        return Entrant(name, f"{_digest(content)} with {settings}", content, simulations, dict(search))
+        return Entrant.of_network(name, _read(file), simulations, search)
     if match := MODULE_OBJECT.fullmatch(name):
         source = importlib.import_module(match[1]).__file__
         identity = f"{name} {_digest(_read(Path(source or '')))}"

@@ -176,7 +176,7 @@ def _replay(fields: dict[str, Any], game: GameSpec) -> GameRecord:
         raise ValueError(f"expected a game of version {VERSION}, got {shown(fields['version'])}")
     positions, moves = play_named(game.start, names)
     record = GameRecord(positions, moves, _values(fields, positions[:-1]))
-    if "winner" in fields and fields.get("end") != "truncated" and fields["winner"] != record.winner:
+    if "winner" in fields and fields.get("end") not in ("truncated", "forfeit") and fields["winner"] != record.winner:
         told, ended = shown(fields["winner"]), result_of(record)
         raise ValueError(f"winner is {told}, but by the rules of {game.identity} {ended} after these moves")
     return record

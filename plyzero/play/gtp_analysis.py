@@ -97,14 +97,14 @@ def info_line(position: Game, result: SearchResult, points: Points | None, *, mo
 
     in_10000ths: winrate and prior from 0 to 10000, as Leela Zero has them, in place of 0 to 1, as KataGo has them.
     """
-    spelled = spell(position, points)
+    spelled = {position.action_name(action): words for action, words in spell(position, points).items()}
     found = []
     for info in move_infos(position, result)[:moves]:
         if not info["visits"] and info["order"]:
             continue
         winrate = (1 + result.value) / 2 if info["winrate"] is None else info["winrate"]
         numbers = (f"{10_000 * each:.0f}" if in_10000ths else f"{each:.4f}" for each in (winrate, info["prior"]))
-        move = spelled[position.parse_action(info["move"])]
+        move = spelled[info["move"]]
         line = " ".join([*move, *_continuation(position, info["pv"], points)])
         words = "info move {} visits {} winrate {} prior {} order {} pv {}"
         found.append(words.format(move[0], info["visits"], *numbers, info["order"], line))
@@ -126,8 +126,7 @@ def _continuation(position: Game, names: Sequence[str], points: Points | None) -
 def policy_graphics(position: Game, result: SearchResult, points: Points) -> str:
     """Return the network's probabilities in GoGui's graphics: as influence, and from 1 % on as labels in percent."""
     shares: dict[str, float] = {}
-    for action, prior in zip(result.actions.tolist(), result.prior.tolist(), strict=True):
-        place = _landing(position, action, points)
+    for place, prior in zip(_landings(position, result, points), result.prior.tolist(), strict=True):
         shares[place] = shares.get(place, 0) + prior
     percents = {place: f"{100 * share:.0f}" for place, share in shares.items() if share >= 0.01}
     text = _chances(position, result.network_value, result.network_draw)
@@ -141,9 +140,9 @@ def value_graphics(position: Game, result: SearchResult, points: Points) -> str:
     """
     shares: dict[str, float] = {}
     scores: dict[str, float] = {}
-    for action, visits, q in zip(result.actions.tolist(), result.visits.tolist(), result.q.tolist(), strict=True):
+    places = _landings(position, result, points)
+    for place, visits, q in zip(places, result.visits.tolist(), result.q.tolist(), strict=True):
         if visits and not math.isnan(q):
-            place = _landing(position, action, points)
             shares[place] = shares.get(place, 0) + visits / max(1, result.simulations)
             scores[place] = max(scores.get(place, 0), (1 + q) / 2)
     text = _chances(position, result.value, result.draw)
@@ -151,11 +150,12 @@ def value_graphics(position: Game, result: SearchResult, points: Points) -> str:
     return _graphics(position, shares, labels, f"after {result.simulations} simulations, {text}")
 
 
-def _landing(position: Game, action: int, points: Points) -> str:
-    """Return the point on which an action lands; "" if it has none."""
+def _landings(position: Game, result: SearchResult, points: Points) -> list[str]:
+    """Return the point on which each action of a search lands; "" if it has none."""
     board = board_of(position)
-    path = points.path(board, position.action_name(action)) if board else ()
-    return path[-1] if path else ""
+    names = [position.action_name(action) for action in result.actions.tolist()]
+    paths = [points.path(board, name) if board else () for name in names]
+    return [path[-1] if path else "" for path in paths]
 
 
 def _graphics(position: Game, influence: dict[str, float], labels: dict[str, str], text: str) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -40,6 +41,9 @@ ROUND: Final = 32
 
 GAMES_PER_PLAYER: Final = 100
 """How many games per player a ladder plays unless it is told otherwise."""
+
+LADDER: Final = "ladder"
+"""Name of the directory of a run's own ladder, in the run."""
 
 LINES, TABLE, CSV, LOCK, MODELS = "games.jsonl", "ladder.json", "ratings.csv", "ladder.lock", "models"
 """Names in the directory of a ladder."""
@@ -129,19 +133,34 @@ class Ladder:
 
         play_pairs: plays pairs of games and yields them, in any order, with their results.
         """
-        current = max((line.round for line in self.lines.values()), default=0)
-        while True:
-            planned = self.plan(current, limits)
-            missing = [pair for pair in planned if pair not in self.lines]
-            ratings = self.rate(before=current)
-            how_far = f"widest interval at the start of round {current + 1}: ±{ratings.error.max():.0f} Elo"
-            for pair, result in play_pairs(missing) if missing else ():
-                self._write_down(Line(pair, current, result))
-                on_progress(f"{2 * len(self.lines)} of at most {limits.games} games, {how_far}")
-            current += 1
-            self.write_table()
-            if not self.plan(current, limits):
-                return
+        while self.play_round(play_pairs, limits, on_progress=on_progress):
+            pass
+
+    def play_round(
+        self,
+        play_pairs: Callable[[Sequence[Pair]], Iterable[tuple[Pair, PairResult]]],
+        limits: Limits,
+        *,
+        on_progress: Callable[[str], None] = lambda text: None,
+    ) -> bool:
+        """Play what is missing of a round, as `play` does; return False if the limits are reached."""
+        last = max((line.round for line in self.lines.values()), default=0)
+        for current in (last, last + 1):
+            missing = [pair for pair in self.plan(current, limits) if pair not in self.lines]
+            missing = missing[: limits.games // 2 - len(self.lines)]  # of a round that began with other players
+            if missing:
+                break
+        else:
+            return False
+        widest = self.rate(before=current).error.max()
+        for pair, result in play_pairs(missing):
+            self._write_down(Line(pair, current, result))
+            on_progress(
+                f"{2 * len(self.lines)} of at most {limits.games} games, "
+                f"widest interval at the start of round {current + 1}: ±{widest:.0f} Elo"
+            )
+        self.write_table()
+        return True
 
     def plan(self, current: int, limits: Limits) -> list[Pair]:
         """Return the pairs of games of a round, given the lines of earlier rounds; none if a limit is reached."""
@@ -183,6 +202,7 @@ class Ladder:
                 {
                     "player": entrant.name,
                     "identity": entrant.identity,
+                    "step": entrant.step,
                     "elo": round(float(ratings.elo[i]), 1),
                     "low": round(float(ratings.elo[i] - ratings.error[i]), 1),
                     "high": round(float(ratings.elo[i] + ratings.error[i]), 1),
@@ -289,15 +309,27 @@ def open_ladder(
         raise UserError(f"expected --opening-plies from 0 to {game.start.max_plies - 1}, got {plies}")
     number = _find_anchor(anchor, entrants)
     ladder = Ladder(directory, game, entrants, anchor=number, seed=seed, opening_plies=plies)
-    is_new = _check_directory(directory, ladder.about)
+    _check_directory(directory, ladder.about)
     with _locked(directory):
         for entrant in entrants:
             entrant.write_network(directory / MODELS)
-        if is_new:
-            ladder.write_table()
         _end_last_line(directory / LINES)
         ladder.read_lines()
+        ladder.write_table()
         yield ladder
+
+
+def read_table(directory: Path) -> dict[str, Any] | None:
+    """Return the table of the ladder in `directory`, None if there is none. Raises UserError if it is no table."""
+    try:
+        found = json.loads(files.read_file(directory / TABLE, max_bytes=MAX_TABLE_BYTES))
+        if any(type(player.get("step")) not in (int, NoneType) for player in found["players"]):
+            raise TypeError("step")
+    except FileNotFoundError:
+        return None
+    except (files.UnreadableError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{directory / TABLE} is not the table of a ladder; give --out another directory") from error
+    return dict(found)
 
 
 def _find_anchor(name: str | None, entrants: Sequence[Entrant]) -> int:
@@ -309,24 +341,17 @@ def _find_anchor(name: str | None, entrants: Sequence[Entrant]) -> int:
     return names.index(name)
 
 
-def _check_directory(directory: Path, about: dict[str, Any]) -> bool:
-    """Return whether a ladder can be created in `directory`, False if it is there. Raises UserError otherwise."""
-    try:
-        found = json.loads(files.read_file(directory / TABLE, max_bytes=MAX_TABLE_BYTES))
-        wrong = next((key for key, value in about.items() if found[key] != value), None)
-    except FileNotFoundError as error:
+def _check_directory(directory: Path, about: dict[str, Any]) -> None:
+    """Raise UserError if `directory` holds anything else than the ladder `about`, or if it is not empty without one."""
+    found = read_table(directory)
+    if found is None:
         ours = {LOCK, MODELS, CSV}  # of a ladder that was killed while it was created
-        if directory.exists() and any(
-            name not in ours and not name.startswith(files.TEMPORARY) for name in os.listdir(directory)
-        ):
-            raise UserError(f"{directory} is not a ladder: it has no {TABLE}; give --out another directory") from error
-        return True
-    except (files.UnreadableError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{directory / TABLE} is not the table of a ladder; give --out another directory") from error
-    if wrong:
-        expected = f"{wrong} {shown(found[wrong])}, not {shown(about[wrong])}"
+        names = os.listdir(directory) if directory.exists() else []
+        if any(name not in ours and not name.startswith(files.TEMPORARY) for name in names):
+            raise UserError(f"{directory} is not a ladder: it has no {TABLE}; give --out another directory")
+    elif wrong := next((key for key, value in about.items() if found.get(key) != value), None):
+        expected = f"{wrong} {shown(found.get(wrong))}, not {shown(about[wrong])}"
         raise UserError(f"{directory} is a ladder of {expected}; give --out another directory")
-    return False
 
 
 @contextmanager

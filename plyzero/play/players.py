@@ -17,7 +17,7 @@ from plyzero.play.agents import Agent, AgentPlayer, Forfeit
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
 from plyzero.play.rule_based import AlphaBeta, Greedy
-from plyzero.rules.catalog import GameSpec, load_game, load_object, parse_parameters, with_location
+from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
 from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
@@ -102,12 +102,7 @@ def find_player(
 
 def _agent_player(name: str, agent: type[Agent], rng: np.random.Generator, parameters: Mapping[str, Any]) -> Player:
     """Return an agent as a player with random numbers of its own, sampled from `rng`."""
-    try:
-        made = agent(**parameters)
-    except ValueError as error:  # the agent's own message about a parameter
-        raise UserError(f"cannot create {name}: {error}") from error
-    except Exception as error:
-        raise UserError(f"cannot create {name}: {with_location(error)}") from error
+    made = create(name, agent, parameters)
     made.rng = rng.spawn(1)[0]
     return AgentPlayer(name, made)
 

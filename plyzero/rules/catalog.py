@@ -12,12 +12,12 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ ENTRY_POINT_GROUP = "plyzero.games"
 
 OPENSPIEL: Final = "openspiel:"
 """What the names of OpenSpiel's games begin with."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,7 @@ def load_game(text: str) -> GameSpec:
     for key in parameters:
         if key not in known:
             raise UserError(f"{target} has no parameter {key!r}; it has: {', '.join(known) or 'none'}")
-    try:
-        start = cls(**parameters)
-    except ValueError as error:  # the game's own message about a parameter
-        raise UserError(f"cannot create {text}: {error}") from error
-    except Exception as error:
-        raise UserError(f"cannot create {text}: {with_location(error)}") from error
+    start = create(text, cls, parameters)
     try:
         _check_declarations(target, start)
     except UserError:
@@ -80,6 +77,16 @@ def load_game(text: str) -> GameSpec:
     changed = {key: value for key, value in parameters.items() if value != known[key].default}
     suffix = f"({', '.join(f'{key}={value!r}' for key, value in sorted(changed.items()))})" if changed else ""
     return GameSpec(target + suffix, start)
+
+
+def create(text: str, cls: Callable[..., T], parameters: Mapping[str, Any]) -> T:
+    """Return an object of a user's class, which `text` names. Raises UserError with what its constructor says."""
+    try:
+        return cls(**parameters)
+    except ValueError as error:  # its own message about a parameter
+        raise UserError(f"cannot create {text}: {error}") from error
+    except Exception as error:
+        raise UserError(f"cannot create {text}: {with_location(error)}") from error
 
 
 def installed_games() -> dict[str, str]:

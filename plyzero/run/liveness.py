@@ -20,6 +20,9 @@ Liveness = Literal["ok", "stalled", "gone", "stopped"]
 """ok = the counter changes. stalled = it does not. gone = it does not, and the process holds no lock. stopped = the
 process reported that it has stopped."""
 
+ALIVE: Final = ("ok", "stalled")
+"""The liveness of a process that has not ended, as far as can be told."""
+
 STALLED_SECONDS: Final = 4 * BEAT_SECONDS
 """Time without a change after which a process is stalled, or gone if it holds no lock."""
 

@@ -12,6 +12,7 @@ run_games    the newest games of a run as JSON
 report       the dashboard as one file
 game_page    a recorded game as one file
 single_file  a page as one file, which loads nothing
+plots        pictures of tables and ratings
 
 page/ holds what a browser loads: HTML, style sheets and modules; page/vendor/ are libraries of others.
 """

@@ -23,7 +23,7 @@ SURE: Final = MISTAKES[-1][0]
 """A move that the search itself would have played has lost something only from here on: less is noise."""
 
 TOGETHER: Final = 64
-"""So many positions are searched at a time."""
+"""So many positions are searched at a time: few enough for one group of `Bot.search`, so that progress adds up."""
 
 REPORT_SECONDS: Final = 0.3
 """Time between two reports of progress."""

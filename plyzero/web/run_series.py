@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from plyzero.errors import plain
+from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
+from plyzero.play.ladder import LADDER, TABLE, read_table
 from plyzero.play.match_result import MatchResult
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure
@@ -53,6 +54,9 @@ WORKER: Final = ("time", "step", "positions_per_second", "network_share", "waite
 
 SUMS: Final = ("seconds", "positions", "network_seconds", "waited_seconds")
 """Fields of a worker's lines that the last three of these columns are made of."""
+
+LADDER_COLUMNS: Final = ("step", "time", "games", "elo", "elo_low", "elo_high", "played")
+"""Columns of the ladder of a run; `games` are those that the trainer had read, `played` is on the ladder."""
 
 MAX_WORKERS: Final = 8
 """Number of workers, those that wrote last, whose curves are shown."""
@@ -99,6 +103,9 @@ class RunSeries:
         self._ratings: dict[str, Columns] = {}
         self._workers: dict[Path, _WorkerCurve] = {}
         self._games_read: dict[tuple[int, int], float] = {}  # by (fence, step) of a model
+        self._published: dict[int, dict[str, float | None]] = {}  # by step of a model: time, and games read
+        self._ladder: dict[str, Any] | None = None
+        self._ladder_at = 0.0
         self._warnings: dict[str, dict[str, Any]] = {}
 
     def refresh(self) -> None:
@@ -112,6 +119,9 @@ class RunSeries:
         self._workers = {path: self._workers.get(path) or _WorkerCurve(path) for path in sorted(newest)}
         for curve in self._workers.values():
             self._next = curve.refresh(self._next)
+        changed_at = modified_at(self._run.root / LADDER / TABLE)
+        if changed_at != self._ladder_at:
+            self._ladder_at, self._ladder = changed_at, self._read_ladder()
 
     def since(self, number: int) -> dict[str, Any]:
         """Return the rows from `number` on as a JSON object.
@@ -126,6 +136,7 @@ class RunSeries:
             "learning": self._learning.since(number),
             "ratings": {opponent: columns.since(number) for opponent, columns in self._ratings.items()},
             "workers": {curve.name: curve.columns.since(number) for curve in self._workers.values()},
+            "ladder": self._ladder,
         }
 
     @property
@@ -155,6 +166,7 @@ class RunSeries:
         self._seconds[path] = figure(line, "seconds") or 0.0
         if model := model_of(line):
             self._games_read[model.fence, model.step] = row["games"]
+            self._published[model.step] = {"time": row["time"], "games": row["games"]}
         if isinstance(text := line.get("warning"), str):
             words = words_of(text)
             self._warnings.pop(words, None)
@@ -177,6 +189,31 @@ class RunSeries:
             columns = self._ratings.setdefault(name, Columns(RATING))
             columns.add(self._next, about | dict(zip(RATING[3:], found, strict=True)))
         self._next += 1
+
+    def _read_ladder(self) -> dict[str, Any] | None:
+        """Return the ratings of the ladder in the run's directory; None if there is none, or if it is damaged."""
+        try:
+            table = read_table(self._run.root / LADDER)
+        except (UserError, OSError):
+            return None
+        if table is None:
+            return None
+        checkpoints, others = Columns(LADDER_COLUMNS), {}
+        for player in table["players"]:
+            row = {name: figure(player, name) for name in ("step", "elo", "low", "high", "games")}
+            if None in (row["elo"], row["low"], row["high"]):
+                continue
+            found = {"elo": row["elo"], "elo_low": row["low"], "elo_high": row["high"], "played": row["games"]}
+            if row["step"] is None:
+                others[plain(str(player.get("player")), 80)] = found
+            else:
+                checkpoints.add(0, {**found, "step": row["step"], **self._published.get(int(row["step"]), {})})
+        return {
+            "anchor": plain(str(table.get("anchor")), 80),
+            "games": figure(table, "games"),
+            "checkpoints": checkpoints.since(0),
+            "others": dict([*others.items()][:MAX_OPPONENTS]),
+        }
 
 
 class _WorkerCurve:

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import Room, explain, free_room
-from plyzero.ops.status import ALIVE, snapshot
+from plyzero.ops.status import snapshot
 from plyzero.run.directory import RunDirectory, read_run
-from plyzero.run.liveness import LivenessMonitor, watch_run
+from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
 from plyzero.run.metrics import TRAINER, Rate, figure
 from plyzero.run.models import ModelName
 from plyzero.web.run_games import NewestGames

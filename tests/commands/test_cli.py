@@ -19,7 +19,9 @@ import pytest
 from plyzero.check.violations import ALL_LAWS
 from plyzero.commands import common
 from plyzero.ops.status import balance, describe_waiting
+from plyzero.rules.catalog import load_game
 from plyzero.run import liveness
+from plyzero.run.game_import import Fault, import_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games
@@ -456,6 +458,20 @@ def test_match_tells_the_score_to_people_and_to_programs(root: Path):
     assert verdict == f"{counts}; {found['distinct']} different games among the 4"
     assert f"score {100 * found['score']:.1f} %" in score
     assert elo.startswith("Elo difference")
+
+
+def test_the_games_of_a_match_are_saved_for_imitation_and_never_replace_a_file(tmp_path: Path):
+    path = tmp_path / "games.jsonl"
+    command = ("match", "greedy", "random", "--game", "tic-tac-toe", "--games", "20", "--save", str(path))
+    shown(*command)
+    lines = path.read_bytes()
+    games = [*import_games(lines.splitlines(), load_game("tic-tac-toe"))]
+    assert len(games) == 20
+    assert not any(isinstance(game, Fault) for game in games)
+    done = plyzero(*command)
+    assert done.returncode == 2
+    assert f"{path} exists already; expected --save FILE with the name of a new file" in done.stderr
+    assert path.read_bytes() == lines
 
 
 def test_status_and_replay_ls_speak_to_people_and_to_programs(root: Path):

@@ -278,7 +278,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--players", "random", "mcts:5", "--games", "5"], "expected an even number of --games"),
         (["--players", "random", "mcts:5", "--anchor", "bot"], "expected --anchor to be one of the players random, "),
         (["--players", "random", "mcts:5", "--opening-plies", "9"], "expected --opening-plies from 0 to 8, got 9"),
-        (["--players", "random", "mcts:5", "--plot", "x.txt"], "expected --plot FILE to end in .png, .svg or .pdf"),
+        (
+            ["--players", "random", "mcts:5", "--plot", "x.txt"],
+            "expected a file that ends in .png, .svg or .pdf",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(places: Path, arguments: list[str], sentence: str):

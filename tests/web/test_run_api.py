@@ -13,7 +13,9 @@ import pytest
 from starlette.applications import Starlette
 
 from benchmarks.fuzz import ODD, TRAINER, WORKER
-from plyzero.play.match_result import elo_difference, wilson_interval
+from plyzero.play.entrants import Entrant
+from plyzero.play.ladder import LADDER, TABLE, Limits, PairResult, open_ladder
+from plyzero.play.match_result import MatchResult, wilson_interval
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run
 from plyzero.run.liveness import UNLOCKED_SECONDS
@@ -140,15 +142,9 @@ def test_scores_have_the_intervals_of_a_match_and_the_games_of_their_model(run: 
     assert (random["step"], random["games"], random["played"]) == ([10, 11], [100, None], [20, 6])
     assert random["score"] == [0.7, 0]
     assert [random["score_low"][0], random["score_high"][0]] == pytest.approx(low_high, abs=1e-5)
-    expected = [elo_difference(each) for each in (0.7, *low_high)]
-    assert [random[name][0] for name in ("elo", "elo_low", "elo_high")] == pytest.approx(expected, abs=1e-4)
-    assert (random["elo"][1], random["elo_low"][1]) == (None, None)
-    assert random["elo_high"][1] == pytest.approx(elo_difference(wilson_interval(0, 6)[1]), abs=1e-4)
-    assert (ratings["mcts"]["elo"], ratings["mcts"]["elo_high"], ratings["mcts"]["elo_low"][0] > 0) == (
-        [None],
-        [None],
-        True,
-    )
+    for row, counts in enumerate(((13, 2, 5), (0, 0, 6))):
+        expected = MatchResult(*counts, distinct=1).elo()
+        assert [random[name][row] for name in ("elo", "elo_low", "elo_high")] == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
@@ -174,6 +170,29 @@ def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock,
         clock.now += REFRESH_SECONDS
         line(60.0, 600, 15.0, number)
     assert [*RunView(run, clock=clock).series(0)["workers"]] == ["w1.00000001", "w2.00000001"]
+
+
+def test_the_ladder_of_a_run_is_a_curve_of_its_checkpoints_and_levels_of_the_others(run: Run, clock: Clock):
+    view = RunView(run, clock=clock)
+    assert view.series(0)["ladder"] is None
+    learned(run, 50, time=1000.5)
+    players = [Entrant("random", "random"), Entrant("step 50", "a", step=50), Entrant("step 70", "b", step=70)]
+    with open_ladder(run.root / LADDER, run.game, players) as ladder:
+        ladder.play(
+            lambda pairs: [(pair, PairResult([], ["win", "draw"], [None] * 2, 1.0)) for pair in pairs], Limits(60)
+        )
+        clock.now += REFRESH_SECONDS
+        table, found = ladder.table(), view.series(0)["ladder"]
+    assert (found["anchor"], found["games"]) == ("random", 60)
+    assert found["checkpoints"]["step"] == [50, 70]
+    assert found["checkpoints"]["elo"] == [player["elo"] for player in table["players"][1:]]
+    assert found["checkpoints"]["time"] == [1000.5, None]  # the trainer's line of step 70 is missing
+    assert found["checkpoints"]["games"] == [500, None]
+    assert found["others"]["random"]["played"] == table["players"][0]["games"]
+    (run.root / LADDER / TABLE).write_text('{"players": 3}')
+    os.utime(run.root / LADDER / TABLE, (1, 1))
+    clock.now += REFRESH_SECONDS
+    assert view.series(0)["ladder"] is None
 
 
 def test_files_with_odd_values_make_json_that_a_browser_reads(run: Run, clock: Clock):

@@ -1,0 +1,147 @@
+"""Pictures of numbers, by matplotlib: curves from CSV files and JSON lines, and ratings with their intervals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from plyzero.errors import UserError, shown
+from plyzero.files import explain, read_file, write_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS: Final = (".png", ".svg", ".pdf")
+"""Endings of pictures."""
+
+MAX_BYTES: Final = 1 << 28
+"""Largest size of a table that is read, in bytes."""
+
+MARKED: Final = 30
+"""A curve with at most so many points has a mark at each."""
+
+Table = dict[str, list[Any]]
+"""Columns of equal length: numbers, texts, or None where a row has no value."""
+
+
+def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, title: str = "") -> Figure:
+    """Return a figure with one chart below the other for each of `columns`, and in each one curve per table, over `x`.
+
+    A column with the same name and `_low` and `_high` after it gives the curve a band. What is no number is left out.
+
+    tables: label -> table. Raises UserError if a table lacks `x`, or if no table has one of `columns` with numbers.
+    """
+    for label, table in tables.items():
+        if x not in table:
+            raise UserError(f"{label} has no column {shown(x)}; it has {', '.join(table)}")
+    figure = _figure(height=0.6 + 2.6 * len(columns))
+    charts = figure.subplots(len(columns), sharex=True, squeeze=False)[:, 0]
+    for chart, column in zip(charts, columns, strict=True):
+        found = {label: _numbers(table, x, column) for label, table in tables.items() if column in table}
+        if not any(len(points) for points in found.values()):
+            named = {name for table in tables.values() for name in table if len(_numbers(table, x, name))}
+            raise UserError(f"no file has numbers in a column {shown(column)}; there are {', '.join(sorted(named))}")
+        for label, points in found.items():
+            line = chart.plot(points[:, 0], points[:, 1], label=label, marker="o" if len(points) <= MARKED else "")[0]
+            low, high = (_numbers(tables[label], x, column + end) for end in ("_low", "_high"))
+            if len(low) and np.array_equal(low[:, 0], high[:, 0]):
+                chart.fill_between(low[:, 0], low[:, 1], high[:, 1], color=line.get_color(), alpha=0.2, linewidth=0)
+        chart.set_ylabel(column)
+        chart.grid(alpha=0.3)
+        if len(tables) > 1:
+            chart.legend()
+    charts[-1].set_xlabel(x)
+    charts[0].set_title(title)
+    return figure
+
+
+def plot_ratings(players: Sequence[Mapping[str, Any]], *, anchor: str = "", title: str = "") -> Figure:
+    """Return a figure with the players of a ladder from the weakest to the strongest, with their intervals.
+
+    players: with the fields `player`, `elo`, `low` and `high`. anchor: the player with 0 Elo.
+    """
+    rated = sorted(players, key=lambda each: float(each["elo"]))
+    figure = _figure(height=1.2 + 0.35 * len(rated))
+    chart = figure.subplots()
+    elo, low, high = (np.array([float(each[key]) for each in rated]) for key in ("elo", "low", "high"))
+    chart.errorbar(elo, range(len(rated)), xerr=[elo - low, high - elo], fmt="o", capsize=3)
+    chart.set_yticks(range(len(rated)), [str(each["player"]) for each in rated])
+    chart.set_xlabel("Elo with 95 % interval" + (f"; {anchor} = 0" if anchor else ""))
+    chart.set_title(title)
+    chart.grid(axis="x", alpha=0.3)
+    return figure
+
+
+def read_table(path: Path) -> Table:
+    """Return a CSV file with a header, or a file of JSON lines, as columns. Raises UserError if it is neither."""
+    try:
+        text = read_file(path, max_bytes=MAX_BYTES).decode()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {explain(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text; expected a CSV file or JSON lines") from error
+    rows = _json_rows(text, path) if text.lstrip().startswith("{") else [*csv.DictReader(io.StringIO(text))]
+    if not rows:
+        raise UserError(f"{path} has no rows; expected a CSV file with a header, or JSON lines")
+    names = dict.fromkeys(name for row in rows for name in row if isinstance(name, str))
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def check_picture(path: Path) -> None:
+    """Raise UserError if `path` is not the name of a picture, or if matplotlib is missing."""
+    if path.suffix not in KINDS:
+        raise UserError(f"expected a file that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {path}")
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"plots need matplotlib ({error}): pip install 'plyzero[plot]' installs it") from error
+
+
+def write_picture(figure: Figure, path: Path) -> None:
+    """Write a figure as the kind of file that the name of `path` says."""
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:], metadata={} if path.suffix == ".png" else {"Creator": "plyzero"})
+    write_file(path, content.getvalue(), replace=True)
+
+
+def _figure(*, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(8, height), layout="constrained")
+
+
+def _numbers(table: Table, x: str, column: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return `[points, 2]` the rows that have numbers in both columns, in the order of `x`; none without the column."""
+    pairs = [[_number(one), _number(other)] for one, other in zip(table[x], table.get(column, ()), strict=False)]
+    points = np.array(pairs, np.float64).reshape(-1, 2)
+    points = points[np.isfinite(points).all(1)]
+    return points[np.argsort(points[:, 0], kind="stable")]
+
+
+def _number(value: Any) -> float:
+    try:
+        return math.nan if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _json_rows(text: str, path: Path) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}, line {number}: expected a JSON object, {error}") from error
+        if not isinstance(row, dict):
+            raise UserError(f"{path}, line {number}: expected a JSON object, got {shown(row)}")
+        rows.append(row)
+    return rows

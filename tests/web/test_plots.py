@@ -1,0 +1,106 @@
+"""Plots of tables: what is read, what is drawn, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.web.plots import plot_curves, plot_ratings, read_table, write_picture
+from tests.helpers.cli import plyzero
+
+Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("matplotlib")
+
+ROWS = [
+    {"step": 10, "score": 0.5, "score_low": 0.25, "score_high": 0.75, "model": "a"},
+    {"step": 30, "score": None, "score_low": None, "score_high": None, "model": "b"},
+    {"step": 20, "score": 1.0, "score_low": 0.75, "score_high": 1.0, "model": "c"},
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    header = ",".join(ROWS[0])
+    cells = [",".join("" if value is None else str(value) for value in row.values()) for row in ROWS]
+    (tmp_path / "a.csv").write_text("\n".join([header, *cells]) + "\n")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n\n" for row in ROWS))
+    (tmp_path / "one.csv").write_text("step,score\n5,0.25\n")
+    (tmp_path / "ratings.csv").write_text("player,elo,low,high\nstrong,120,100,140\nweak,-80,-90,-70\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_curve_has_the_numbers_of_the_file_in_the_order_of_x_and_its_band(files: Path, name: str):
+    (chart,) = plot_curves({"a": read_table(files / name)}, "step", ["score"]).axes
+    (line,) = chart.lines
+    assert line.get_xydata().tolist() == [[10, 0.5], [20, 1.0]]
+    (band,) = chart.collections
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
+    assert {(10, 0.25), (10, 0.75), (20, 0.75), (20, 1.0)} <= corners
+    assert (chart.get_xlabel(), chart.get_ylabel()) == ("step", "score")
+
+
+def test_several_files_are_several_curves_also_where_one_has_a_single_row(files: Path):
+    tables = {name: read_table(files / name) for name in ("a.csv", "one.csv")}
+    (chart,) = plot_curves(tables, "step", ["score"]).axes
+    assert [line.get_label() for line in chart.lines] == ["a.csv", "one.csv"]
+    assert chart.lines[1].get_marker() == "o"  # a single point has no line
+    assert chart.get_legend()
+
+
+def test_ratings_go_from_the_weakest_to_the_strongest_with_their_intervals(files: Path):
+    table = read_table(files / "ratings.csv")
+    figure = plot_ratings([dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)])
+    (chart,) = figure.axes
+    assert [label.get_text() for label in chart.get_yticklabels()] == ["weak", "strong"]
+    segments = chart.containers[0][2][0].get_segments()
+    assert np.array(segments)[:, :, 0].tolist() == [[-90, -70], [100, 140]]
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_a_picture_is_of_the_kind_that_its_name_says(files: Path, kind: str):
+    path = files / f"p.{kind}"
+    write_picture(plot_curves({"a": read_table(files / "a.csv")}, "step", ["score"]), path)
+    content = path.read_bytes()
+    assert {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}[kind] in content
+    if kind == "png":
+        assert Image.open(path).size == (800, 320)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["a.csv", "-o", "p.txt", "-y", "score"], "expected a file that ends in .png, .svg or .pdf, got p.txt"),
+        (["a.csv", "-o", "p.png"], "expected -y COLUMN, one of model, score, score_high, score_low, step"),
+        (["a.csv", "-o", "p.png", "-y", "loss"], "no file has numbers in a column 'loss'; there are score, "),
+        (["a.csv", "-o", "p.png", "-y", "model"], "no file has numbers in a column 'model'"),
+        (["a.csv", "-o", "p.png", "-x", "games", "-y", "score"], "a.csv has no column 'games'; it has step, score, "),
+        (["none.csv", "-o", "p.png", "-y", "score"], "cannot read none.csv: No such file or directory"),
+        (["empty.csv", "-o", "p.png", "-y", "score"], "empty.csv has no rows; expected a CSV file with a header"),
+        (["bad.jsonl", "-o", "p.png", "-y", "score"], "bad.jsonl, line 2: expected a JSON object, "),
+        (["binary.csv", "-o", "p.png", "-y", "score"], "binary.csv is not text"),
+    ],
+)
+def test_what_cannot_be_plotted_is_one_sentence(
+    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+):
+    monkeypatch.chdir(files)
+    Path("empty.csv").touch()
+    Path("bad.jsonl").write_text('{"step": 1}\n[2]\n')
+    Path("binary.csv").write_bytes(b"\xff\xfe\x00")
+    done = plyzero("plot", *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not Path("p.png").exists()
+
+
+def test_the_command_finds_the_horizontal_axis_and_knows_the_ratings_of_a_ladder(files: Path):
+    curves = plyzero("plot", f"{files}/a.jsonl", f"{files}/one.csv", "-y", "score", "-o", f"{files}/c.svg")
+    assert curves.returncode == 0, curves.stderr
+    ratings = plyzero("plot", f"{files}/ratings.csv", "-o", f"{files}/r.png", "--title", "Ratings")
+    assert ratings.returncode == 0, ratings.stderr
+    with pytest.raises(UserError, match="has no column"):
+        plot_curves({"r": read_table(files / "ratings.csv")}, "step", ["elo"])
