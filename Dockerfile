@@ -13,14 +13,15 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # What plyzero needs comes before plyzero itself, so that a change of its code does not install all of it again.
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 RUN python3 -m venv /opt/plyzero \
-    && mkdir -p plyzero/{check,commands,ops,play,rules,run,search,web} games selfplay trainer \
-    && touch plyzero{,/check,/commands,/ops,/play,/rules,/run,/search,/web}/__init__.py {games,selfplay,trainer}/__init__.py \
+    && mkdir -p plyzero/{check,commands,ops,play,rules,run,search,web} games selfplay trainer experiments/tasks \
+    && touch plyzero{,/check,/commands,/ops,/play,/rules,/run,/search,/web}/__init__.py {games,selfplay,trainer,experiments,experiments/tasks}/__init__.py \
     && pip install --no-cache-dir --constraint constraints.txt ".[${ACCELERATOR/cuda/gpu}${EXTRAS:+,$EXTRAS}]" \
-    && rm -rf build ./*.egg-info plyzero games selfplay trainer
+    && rm -rf build ./*.egg-info plyzero games selfplay trainer experiments
 COPY plyzero plyzero
 COPY games games
 COPY selfplay selfplay
 COPY trainer trainer
+COPY experiments experiments
 COPY container /opt/plyzero/container
 # The search is compiled here once; container/start copies the result to where a running container may write.
 RUN pip install --no-cache-dir --no-deps --force-reinstall . \

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import logging
 import os
+import shutil
 import stat
 import sys
 import time
@@ -172,6 +173,15 @@ def remove(path: Path) -> None:
     """Remove a file; it is not an error if it does not exist."""
     fault_point("remove: before", path)
     _unlink(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a file or a directory with all that it holds; it is not an error if it does not exist."""
+    fault_point("remove: before", path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        _unlink(path)
 
 
 def move(path: Path, directory: Path, *, name: str | None = None) -> None:

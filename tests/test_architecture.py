@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("plyzero", "games", "selfplay", "trainer")
+PACKAGES = ("plyzero", "games", "selfplay", "trainer", "experiments")
 TEMPLATE = ROOT / "plyzero" / "check" / "template"
 MAX_LINES = 400
 MAX_LEVELS = 11
@@ -28,6 +28,9 @@ LAYERS = (
     {"plyzero.commands"},
 )
 """Folders of plyzero. Each imports from the layers before its own and never from another folder of its own layer."""
+
+ROLES = ("selfplay", "trainer", "experiments", "experiments.tasks")
+"""Folders beside plyzero, which never import each other."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +113,9 @@ def may_import(folder: str, found: Import) -> bool:
         return other == "plyzero.rules"
     if folder == "plyzero.rules":
         return False
-    if folder == "plyzero.commands" and other in ("selfplay", "trainer"):
-        return not found.at_import  # a command starts the roles, and imports them inside its body
-    if other in ("games", "selfplay", "trainer"):
+    if folder == "plyzero.commands" and other in ROLES:
+        return found.for_types or not found.at_import  # a command starts the roles, and imports them inside its body
+    if other in ("games", *ROLES):
         return False
     return layer_of(other) < layer_of(folder)
 
@@ -143,6 +146,9 @@ def test_imports_go_down_and_roles_never_import_each_other():
         ("selfplay", "plyzero.play.model_loader", True),
         ("selfplay", "trainer.ledger", False),
         ("trainer", "selfplay.worker", False),
+        ("experiments", "plyzero.web.plots", True),
+        ("experiments", "experiments.tasks.train", False),
+        ("experiments.tasks", "trainer.loop", False),
         ("plyzero.commands", "trainer.loop", False),
     ],
 )

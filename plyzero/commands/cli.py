@@ -14,7 +14,21 @@ from typing import Any, Final
 
 import typer
 
-from plyzero.commands import bench, doctor, games, gtp, imitate, inspect, ladder, play, plot, render, serve, train
+from plyzero.commands import (
+    bench,
+    doctor,
+    experiment,
+    games,
+    gtp,
+    imitate,
+    inspect,
+    ladder,
+    play,
+    plot,
+    render,
+    serve,
+    train,
+)
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError, plain
 from plyzero.files import explain
@@ -39,6 +53,13 @@ replay_app.command("ls")(inspect.replay_ls)
 replay_app.command("verify")(inspect.replay_verify)
 replay_app.command("export")(inspect.replay_export)
 replay_app.command("restore")(inspect.replay_restore)
+
+experiment_app = typer.Typer(help="Compare many runs: train, evaluate, plot and average.", no_args_is_help=True)
+experiment_app.command("run")(experiment.run)
+experiment_app.command("ls")(experiment.ls)
+experiment_app.command("task")(experiment.task)
+experiment_app.command("argo")(experiment.argo)
+experiment_app.command("snakefile")(experiment.snakefile)
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
@@ -73,6 +94,7 @@ for panel, commands in PANELS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
 app.add_typer(replay_app, name="replay", rich_help_panel="Inspect")
+app.add_typer(experiment_app, name="experiment", rich_help_panel="Train")
 
 
 def main() -> None:

@@ -1,0 +1,213 @@
+"""A plan as an Argo WorkflowTemplate: each task is a container with the same command, on a volume that all share.
+
+Argo and Kubernetes read some texts in a command themselves: `{{`, which is refused, and `$`, which is doubled.
+
+No container needs a token of the cluster, but Argo's own, which stands beside each of them and reports how it ended,
+does: the template leaves the service account as it is. Nothing removes what another plan has left in the directory;
+give a plan with other parameters another name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import yaml  # type: ignore[import-untyped]
+from hera.workflows import DAG, Container, Parameter, Resources, RetryStrategy, WorkflowTemplate
+from hera.workflows import models as m
+
+from experiments.plan import Condition, Plan, Task
+from plyzero.errors import UserError, shown
+
+NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+"""A name in Kubernetes."""
+
+MAX_NAME: Final = 57
+"""Largest number of characters of the template's name: Argo adds six for a workflow, and a label can have 63."""
+
+DIRECTORY: Final = "/experiment"
+"""Where the containers find the experiment's directory."""
+
+GAMES: Final = "/games"
+"""Where the image has the modules of games, as in the Dockerfile."""
+
+ENTRYPOINT: Final = "experiment"
+"""Name of the template that holds the graph."""
+
+USER: Final = 10001
+"""User and group of the containers, as in the Dockerfile."""
+
+ENDED: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
+"""All ways in which a task can end."""
+
+NO_VALUE: Final = "nan"
+"""What a value is if its file does not exist."""
+
+COMPARISONS: Final = {
+    ">=": "{value} >= {bound}",
+    "<=": "{value} <= {bound}",
+    ">": "{value} > {bound}",
+    "<": "{value} < {bound}",
+    "==": "{value} >= {bound} && {value} <= {bound}",
+    "!=": "({value} > {bound} || {value} < {bound})",
+}
+"""Operator -> how Argo compares. Comparing sizes is an error if there is no number; == and != would compare texts."""
+
+GO_NUMBER: Final = re.compile(r"[-+]?(0o[0-7_]+|[0-9._]+([eE][-+]?[0-9_]+)?)")
+"""What may be a number to the YAML parser of Argo; some of it, such as 1e3, is a text to ours."""
+
+
+def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:
+    """Return a plan as the YAML of an Argo WorkflowTemplate.
+
+    It has a template for each kind of task and one for the graph. The words in which the tasks of a kind differ are
+    input parameters. The experiment's directory is the directory `name` on the volume of the claim.
+
+    Raises UserError for names that Kubernetes or Argo cannot use, and for a command that Argo would change.
+    """
+    if NAME.fullmatch(name) is None or len(name) > MAX_NAME:
+        raise UserError(
+            f"expected --name to be at most {MAX_NAME} small letters, digits and -, with a letter or digit at both "
+            f"ends, got {shown(name)}"
+        )
+    names = _unique_names([task.name for task in plan.tasks])
+    kinds: dict[str, list[Task]] = {}
+    for task in plan.tasks:
+        kinds.setdefault(task.kind, []).append(task)
+    values = _values(plan)
+    template_names = _unique_names([ENTRYPOINT, *kinds])
+    templates: list[Container | DAG] = []
+    graph: dict[str, m.DAGTask] = {}
+    for kind, tasks in kinds.items():
+        inputs = _inputs(tasks, has_values=kind in values)
+        template = template_names[kind]
+        templates.append(_container(tasks[0], template, inputs, values.get(kind, ()), name=name, image=image))
+        for number, task in enumerate(tasks):
+            arguments = {parameter: words[number] for parameter, words in inputs.items()}
+            graph[task.name] = _dag_task(task, template, arguments, names)
+    templates.append(DAG(name=ENTRYPOINT, fail_fast=False, tasks=[graph[task.name] for task in plan.tasks]))
+    workflow = WorkflowTemplate(
+        name=name,
+        entrypoint=ENTRYPOINT,
+        security_context=m.PodSecurityContext(
+            run_as_non_root=True,
+            run_as_user=USER,
+            run_as_group=USER,
+            fs_group=USER,
+            fs_group_change_policy="OnRootMismatch",  # not each file of the volume, at the start of each container
+        ),
+        templates=[*templates],
+        volumes=[
+            m.Volume(name="experiment", persistent_volume_claim=m.PersistentVolumeClaimVolumeSource(claim_name=claim)),
+            m.Volume(name="tmp", empty_dir=m.EmptyDirVolumeSource()),
+        ],
+    )
+    return _yaml(workflow.to_dict())
+
+
+def _unique_names(names: Sequence[str]) -> dict[str, str]:
+    """Return for each name the one that it has in Argo. Raises UserError if two would have the same."""
+    owners: dict[str, str] = {}
+    for name in names:
+        changed = re.sub(r"[^a-z0-9]", "-", name)
+        if changed in owners:
+            raise UserError(f"{name} and {owners[changed]} would both be {changed} in Argo; rename one of the tasks")
+        owners[changed] = name
+    return {name: changed for changed, name in owners.items()}
+
+
+def _values(plan: Plan) -> dict[str, list[str]]:
+    """Return the values that conditions compare: kind of the task that writes them -> their names."""
+    kinds = {task.name: task.kind for task in plan.tasks}
+    found: dict[str, list[str]] = {}
+    for condition in (each for task in plan.tasks for each in task.conditions):
+        names = found.setdefault(kinds[condition.task], [])
+        if condition.value not in names:
+            names.append(condition.value)
+    return found
+
+
+def _inputs(tasks: Sequence[Task], *, has_values: bool) -> dict[str, list[str]]:
+    """Return the input parameters of a kind of task: name -> its value for each task."""
+    columns = [[*words] for words in zip(*(_words(task) for task in tasks), strict=True)]
+    found = {f"word-{position}": words for position, words in enumerate(columns) if len({*words}) > 1}
+    if has_values and len(tasks) > 1:
+        found["out"] = [task.out for task in tasks]
+    return found
+
+
+def _words(task: Task) -> list[str]:
+    """Return the words of a command as Kubernetes must find them to start the command itself."""
+    for word in (*task.command, task.out):
+        if "{{" in word:
+            raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
+    return [word.replace("$", "$$") for word in task.command]  # $(NAME) is a variable to Kubernetes, and $$ is one $
+
+
+def _container(
+    task: Task, kind: str, inputs: Mapping[str, Sequence[str]], values: Sequence[str], *, name: str, image: str
+) -> Container:
+    """Return the template of a kind of task, of which `task` is one."""
+    words = [
+        f"{{{{inputs.parameters.word-{position}}}}}" if f"word-{position}" in inputs else word
+        for position, word in enumerate(_words(task))
+    ]
+    out = "{{inputs.parameters.out}}" if "out" in inputs else task.out
+    return Container(
+        name=kind,
+        inputs=[Parameter(name=parameter) for parameter in inputs],
+        outputs=[
+            Parameter(name=value, value_from=m.ValueFrom(path=f"{DIRECTORY}/{out}/values/{value}", default=NO_VALUE))
+            for value in values
+        ],
+        image=image,
+        command=words[:1],
+        args=words[1:],
+        working_dir=DIRECTORY,
+        env=[m.EnvVar(name="PYTHONPATH", value=GAMES)],
+        resources=Resources(cpu_request=task.cpus, gpus=task.gpus or None),
+        security_context=m.SecurityContext(
+            allow_privilege_escalation=False,
+            read_only_root_filesystem=True,
+            capabilities=m.Capabilities(drop=["ALL"]),
+        ),
+        volume_mounts=[
+            m.VolumeMount(name="experiment", mount_path=DIRECTORY, sub_path=name),
+            m.VolumeMount(name="tmp", mount_path="/tmp"),
+        ],
+        # Always: also if its pod was killed or its node was lost.
+        retry_strategy=RetryStrategy(limit=task.retries, retry_policy="Always") if task.retries else None,
+        active_deadline_seconds=None if task.timeout is None else math.ceil(task.timeout),
+    )
+
+
+def _dag_task(task: Task, kind: str, arguments: Mapping[str, str], names: Mapping[str, str]) -> m.DAGTask:
+    depends = [
+        *(f"{names[each]}.Succeeded" for each in task.needs),
+        *(f"({' || '.join(f'{names[each]}.{state}' for state in ENDED)})" for each in task.after),
+    ]
+    return m.DAGTask(
+        name=names[task.name],
+        template=kind,
+        arguments=m.Arguments(parameters=[m.Parameter(name=each, value=word) for each, word in arguments.items()])
+        if arguments
+        else None,
+        depends=" && ".join(depends) or None,
+        when=" && ".join(_comparison(each, names) for each in task.conditions) or None,
+    )
+
+
+def _comparison(condition: Condition, names: Mapping[str, str]) -> str:
+    value = f"{{{{tasks.{names[condition.task]}.outputs.parameters.{condition.value}}}}}"
+    bound = f"{Decimal(repr(condition.bound)):f}"  # Argo does not know 1e-05
+    return COMPARISONS[condition.operator].format(value=value, bound=bound)
+
+
+def _yaml(content: Mapping[str, Any]) -> str:
+    """Return YAML in which all texts that Argo could read as numbers have quotes."""
+    dumper: Any = type("Dumper", (yaml.SafeDumper,), {})
+    dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"(?:{GO_NUMBER.pattern})$"), [*"+-.0123456789"])
+    return str(yaml.dump(content, Dumper=dumper, sort_keys=False, width=120))

@@ -1,0 +1,216 @@
+"""The directory of an experiment: its manifest, the lock of its runner, and what became of each task."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from experiments.definition import text_of
+from experiments.plan import Plan, Task
+from plyzero.errors import UserError, shown
+from plyzero.files import explain, lock, read_file, write_file
+
+VERSION: Final = 1
+"""Format version of experiment.json and of the files in state/; docs/formats.md lists the fields."""
+
+MANIFEST, LOCK, STATE, LOGS = "experiment.json", "experiment.lock", "state", "logs"
+"""Names in the directory of an experiment."""
+
+MAX_BYTES: Final = 1 << 26
+"""Largest size of a manifest that is read, in bytes."""
+
+PACKAGES: Final = ("plyzero", "numpy", "torch", "onnxruntime", "numba", "zarr")
+"""Packages whose versions stand in the manifest."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What became of a task.
+
+    state:    running, done, failed, skipped (by a condition) or blocked (by a task that failed).
+    key:      what decides whether the task must run again: a digest of its command and of what it waited for.
+    id:       new for each attempt.
+    reason:   why it failed, was skipped or is blocked, in words.
+    attempts: how often it was started since it last succeeded.
+    began, ended: Unix seconds; of the last attempt.
+    """
+
+    state: str
+    key: str = ""
+    id: str = ""
+    reason: str = ""
+    attempts: int = 0
+    began: float | None = None
+    ended: float | None = None
+
+
+@contextmanager
+def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Iterator[str]:
+    """Create or continue an experiment; no other process may run it meanwhile. Yield its id.
+
+    update: the parameters may differ from those of the calls before.
+
+    Raises UserError if `directory` holds anything else, or an experiment with other parameters, or is in use.
+    """
+    _check(directory, plan, update=update)
+    with _locked(directory):
+        before = read_manifest(directory) or {}
+        identity = str(before.get("id") or uuid.uuid4().hex)
+        manifest = {
+            "version": VERSION,
+            "id": identity,
+            "name": plan.name,
+            "parameters": dict(plan.parameters),
+            "runs": {run: dict(variables) for run, variables in plan.runs.items()},
+            "tasks": [asdict(task) for task in plan.tasks],
+            "calls": [*before.get("calls", ()), about_this_call()],
+        }
+        _write(directory / MANIFEST, manifest)
+        yield identity
+
+
+def read_manifest(directory: Path) -> dict[str, Any] | None:
+    """Return the manifest of an experiment, None if there is none. Raises UserError if it is none that we wrote."""
+    path = directory / MANIFEST
+    try:
+        found = json.loads(read_file(path, max_bytes=MAX_BYTES))
+        if found["version"] != VERSION or not isinstance(found["id"], str):
+            raise ValueError(found["version"])
+        [*found["parameters"], *found["calls"], *(task["name"] + task["out"] for task in found["tasks"])]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        why = explain(error) if isinstance(error, OSError) else "it is damaged, or of another version"
+        raise UserError(f"cannot use {path}: {why}; give --out another directory") from error
+    return dict(found)
+
+
+def is_running(directory: Path) -> bool:
+    """Return whether a process runs the experiment; without locks on the volume it seems as if none does."""
+    if not (directory / LOCK).exists():
+        return False
+    held = lock(directory / LOCK, needed=False)
+    if held is not None:
+        os.close(held)
+    return held is None
+
+
+def about_this_call() -> dict[str, Any]:
+    """Return the time, the git commit of the current directory with its changes, the versions and the machine."""
+    versions = {}
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return {
+        "time": round(time.time(), 3),
+        "git": _git_state(),
+        "versions": {"python": platform.python_version(), **versions},
+        "machine": {"host": platform.node(), "system": platform.platform(), "cores": os.cpu_count()},
+    }
+
+
+def key_of(task: Task, records: Mapping[str, Record]) -> str:
+    """Return the digest that decides whether a task must run again, given what became of all that it waits for."""
+    waited = {name: records[name].id if records[name].state == "done" else records[name].state for name in _waits(task)}
+    content = [task.command, task.out, [condition.text for condition in task.conditions], waited]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def read_record(directory: Path, task: str) -> Record | None:
+    """Return what became of a task, None if it was never started or its record is damaged."""
+    try:
+        found = json.loads(read_file(_record_file(directory, task), max_bytes=1 << 16))
+        del found["version"]
+        return Record(**found)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_record(directory: Path, task: str, record: Record) -> None:
+    """Replace the record of a task."""
+    _write(_record_file(directory, task), {"version": VERSION, **asdict(record)})
+
+
+def log_file(directory: Path, task: str) -> Path:
+    """Return the file of a task's output on the screen."""
+    return directory / LOGS / f"{task}.log"
+
+
+def _record_file(directory: Path, task: str) -> Path:
+    return directory / STATE / f"{task}.json"
+
+
+def _waits(task: Task) -> tuple[str, ...]:
+    return (*task.needs, *task.after)
+
+
+def _check(directory: Path, plan: Plan, *, update: bool) -> None:
+    """Raise UserError if `directory` is neither empty nor holds this experiment with these parameters."""
+    found = read_manifest(directory)
+    if found is None:
+        ours = {LOCK}
+        if directory.exists() and any(
+            name not in ours and not name.startswith(".tmp-") for name in os.listdir(directory)
+        ):
+            raise UserError(f"{directory} is not an experiment: it has no {MANIFEST}; give --out another directory")
+        return
+    if found["name"] != plan.name:
+        raise UserError(
+            f"{directory} is the experiment {shown(found['name'])}, not {plan.name}; give --out another one"
+        )
+    old, new = found["parameters"], dict(plan.parameters)
+    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if changed and not update:
+        changes = ", ".join(f"{name} {_shown(old.get(name))} -> {_shown(new.get(name))}" for name in changed)
+        raise UserError(
+            f"{directory} was begun with other parameters: {changes}; give --out another directory, or --update to run "
+            "again what they change"
+        )
+
+
+def _shown(value: Any) -> str:
+    return "(none)" if value is None else text_of(value) or "(empty)"
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    path = directory / LOCK
+    if not path.exists():
+        with suppress(FileExistsError):
+            write_file(path, b"")
+    held = lock(path, needed=False)
+    if held is None:
+        raise UserError(f"another process runs the experiment in {directory}; wait for it, or stop it first")
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+def _git_state() -> dict[str, str | None] | None:
+    """Return the commit of the repository around the current directory and a digest of its uncommitted changes."""
+
+    def git(*arguments: str) -> bytes:
+        return subprocess.run(["git", *arguments], capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout
+
+    try:
+        commit = git("rev-parse", "HEAD").decode().strip()
+        changes = git("diff", "HEAD", "--binary") + git("status", "--porcelain")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return {"commit": commit, "changes": hashlib.sha256(changes).hexdigest()[:16] if changes else None}
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    write_file(path, (json.dumps(content, indent=1) + "\n").encode(), replace=True)

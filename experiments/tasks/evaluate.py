@@ -1,0 +1,97 @@
+"""The task that measures a bot: matches against fixed opponents and against the bots of earlier runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from experiments.tasks.bots import find_agent, find_opponent
+from experiments.tasks.results import AGENT, EVAL_COLUMNS, EVAL_TABLE, RESULTS, first_seen, group_of
+from experiments.tasks.tables import Cell, rounded, write_table
+from plyzero.errors import UserError
+from plyzero.play.match import PlayedGame, play_match
+from plyzero.play.players import Player
+from plyzero.play.session import SIDES
+from plyzero.rules.catalog import GameSpec, load_game
+
+
+def evaluate(
+    inputs: Path,
+    out: Path,
+    *,
+    report: Callable[[str], None],
+    game: str,
+    opponents: Sequence[str],
+    games: int,
+    seed: int,
+    previous: Sequence[str] = (),
+    simulations: int = 64,
+) -> None:
+    """Play a match of `games` games against each opponent, and write eval.csv, which the arguments determine.
+
+    opponents: players as in `plyzero match`.
+    previous:  directories of earlier runs, whose bots are opponents, too; those without a bot are reported.
+    Raises UserError for an odd number of games, without an opponent, and if the bot is missing.
+    """
+    if games < 2 or games % 2:
+        raise UserError(f"expected an even number of games, so that both sides are played equally often, got {games}")
+    spec = load_game(game)
+    agent = find_agent(inputs, spec, simulations=simulations)
+    fixed, earlier = first_seen(opponents), first_seen(previous)
+    players = [(name, name) for name in fixed] + [(Path(run).name, str(Path(run) / AGENT)) for run in earlier]
+    rows: list[dict[str, Cell]] = []
+    for number, (name, player) in enumerate(players):
+        if number >= len(fixed) and not Path(player).exists():
+            report(f"{player} does not exist; it is left out")
+            continue
+        rng = np.random.default_rng([seed, number])
+        opponent = find_opponent(player, spec, rng, simulations=simulations)
+        row = _play(agent, opponent, spec, games, rng, report)
+        rows.append({"opponent": name, "simulations": simulations, **row})
+    if not rows:
+        raise UserError("expected an opponent, such as -p opponents=mcts:50, got none")
+    about: dict[str, Cell] = {"run": inputs.resolve().name, "group": group_of(inputs)}
+    write_table(out / Path(EVAL_TABLE).name, EVAL_COLUMNS, [about | row for row in rows])
+
+
+def _play(
+    agent: Player,
+    opponent: Player,
+    game: GameSpec,
+    games: int,
+    rng: np.random.Generator,
+    report: Callable[[str], None],
+) -> dict[str, Cell]:
+    """Return the columns of a match that are numbers."""
+    counts: Counter[str] = Counter()
+
+    def count(played: PlayedGame) -> None:
+        value = 0 if played.outcome is None else played.outcome.value(int(played.swapped))
+        counts[f"{SIDES[played.swapped]}_{RESULTS[1 - value]}"] += 1
+
+    result = play_match(
+        *(agent, opponent, game.start),
+        games=games,
+        rng=rng,
+        on_progress=lambda finished, plies: report(f"{finished} of {games} games against {opponent.name}"),
+        on_game=count,
+    )
+    low, high = result.interval()
+    elo, elo_low, elo_high = result.elo()
+    return {
+        "games": result.games,
+        "wins": result.wins,
+        "draws": result.draws,
+        "losses": result.losses,
+        **{f"{side}_{name}": counts[f"{side}_{name}"] for side in SIDES for name in RESULTS},
+        "score": rounded(result.score),
+        "low": rounded(low),
+        "high": rounded(high),
+        "elo": rounded(elo, 1),
+        "elo_low": rounded(elo_low, 1),
+        "elo_high": rounded(elo_high, 1),
+        "distinct": result.distinct,
+    }

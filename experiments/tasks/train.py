@@ -1,0 +1,175 @@
+"""The task that trains a bot: `plyzero train` for a number of minutes, then its newest model and its curves."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from experiments.tasks.results import (
+    AGENT,
+    CARD,
+    MEASURED,
+    TRAIN_COLUMNS,
+    TRAIN_SCORES,
+    TRAIN_TABLE,
+    write_json,
+    write_text,
+)
+from experiments.tasks.tables import Cell, write_table
+from plyzero import __version__
+from plyzero.errors import UserError
+from plyzero.files import write_file
+from plyzero.play.match_result import MatchResult
+from plyzero.run.directory import RunDirectory, read_run
+from plyzero.run.metrics import TRAINER, figure, read_heartbeat, read_lines
+from plyzero.run.models import list_models, read_model
+from plyzero.web.run_series import RunSeries, match_result, model_of
+
+VERSION: Final = 1
+"""Format version of card.json."""
+
+
+def train(
+    inputs: Path,
+    out: Path,
+    *,
+    report: Callable[[str], None],
+    game: str,
+    minutes: float,
+    seed: int,
+    preset: str = "quick",
+    settings: str = "",
+    workers: int = 0,
+    device: str = "auto",
+    group: str = "",
+) -> None:
+    """Train `game` in out/run for `minutes` in all, and write agent.onnx, train.csv, values/score and card.json.
+
+    A training that was killed goes on for the minutes that are left.
+
+    settings: such as "selfplay.simulations=32 search.c_puct=2".
+    workers:  number of self-play processes; 0 = one per core.
+    group:    a name for runs that are averaged together.
+    Raises UserError if the training fails, or has made no model or no rating.
+    """
+    root = out / "run"
+    left = max(0.0, 60 * minutes - _trained_seconds(root))
+    if left >= 1 or not _is_rated(root):
+        report(f"training {game} for {left:.0f} s")
+        options = [part for each in settings.split() for part in ("-o", each)]
+        processes = ["--workers", str(workers)] if workers else []
+        _run_train(
+            *(game, "--run", str(root), "--minutes", f"{left / 60:.6f}", "--seed", str(seed), "--preset", preset),
+            *("--device", device, *processes, *options),
+        )
+    run = read_run(root)
+    models = list_models(run.models)
+    if not models:
+        raise UserError(f"{root} has no model after {minutes:g} minutes; give more minutes")
+    score = _last_score(run)
+    content = read_model(run.models, models[0])
+    write_file(out / Path(AGENT).name, content, replace=True)
+    about = {"run": inputs.resolve().name, "group": group}
+    write_table(out / Path(TRAIN_TABLE).name, TRAIN_COLUMNS, [about | row for row in curve(run)])
+    write_text(out / "values" / "score", f"{score:g}\n")
+    card = {
+        "version": VERSION,
+        "game": run.identity,
+        "step": models[0].step,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "seed": seed,
+        "group": group,
+        "settings": settings,
+        "preset": preset,
+        "minutes": minutes,
+        "score": score,
+        "plyzero": __version__,
+    }
+    write_json(out / Path(CARD).name, card)
+
+
+def curve(run: RunDirectory) -> list[dict[str, Cell]]:
+    """Return a row for each published model, with steps that increase: train.csv without run and group.
+
+    After a crash the training goes on from an older step; the rows of models that it then makes again are left out.
+    `seconds` is the time of all starts of the trainer, that of the lost steps included.
+    """
+    results = dict(_ratings(run))
+    rows: list[dict[str, Cell]] = []
+    earlier = 0.0
+    for path in sorted(run.metrics.glob("trainer-*.jsonl")):
+        seconds = 0.0
+        for line in read_lines(path):
+            seconds = figure(line, "seconds") or seconds
+            model = model_of(line)
+            if model is None:
+                continue
+            while rows and int(rows[-1]["step"] or 0) >= model.step:
+                rows.pop()
+            row: dict[str, Cell] = {"step": model.step, "seconds": round(earlier + seconds, 1)}
+            row |= {name: _tidy(figure(line, name)) for name in MEASURED}
+            won = line.get("won")
+            shares = dict(zip(("first_won", "second_won"), won if isinstance(won, list) else (), strict=False))
+            row |= {name: figure(shares, name) for name in ("first_won", "second_won")}
+            row["drawn"] = figure(line, "drawn")
+            if result := results.get(str(model)):
+                found = (result.score, *result.interval())
+                row |= {name: round(value, 4) for name, value in zip(TRAIN_SCORES, found, strict=True)}
+            rows.append(row)
+        earlier += seconds
+    return rows
+
+
+def _trained_seconds(root: Path) -> float:
+    """Return for how many seconds the run in `root` has trained; 0 if there is none yet."""
+    if not (root / "run.toml").exists():
+        return 0.0
+    run = read_run(root)
+    series = RunSeries(run)
+    series.refresh()
+    beat = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+    return series.trained_seconds(figure(beat, "seconds"))
+
+
+def _is_rated(root: Path) -> bool:
+    """Return whether the run in `root` has a model, and one that was measured."""
+    run = read_run(root)
+    return bool(list_models(run.models)) and any(_ratings(run))
+
+
+def _run_train(*arguments: str) -> None:
+    """Run `plyzero train` to its end. Raises UserError if it fails."""
+    child = subprocess.Popen([sys.executable, "-P", "-m", "plyzero", "train", *arguments], stdin=subprocess.DEVNULL)
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:
+        child.wait()  # the same Ctrl-C has stopped it, and it saves
+        raise
+    if code:
+        raise UserError(f"training failed with exit code {code}; the reason is above")
+
+
+def _ratings(run: RunDirectory) -> Iterator[tuple[str, MatchResult]]:
+    """Yield each measured model with its result against the last opponent, which is the strongest."""
+    for line in read_lines(run.metrics / "rating.jsonl"):
+        scores: Any = line.get("scores")
+        if model_of(line) is None or not isinstance(scores, dict) or not scores:
+            continue
+        if result := match_result([*scores.values()][-1]):
+            yield str(line["model"]), result
+
+
+def _last_score(run: RunDirectory) -> float:
+    ratings = [*_ratings(run)]
+    if not ratings:
+        raise UserError(f"{run.root} has no rating of a model, so it has no score; give more minutes")
+    return round(ratings[-1][1].score, 4)
+
+
+def _tidy(value: float | None) -> Cell:
+    """Return a whole number without a fraction."""
+    return int(value) if value is not None and value.is_integer() else value

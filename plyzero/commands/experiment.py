@@ -1,0 +1,304 @@
+"""experiment run, ls, task, argo, snakefile: many runs as one graph of tasks."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from plyzero.commands.common import (
+    FailedError,
+    Json,
+    find_game,
+    make_console,
+    make_table,
+    playing,
+    show_progress,
+)
+from plyzero.commands.task_progress import TaskProgress, seconds_of
+from plyzero.errors import UserError, plain, shown
+
+if TYPE_CHECKING:
+    from experiments.manifest import Record
+    from experiments.plan import Plan
+
+DEFAULT: Final = "train-and-compare"
+"""The experiment of a game that is named in place of an experiment."""
+
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHAT", help=f"A file.toml, a shipped experiment ({DEFAULT}, sweep), or a game, for {DEFAULT}."
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("-p", metavar="NAME=VALUE", help="A parameter, such as runs=3; of a list, repeat it for each value."),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The experiment's directory.")]
+
+
+def run(
+    what: What,
+    out: Out,
+    parameters: Parameters = None,
+    cpus: Annotated[int | None, typer.Option(min=1, max=1024, help="CPU slots; default: one per core.")] = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option(min=0, max=64, help="GPU slots; default: one per GPU, or one for trainings where there is none."),
+    ] = None,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="After a failure start nothing more.")] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Continue with other parameters; what they change is run again.")
+    ] = False,
+) -> None:
+    """Run an experiment. The same command continues one that was stopped, and runs again only what failed."""
+    from experiments.manifest import open_experiment
+    from experiments.runner import Slots, run_plan
+    from plyzero.ops.processes import stop_on_signals, usable_cores
+
+    plan = _plan(what, parameters)
+    stop = stop_on_signals()
+    slots = Slots(cpus or usable_cores(), _gpus(gpus))
+    with open_experiment(out, plan, update=update) as experiment, TaskProgress(plan, out, stop) as progress:
+        records = run_plan(
+            *(plan, out, experiment),
+            slots=slots,
+            environment=_environment(),
+            stop=stop,
+            fail_fast=fail_fast,
+            on_change=progress.update,
+        )
+    if stop.is_set():
+        print("plyzero: stopped; the same command continues the experiment", file=sys.stderr)
+        raise KeyboardInterrupt
+    _summarize(plan, out, records, progress.started)
+
+
+def ls(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="An experiment; without one: the shipped experiments.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the tasks of an experiment: what is there, what is missing, what failed and why."""
+    from experiments.definition import read_definition, shipped, text_of
+    from experiments.manifest import read_manifest
+
+    if directory is None:
+        found = {name: read_definition(path) for name, path in shipped().items()}
+        if as_json:
+            print(json.dumps({name: each.model_dump() for name, each in found.items()}))
+            return
+        for name, each in found.items():
+            print(f"{name}: {each.description}")
+            table = make_table("  parameter", "default")
+            for key, value in each.parameters.items():
+                table.add_row(f"  {key}", text_of(value))
+            make_console().print(table)
+            print()
+        return
+    manifest = read_manifest(directory)
+    if manifest is None:
+        raise UserError(f"{directory} is not an experiment: it has no experiment.json")
+    rows = _rows_of(directory, manifest)
+    if as_json:
+        print(json.dumps({"version": 1, "name": manifest["name"], "parameters": manifest["parameters"], "tasks": rows}))
+        return
+    console = make_console()
+    console.print(f"{manifest['name']}: {_text_of_parameters(manifest['parameters'])}\n")
+    table = make_table("task", "state", "seconds", "output", "")
+    for row in rows:
+        seconds = "" if row["seconds"] is None else f"{row['seconds']:.0f}"
+        output = row["out"] if row["exists"] else "missing"
+        table.add_row(row["task"], row["state"], seconds, output, row["reason"])
+    console.print(table)
+
+
+def task(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in task, such as train or evaluate.")],
+    inputs: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the outputs of other tasks are.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output of this task.")],
+    parameters: Parameters = None,
+) -> None:
+    """Run one task of an experiment by itself."""
+    from experiments.definition import nearest
+    from experiments.runner import WATCH
+    from plyzero.rules.catalog import load_game
+
+    names = _tasks()
+    if name not in names:
+        raise UserError(f"no task is called {shown(name)}; {nearest(name, names)}")
+    if WATCH in os.environ:
+        _end_with_runner(int(os.environ[WATCH]))
+    function = getattr(importlib.import_module(f"experiments.tasks.{names[name]}"), name.replace("-", "_"))
+    arguments = _arguments(name, function, parameters or ())
+    with show_progress(f"{name} begins") as report:
+        if "game" in arguments:
+            with playing(load_game(arguments["game"])):
+                function(inputs, out, report=report, **arguments)
+        else:
+            function(inputs, out, report=report, **arguments)
+    print(f"{name} has written {out}")
+
+
+def argo(
+    what: What,
+    parameters: Parameters = None,
+    image: Annotated[str, typer.Option(help="The container image of all tasks.")] = "plyzero-trainer",
+    claim: Annotated[str, typer.Option(help="A claim for a volume that many nodes can write to.")] = "plyzero-runs",
+    name: Annotated[str | None, typer.Option(help="Name of the template, and directory on the claim.")] = None,
+) -> None:
+    """Print an experiment as an Argo WorkflowTemplate, whose tasks are the same commands."""
+    try:
+        from experiments.argo import workflow_template
+    except ModuleNotFoundError as error:
+        raise UserError(f"the export needs hera ({error}): pip install 'plyzero[argo]' installs it") from error
+
+    plan = _plan(what, parameters)
+    print(workflow_template(plan, name=name or plan.name, image=image, claim=claim), end="")
+
+
+def snakefile(what: What, out: Out, parameters: Parameters = None) -> None:
+    """Print an experiment as a Snakefile, whose rules are the same commands."""
+    from experiments.snakefile import snakefile as make_snakefile
+
+    print(make_snakefile(_plan(what, parameters), out), end="")
+
+
+def _plan(what: str, parameters: list[str] | None) -> Plan:
+    """Return the plan of the experiment that `what` names, with these parameters."""
+    from experiments.definition import parse_parameters, read_definition, shipped
+    from experiments.plan import make_plan
+
+    options, files = list(parameters or ()), shipped()
+    if what.endswith(".toml"):
+        path = Path(what)
+    elif what in files:
+        path = files[what]
+    else:
+        find_game(what)
+        path, options = files[DEFAULT], [f"game={what}", *options]
+    definition = read_definition(path)
+    values = parse_parameters(definition, options)
+    if isinstance(game := values.get("game"), str):
+        find_game(game)
+    return make_plan(definition, values)
+
+
+def _gpus(number: int | None) -> list[str]:
+    """Return the GPUs to use; where there is none, slots for trainings."""
+    from experiments.runner import NO_GPU
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    devices = [path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*")]
+    found = (
+        sorted(devices, key=int) if visible is None else [each.strip() for each in visible.split(",") if each.strip()]
+    )
+    slots = found or [f"{NO_GPU} {each}" for each in range(1 if number is None else number)]
+    if number is not None and number > len(slots):
+        raise UserError(f"expected at most {len(slots)} --gpus, the GPUs that are visible, got {number}")
+    return slots if number is None else slots[:number]
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of tasks: this plyzero first, and the modules of the current directory are found."""
+    paths = {"PATH": str(Path(sys.executable).parent), "PYTHONPATH": os.getcwd()}
+    return {
+        **os.environ,
+        **{name: os.pathsep.join(filter(None, (first, os.environ.get(name)))) for name, first in paths.items()},
+    }
+
+
+def _tasks() -> dict[str, str]:
+    """Return the built-in tasks and the module of each."""
+    modules = ("train", "evaluate", "examples", "compare", "average", "effects", "index")
+    plots = dict.fromkeys(("train-plots", "eval-plots", "average-plots"), "pictures")
+    return {**{name: name for name in modules}, **plots}
+
+
+def _arguments(name: str, function: Any, options: list[str] | tuple[str, ...]) -> dict[str, Any]:
+    """Return the parameters of a task from options such as games=20."""
+    from experiments.definition import nearest, parse_value
+
+    kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
+    wanted = {
+        each.name: each
+        for each in inspect.signature(function).parameters.values()
+        if each.kind is each.KEYWORD_ONLY and each.name != "report"
+    }
+    found: dict[str, Any] = {}
+    for option in options:
+        key, equals, text = option.partition("=")
+        if not equals:
+            raise UserError(f"expected -p NAME=VALUE, such as -p games=20, got {shown(option)}")
+        if key not in wanted:
+            raise UserError(f"the task {name} has no parameter {shown(key)}; {nearest(key, wanted)}")
+        value = parse_value(key, text, kinds[wanted[key].annotation])
+        found[key] = shlex.split(text) if isinstance(value, list) else value
+    missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
+    if missing:
+        raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
+    return found
+
+
+def _end_with_runner(descriptor: int) -> None:
+    """Kill the process group of this task when the runner, at the other end of a pipe, has ended."""
+
+    def watch() -> None:
+        os.read(descriptor, 1)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, name="runner", daemon=True).start()
+
+
+def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bool) -> None:
+    """Print how the experiment has ended. Raises FailedError if a task failed."""
+    from experiments.manifest import log_file
+
+    states = [record.state for record in records.values()]
+    left_out = f", {states.count('skipped')} left out by conditions" if "skipped" in states else ""
+    counts = f"{states.count('done')} of {len(plan.tasks)} tasks are done{left_out}"
+    failed = {name: record for name, record in records.items() if record.state == "failed"}
+    if failed:
+        reasons = "; ".join(f"{name}: {record.reason} (see {log_file(out, name)})" for name, record in failed.items())
+        raise FailedError(f"{counts}; {len(failed)} failed, which the same command tries again: {reasons}")
+    results = next((each.out for each in plan.tasks if each.out.endswith(".html")), "")
+    print(f"{'' if started else 'nothing to do: '}{counts}; results: {out / results}")
+
+
+def _rows_of(directory: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tasks of an experiment with their states as JSON objects."""
+    from experiments.manifest import is_running, read_record
+
+    runs, rows = is_running(directory), []
+    for each in manifest["tasks"]:
+        record = read_record(directory, each["name"])
+        state = "waiting" if record is None else record.state
+        rows.append(
+            {
+                "task": each["name"],
+                "state": "interrupted" if state == "running" and not runs else state,
+                "seconds": None if record is None or not record.ended or not record.began else seconds_of(record),
+                "out": each["out"],
+                "exists": (directory / each["out"]).exists(),
+                "reason": "" if record is None else plain(record.reason, 400),
+            }
+        )
+    return rows
+
+
+def _text_of_parameters(parameters: Mapping[str, Any]) -> str:
+    from experiments.definition import text_of
+
+    return ", ".join(f"{name}={text_of(value)}" for name, value in parameters.items() if text_of(value))

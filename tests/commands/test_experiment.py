@@ -1,0 +1,203 @@
+"""plyzero experiment, as a person uses it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.cli import plyzero, shown
+
+DEFINITION = """
+version = 1
+name = "echo"
+
+[parameters]
+runs = 2
+text = "some words"
+bad = "never"
+
+[matrix]
+seed = "runs"
+
+[tasks.write]
+per_run = true
+command = "sh -c 'mkdir -p {run}; echo writes {seed}; echo \\"$0\\" > {out}; test {run} != {bad}' {text}"
+
+[tasks.join]
+command = "sh -c 'cat run-*/write > {out}'"
+after = ["write"]
+out = "index.html"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "echo.toml"
+    path.write_text(DEFINITION)
+    return path
+
+
+def test_an_experiment_runs_once_and_says_what_came_of_it(file: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    done = plyzero("experiment", "run", str(file), "--out", str(out), "-p", "runs=3")
+    assert (done.returncode, done.stdout) == (0, f"4 of 4 tasks are done; results: {out}/index.html\n")
+    assert "run-02/write begins\n" in done.stderr
+    assert "run-02/write done in 0 s\n" in done.stderr
+    assert (out / "index.html").read_text() == "some words\n" * 3
+    assert (out / "logs/run-01/write.log").read_text().endswith("\nwrites 1\n")
+    again = plyzero("experiment", "run", str(file), "--out", str(out), "-p", "runs=3")
+    assert (again.returncode, again.stdout) == (0, f"nothing to do: 4 of 4 tasks are done; results: {out}/index.html\n")
+    assert again.stderr == ""
+    other = plyzero("experiment", "run", str(file), "--out", str(out))
+    assert other.returncode == 2
+    assert other.stderr == (
+        f"plyzero: {out} was begun with other parameters: runs 3 -> 2; give --out another directory, or --update to run "
+        "again what they change\n"
+    )
+
+
+def test_a_failure_is_named_with_its_reason_and_its_log_and_ls_shows_it(file: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    failed = plyzero("experiment", "run", str(file), "--out", str(out), "-p", "bad=run-01")
+    assert failed.returncode == 1
+    assert failed.stderr.endswith(
+        "plyzero: 2 of 3 tasks are done; 1 failed, which the same command tries again: run-01/write: exit code 1: "
+        f"writes 1 (see {out}/logs/run-01/write.log)\n"
+    )
+    (out / "run-00/write").unlink()
+    rows = [line.split() for line in shown("experiment", "ls", str(out)).splitlines()]
+    assert rows[0][:4] == ["echo:", "runs=2,", "text=some", "words,"]
+    assert rows[3] == ["run-00/write", "done", "0", "missing"]
+    assert rows[4][:4] == ["run-01/write", "failed", "0", "run-01/write"]
+    assert rows[4][4:] == ["exit", "code", "1:", "writes", "1"]
+    found = json.loads(shown("experiment", "ls", str(out), "--json"))
+    assert [(task["task"], task["state"], task["exists"]) for task in found["tasks"]] == [
+        ("run-00/write", "done", False),
+        ("run-01/write", "failed", True),
+        ("join", "done", True),
+    ]
+
+
+def test_the_manifest_says_with_what_the_experiment_was_made(file: Path, tmp_path: Path):
+    shown_twice = [plyzero("experiment", "run", str(file), "--out", str(tmp_path / "out")) for _ in range(2)]
+    assert [done.returncode for done in shown_twice] == [0, 0]
+    manifest = json.loads((tmp_path / "out/experiment.json").read_text())
+    assert manifest["parameters"] == {"runs": 2, "text": "some words", "bad": "never"}
+    assert manifest["runs"] == {"run-00": {"seed": 0}, "run-01": {"seed": 1}}
+    assert [task["command"][-1] for task in manifest["tasks"]] == [
+        "some words",
+        "some words",
+        "cat run-*/write > index.html",
+    ]
+    for call in manifest["calls"]:
+        assert {"plyzero", "numpy", "torch", "python"} <= call["versions"].keys()
+        assert call["machine"]["cores"] == os.cpu_count()
+        assert call["time"] <= time.time()
+    assert len(manifest["calls"]) == 2
+
+
+def test_the_manifest_has_the_commit_and_whether_anything_was_changed(file: Path, tmp_path: Path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "game.py").write_text("1\n")
+    for command in ("init -q", "add .", "-c user.name=x -c user.email=x commit -qm x"):
+        subprocess.run(["git", *command.split()], cwd=project, check=True)
+    states = []
+    for number, content in enumerate(("1\n", "2\n", "3\n")):
+        (project / "game.py").write_text(content)
+        out = tmp_path / f"out{number}"
+        assert plyzero("experiment", "run", str(file), "--out", str(out), cwd=project).returncode == 0
+        states.append(json.loads((out / "experiment.json").read_text())["calls"][0]["git"])
+    assert len({state["commit"] for state in states}) == 1
+    assert states[0]["changes"] is None
+    assert len({state["changes"] for state in states}) == 3
+
+
+def test_the_shipped_experiments_are_listed_with_their_parameters():
+    text = shown("experiment", "ls")
+    assert "train-and-compare: Train a bot several times" in text
+    assert "sweep: Compare values of settings" in text
+    assert "  min_score" in text
+    assert json.loads(shown("experiment", "ls", "--json"))["sweep"]["parameters"]["seeds"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "tik-tac-toe"], "'tik-tac-toe' is not an installed game; the closest names: tic-tac-toe"),
+        (["run", "tic-tac-toe", "-p", "game=tik"], "'tik' is not an installed game; the closest names"),
+        (["run", "sweep", "-p", "sedes=3"], "sweep has no parameter 'sedes'; the nearest is seeds"),
+        (["run", "none.toml"], "cannot read none.toml: No such file or directory"),
+        (["run", "sweep", "--gpus", "3"], "expected at most 1 --gpus, the GPUs that are visible, got 3"),
+    ],
+)
+def test_bad_input_is_one_sentence_before_anything_starts(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    done = plyzero("experiment", *arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"plyzero: {message}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "no task is called 'trian'; the nearest is train"),
+        (["evaluate", "-p", "gams=4"], "the task evaluate has no parameter 'gams'; the nearest is games"),
+        (["evaluate", "-p", "games=four"], "expected -p games=A WHOLE NUMBER, got 'four'"),
+        (["evaluate", "-p", "games"], "expected -p NAME=VALUE, such as -p games=20, got 'games'"),
+        (["average"], "the task average needs -p runs=..."),
+    ],
+)
+def test_a_task_refuses_wrong_parameters(arguments: list[str], message: str, tmp_path: Path):
+    done = plyzero("experiment", "task", *arguments, "--in", str(tmp_path), "--out", str(tmp_path / "out"))
+    assert (done.returncode, done.stderr) == (2, f"plyzero: {message}\n")
+
+
+def test_a_directory_that_cannot_be_written_is_one_sentence(file: Path, tmp_path: Path):
+    (tmp_path / "taken").touch()
+    done = plyzero("experiment", "run", str(file), "--out", str(tmp_path / "taken/out"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"plyzero: cannot use {tmp_path}/taken")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_runs_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import errno
+
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out/state/run-01/write.json"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("experiments.runner.write_record", full)
+        done = plyzero("experiment", "run", str(file), "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        f"plyzero: cannot use {tmp_path}/out/state/run-01/write.json: No space left on device\n"
+    )
+    assert plyzero("experiment", "run", str(file), "--out", str(tmp_path / "out")).returncode == 0
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path):
+    file, out = tmp_path / "x.toml", tmp_path / "out"
+    script = 'trap "touch saved; exit 1" TERM; test -e saved || { touch begun; sleep 60 & wait; }; echo > {out}'
+    text = script.replace("{ ", "{{ ").replace("; }", "; }}").replace('"', '\\"')
+    file.write_text(f'version = 1\nname = "x"\n[tasks.a]\ncommand = "sh -c \'{text}\'"\n')
+    command = [sys.executable, "-m", "plyzero", "experiment", "run", str(file), "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (out / "begun").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "")
+    assert errors.endswith("plyzero: stopped; the same command continues the experiment\n")
+    assert (out / "saved").exists()
+    assert "stopped" in shown("experiment", "ls", str(out))
+    assert plyzero("experiment", "run", str(file), "--out", str(out)).returncode == 0

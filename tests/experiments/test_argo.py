@@ -1,0 +1,281 @@
+"""The export to Argo: the shipped experiments, what their templates say, and that mistakes in them are found."""
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from experiments.argo import GO_NUMBER, workflow_template
+from experiments.definition import Definition, parse_parameters, read_definition, shipped
+from experiments.plan import Plan, make_plan
+from plyzero.errors import UserError
+from tests.helpers.argo import STATES, check_keys, check_references, command_in_pod
+
+OPTIONS = {"train-and-compare": ["runs=3", "min_score=0.55"], "sweep": ["seeds=3"]}
+
+
+def shipped_plan(name: str) -> Plan:
+    definition = read_definition(shipped()[name])
+    return make_plan(definition, parse_parameters(definition, OPTIONS[name]))
+
+
+def plan_of(**tasks: dict[str, Any]) -> Plan:
+    """Return the plan of these tasks with two runs."""
+    table = {"version": 1, "name": "small", "parameters": {"runs": 2}, "matrix": {"seed": "runs"}, "tasks": tasks}
+    definition = Definition.model_validate(table)
+    return make_plan(definition, definition.parameters)
+
+
+def template_of(plan: Plan) -> dict[str, Any]:
+    return yaml.safe_load(workflow_template(plan, name="small", image="image", claim="claim"))
+
+
+def tasks_of(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {task["name"]: task for task in named(template, "experiment")["dag"]["tasks"]}
+
+
+def named(template: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(each for each in template["spec"]["templates"] if each["name"] == name)
+
+
+@pytest.fixture(scope="module")
+def template():
+    return template_of(shipped_plan("train-and-compare"))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_shipped_experiments_are_templates_without_mistakes(name):
+    assert shipped().keys() == OPTIONS.keys()
+    template = template_of(shipped_plan(name))
+    assert check_keys(template) == []
+    assert check_references(template) == []
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_containers_start_the_commands_of_the_plan(name):
+    plan = shipped_plan(name)
+    template = template_of(plan)
+    found = {name: command_in_pod(template, task) for name, task in tasks_of(template).items()}
+    assert found == {task.name.replace("/", "-"): task.command for task in plan.tasks}
+    counts = [sum(other.kind == task.kind for other in plan.tasks) for task in plan.tasks]
+    for task, count in zip(plan.tasks, counts, strict=True):
+        assert ("inputs" in named(template, task.kind)) == (count > 1)
+
+
+def test_only_trainings_ask_for_a_gpu(template):
+    limits = {each["name"]: each["container"]["resources"].get("limits") for each in containers(template)}
+    assert limits.pop("train") == {"nvidia.com/gpu": "1"}
+    assert set(limits.values()) == {None}
+
+
+def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
+    every_end = [
+        f"({' || '.join(f'run-{run:02d}-{kind}.{state}' for state in STATES)})"
+        for kind in ("train", "evaluate")
+        for run in range(3)
+    ]
+    assert tasks_of(template)["average"]["depends"] == " && ".join(every_end)
+    assert tasks_of(template)["average-plots"]["depends"] == "average.Succeeded"
+    assert named(template, "experiment")["dag"]["failFast"] is False
+
+
+def test_conditions_compare_the_value_that_the_training_of_the_same_run_has_written(template):
+    when = {name: task["when"] for name, task in tasks_of(template).items() if "when" in task}
+    assert when == {
+        f"run-{run:02d}-{kind}": f"{{{{tasks.run-{run:02d}-train.outputs.parameters.score}}}} >= 0.55"
+        for kind in ("evaluate", "examples")
+        for run in range(3)
+    }
+    [output] = named(template, "train")["outputs"]["parameters"]
+    path = "/experiment/{{inputs.parameters.out}}/values/score"
+    assert output == {"name": "score", "valueFrom": {"path": path, "default": "nan"}}
+    arguments = tasks_of(template)["run-01-train"]["arguments"]["parameters"]
+    assert {"name": "out", "value": "run-01/train"} in arguments
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("train.loss < 0.00001", "VALUE < 0.00001"),
+        ("train.loss > -2", "VALUE > -2.0"),
+        ("train.loss == 1", "VALUE >= 1.0 && VALUE <= 1.0"),
+        ("train.loss != 1", "(VALUE > 1.0 || VALUE < 1.0)"),
+    ],
+)
+def test_conditions_are_written_so_that_a_missing_number_is_an_error(condition, expected):
+    plan = plan_of(train={"command": "plyzero"}, after={"command": "plyzero", "needs": ["train"], "when": condition})
+    found = tasks_of(template_of(plan))["after"]["when"]
+    assert found == expected.replace("VALUE", "{{tasks.train.outputs.parameters.loss}}")
+    [output] = named(template_of(plan), "train")["outputs"]["parameters"]
+    assert output["valueFrom"]["path"] == "/experiment/train/values/loss"
+
+
+def test_containers_are_locked_down_and_share_the_claim(template):
+    spec = template["spec"]
+    assert {"name": "experiment", "persistentVolumeClaim": {"claimName": "claim"}} in spec["volumes"]
+    assert (spec["securityContext"]["runAsNonRoot"], spec["securityContext"]["runAsUser"]) == (True, 10001)
+    for each in containers(template):
+        container = each["container"]
+        assert (container["image"], container["workingDir"]) == ("image", "/experiment")
+        assert {"name": "experiment", "mountPath": "/experiment", "subPath": "small"} in container["volumeMounts"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_retries_time_limits_and_cpus_are_those_of_the_plan():
+    plan = plan_of(
+        train={"command": "plyzero", "retries": 2, "timeout_minutes": 0.51, "cpus": 3}, other={"command": "plyzero"}
+    )
+    train, other = containers(template_of(plan))
+    assert train["retryStrategy"] == {"limit": 2, "retryPolicy": "Always"}
+    assert train["activeDeadlineSeconds"] == 31
+    assert train["container"]["resources"] == {"requests": {"cpu": "3"}}
+    assert not {"retryStrategy", "activeDeadlineSeconds"} & other.keys()
+
+
+def test_any_word_arrives_unchanged():
+    words = [
+        "a b",
+        "it's",
+        'say "x"',
+        "$HOME",
+        "$(date)",
+        "$$",
+        "1e3",
+        "007",
+        "0o17",
+        "no",
+        "y",
+        "null",
+        "~",
+        "é",
+        "",
+        "#",
+    ]
+    quoted = ["'it'\"'\"'s'" if word == "it's" else f"'{word}'" for word in words]
+    plan = plan_of(each={"command": f"plyzero {' '.join(quoted)} 'two\nlines' {{seed}}", "per_run": True})
+    template = template_of(plan)
+    assert check_keys(template) == []
+    for task, found in zip(plan.tasks, tasks_of(template).values(), strict=True):
+        assert command_in_pod(template, found) == task.command == ("plyzero", *words, "two\nlines", str(task.run)[-1])
+
+
+def test_texts_that_argo_could_read_as_numbers_have_quotes():
+    text = workflow_template(plan_of(one={"command": "plyzero 1e3 0o17 1 -.5 1_0"}), name="a", image="a", claim="a")
+    assert [word for word in ("1e3", "0o17", "1", "-.5", "1_0") if f"- '{word}'\n" not in text] == []
+    assert not GO_NUMBER.fullmatch("run-00")
+
+
+@pytest.mark.parametrize("name", ["", "Small", "a_b", "a.b", "-a", "a-", "a/b", "a" * 58])
+def test_names_that_kubernetes_refuses_are_refused(name):
+    with pytest.raises(UserError, match="expected --name to be"):
+        workflow_template(plan_of(one={"command": "plyzero"}), name=name, image="image", claim="claim")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ({"one": {"command": "plyzero '{{{{x}}}}'"}}, "Argo would read the braces"),
+        ({"a-b": {"command": "plyzero"}, "a_b": {"command": "plyzero"}}, "would both be a-b in Argo"),
+        ({"train": {"command": "plyzero", "per_run": True}, "run-00-train": {"command": "plyzero"}}, "would both be"),
+        ({"experiment": {"command": "plyzero"}}, "would both be experiment in Argo"),
+    ],
+)
+def test_commands_and_tasks_that_argo_would_confuse_are_refused(tasks, expected):
+    with pytest.raises(UserError, match=expected):
+        template_of(plan_of(**tasks))
+
+
+def no_key(template):
+    named(template, "train")["retryStratgy"] = {"limit": 1}
+
+
+def no_entrypoint(template):
+    template["spec"]["entrypoint"] = "experimnt"
+
+
+def no_template(template):
+    tasks_of(template)["ladder"]["template"] = "laddr"
+
+
+def no_task_in_depends(template):
+    tasks_of(template)["average-plots"]["depends"] = "averge.Succeeded"
+
+
+def no_state_in_depends(template):
+    tasks_of(template)["average-plots"]["depends"] = "average.Done"
+
+
+def cycle(template):
+    tasks_of(template)["average"]["depends"] += " && index.Succeeded"
+
+
+def no_argument(template):
+    tasks_of(template)["run-01-train"]["arguments"]["parameters"].pop()
+
+
+def another_argument(template):
+    tasks_of(template)["run-01-train"]["arguments"]["parameters"][0]["name"] = "word-50"
+
+
+def no_input_parameter(template):
+    named(template, "train")["container"]["args"][4] = "{{inputs.parameters.word-50}}"
+
+
+def no_output_parameter(template):
+    del named(template, "train")["outputs"]
+
+
+def another_output_parameter(template):
+    tasks_of(template)["run-01-evaluate"]["when"] = "{{tasks.run-01-train.outputs.parameters.scor}} >= 0.55"
+
+
+def value_without_waiting(template):
+    tasks_of(template)["run-00-evaluate"]["when"] = "{{tasks.run-01-train.outputs.parameters.score}} >= 0.55"
+
+
+def no_variable(template):
+    tasks_of(template)["run-00-evaluate"]["when"] = "{{task.run-00-train.outputs.parameters.score}} >= 0.55"
+
+
+def no_volume(template):
+    named(template, "index")["container"]["volumeMounts"][0]["name"] = "experimnt"
+
+
+def output_on_no_volume(template):
+    named(template, "train")["outputs"]["parameters"][0]["valueFrom"]["path"] = "/values/score"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        (no_key, "retryStratgy"),
+        (no_entrypoint, "entrypoint: no template is called experimnt"),
+        (no_template, "ladder: no template is called laddr"),
+        (no_task_in_depends, "average-plots: depends names no task: averge"),
+        (no_state_in_depends, "average-plots: depends has the unknown state Done"),
+        (cycle, "wait for each other"),
+        (no_argument, "run-01-train: its arguments differ from the inputs of train"),
+        (another_argument, "run-01-train: its arguments differ from the inputs of train"),
+        (no_input_parameter, "train: no input parameter is called inputs.parameters.word-50"),
+        (no_output_parameter, "run-00-train has no output parameter score"),
+        (another_output_parameter, "run-01-train has no output parameter scor"),
+        (value_without_waiting, "it reads a value of run-01-train, for which it does not wait"),
+        (no_variable, "no variable is called task.run-00-train"),
+        (no_volume, "index: no volume is called experimnt"),
+        (output_on_no_volume, "train: the output parameter score is on no volume"),
+    ],
+)
+def test_planted_mistakes_are_found(template, mistake, expected):
+    changed = copy.deepcopy(template)
+    mistake(changed)
+    found = [*check_keys(changed), *check_references(changed)]
+    assert any(expected in each for each in found), found
+
+
+def containers(template: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in template["spec"]["templates"] if "container" in each]

@@ -1,0 +1,172 @@
+"""Averages over runs: known answers on small tables, runs of different lengths, and what is missing."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.tasks.average import MAX_STEPS, average
+from experiments.tasks.intervals import difference_of, mean_of
+from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS
+from experiments.tasks.tables import write_table
+from plyzero.errors import UserError
+
+T_OF_1 = 12.706204736174694
+"""The 97.5 % quantile of Student's t with one degree of freedom, from a table: tan(0.475 π)."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_run(run: str, group: str, curve: dict[int, float], scores: dict[str, tuple[int, int, int]], **columns: dict):
+    """Write the tables of a run: step -> policy loss, and opponent -> wins, draws, losses."""
+    rows = [
+        {"run": run, "group": group, "step": step, "policy_loss": loss}
+        | {name: values[step] for name, values in columns.items() if step in values}
+        for step, loss in curve.items()
+    ]
+    write_table(Path(run) / "train/train.csv", TRAIN_COLUMNS, rows)
+    write_scores(run, group, scores)
+
+
+def write_scores(run: str, group: str, scores: dict[str, tuple[int, int, int]]):
+    results = [
+        {"run": run, "group": group, "opponent": opponent, "games": won + drawn + lost}
+        | {"wins": won, "draws": drawn, "losses": lost, "score": (won + drawn / 2) / (won + drawn + lost)}
+        for opponent, (won, drawn, lost) in scores.items()
+    ]
+    write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, results)
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with open(path) as file:
+        return [*csv.DictReader(file)]
+
+
+def run_average(*runs: str) -> list[str]:
+    said: list[str] = []
+    average(Path(), Path("average"), report=said.append, runs=runs)
+    return said
+
+
+def test_a_mean_has_the_interval_of_students_t():
+    # mean 2, sd 1, n 3, t = 4.302653 with two degrees of freedom: 2 ± 4.302653 / √3
+    assert mean_of([1, 2, 3]) == pytest.approx((3, 2, 1, 2 - 2.484138, 2 + 2.484138), abs=1e-6)
+    assert mean_of([0.4, 0.6])[3:] == pytest.approx((0.5 - 0.1 * T_OF_1, 0.5 + 0.1 * T_OF_1))
+
+
+def test_a_mean_of_one_run_has_no_interval_and_one_of_none_no_mean():
+    assert mean_of([0.25]) == (1, 0.25, None, None, None)
+    assert mean_of([]) == (0, None, None, None, None)
+
+
+def test_a_difference_has_the_interval_of_welchs_t():
+    # variances 1 and 4 of 3 and 3: s² = 1/3 + 4/3, degrees of freedom (5/3)² / ((1/3)²/2 + (4/3)²/2) = 50/17
+    # t(2.941176) = 3.218369 lies between 4.302653 for 2 and 3.182446 for 3
+    value, low, high = difference_of([1, 2, 3], [2, 4, 6])
+    assert value == -2
+    assert low is not None
+    assert high is not None
+    assert (low + high) / 2 == pytest.approx(-2)
+    assert (high - low) / 2 / (5 / 3) ** 0.5 == pytest.approx(3.2183, abs=1e-3)
+    assert difference_of([0.5], [0.25, 0.75]) == (0, None, None)
+    assert difference_of([0.5, 0.5], [0.25, 0.25]) == (0.25, 0.25, 0.25)
+
+
+def test_curves_of_different_lengths_are_interpolated_and_never_extrapolated(here: Path):
+    write_run("run-00", "", {0: 1.0, 100: 0.0}, {"random": (2, 0, 0)})
+    write_run("run-01", "", {50: 2.0, 200: 0.5}, {"random": (1, 0, 1)})
+    run_average("run-00", "run-01")
+    rows = {int(row["step"]): row for row in rows_of("average/train.csv")}
+    assert (min(rows), max(rows)) == (0, 200)
+    assert len(rows) == MAX_STEPS
+    for step, row in rows.items():
+        values = ([1 - step / 100] if step <= 100 else []) + ([2 - 0.01 * (step - 50)] if step >= 50 else [])
+        assert int(row["policy_loss_n"]) == len(values)
+        assert float(row["policy_loss"]) == pytest.approx(sum(values) / len(values), abs=1e-6)
+        if len(values) == 2:
+            sd = abs(values[0] - values[1]) / 2**0.5
+            assert float(row["policy_loss_sd"]) == pytest.approx(sd, abs=1e-6)
+            half = T_OF_1 * sd / 2**0.5
+            assert float(row["policy_loss_high"]) - float(row["policy_loss"]) == pytest.approx(half, abs=1e-5)
+        else:
+            assert row["policy_loss_sd"] == row["policy_loss_low"] == row["policy_loss_high"] == ""
+    assert {len(row) for row in rows.values()} == {len(AVERAGE_COLUMNS)}
+
+
+def test_scores_are_interpolated_between_the_rows_that_have_them(here: Path):
+    losses = dict.fromkeys((10, 12, 14, 16), 1.0)
+    write_run("run-00", "", losses, {"random": (1, 0, 1)}, score={12: 0.5, 16: 0.7}, score_low={12: 0.1, 16: 0.2})
+    run_average("run-00")
+    rows = rows_of("average/train.csv")
+    assert [int(row["step"]) for row in rows] == [10, 11, 12, 13, 14, 15, 16]
+    assert [row["score"] for row in rows] == ["", "", "0.5", "0.55", "0.6", "0.65", "0.7"]
+    assert [row["score_n"] for row in rows] == ["0", "0", *["1"] * 5]
+    assert {row["score_low"] for row in rows} == {""}  # no interval of one run, and none of its own
+
+
+def test_groups_are_averaged_by_themselves(here: Path):
+    write_run("run-00", "c=1", {5: 1.0}, {"random": (1, 0, 0)})
+    write_run("run-01", "c=2", {7: 3.0}, {"random": (0, 0, 1)})
+    run_average("run-00", "run-01")
+    assert [(row["group"], row["step"], row["policy_loss"]) for row in rows_of("average/train.csv")] == [
+        ("c=1", "5", "1.0"),
+        ("c=2", "7", "3.0"),
+    ]
+    assert [(row["group"], row["score"]) for row in rows_of("average/eval.csv")] == [("c=1", "1.0"), ("c=2", "0.0")]
+
+
+def test_scores_have_means_of_runs_and_sums_of_games_without_other_runs(here: Path):
+    write_run("run-00", "", {5: 1.0}, {"random": (8, 0, 2), "mcts:50": (4, 2, 4)})
+    write_run("run-01", "", {5: 1.0}, {"random": (10, 0, 0), "mcts:50": (6, 2, 2), "run-00": (5, 0, 5)})
+    run_average("run-00", "run-01")
+    first, second = rows_of("average/eval.csv")
+    assert [*first] == [*AVERAGE_SCORES]
+    assert [first[name] for name in ("opponent", "runs", "score")] == ["random", "2", "0.9"]
+    assert [first[name] for name in ("games", "wins", "draws", "losses")] == ["20", "18", "0", "2"]
+    assert float(first["score_sd"]) == pytest.approx(0.2 / 2**0.5, abs=1e-6)
+    assert float(first["score_low"]) == pytest.approx(0.9 - 0.1 * T_OF_1, abs=1e-6)
+    assert float(first["score_high"]) == pytest.approx(0.9 + 0.1 * T_OF_1, abs=1e-6)
+    assert [second[name] for name in ("opponent", "score", "games", "wins", "draws", "losses")] == [
+        *("mcts:50", "0.6", "20", "10", "4", "6")
+    ]
+
+
+def test_runs_without_tables_are_named(here: Path):
+    write_run("run-00", "", {5: 1.0}, {"random": (1, 0, 1)})
+    write_scores("run-02", "", {"random": (1, 0, 0)})
+    said = run_average("run-00", "run-01", "run-02")
+    missing = {"train": ["run-01", "run-02"], "evaluate": ["run-01"]}
+    assert json.loads(Path("average/missing.json").read_text()) == missing
+    assert said == [
+        "run-01 has no train/train.csv; the averages are without it",
+        "run-02 has no train/train.csv; the averages are without it",
+        "run-01 has no evaluate/eval.csv; the averages are without it",
+    ]
+    assert [row["runs"] for row in rows_of("average/eval.csv")] == ["2"]
+
+
+def test_without_a_table_there_is_no_average(here: Path):
+    with pytest.raises(UserError, match=r"no run has train/train.csv or evaluate/eval.csv, among run-00, run-01"):
+        run_average("run-00", "run-01")
+    assert not Path("average").exists()
+
+
+def test_the_same_runs_give_the_same_files(here: Path):
+    write_run("run-00", "", {5: 1.0, 9: 0.3}, {"random": (1, 0, 1)})
+    run_average("run-00")
+    files = {path: path.read_bytes() for path in Path("average").iterdir()}
+    assert len(files) == 3
+    run_average("run-00")
+    assert {path: path.read_bytes() for path in Path("average").iterdir()} == files
+
+
+def test_a_table_with_other_columns_is_refused(here: Path):
+    Path("run-00/train").mkdir(parents=True)
+    Path("run-00/train/train.csv").write_text("step,loss\n1,2\n")
+    with pytest.raises(UserError, match=r"run-00/train/train.csv has no column run; it has step, loss"):
+        run_average("run-00")

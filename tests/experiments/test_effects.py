@@ -1,0 +1,86 @@
+"""Effects of groups of runs: means, differences to the baseline, and what is left out."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.tasks.effects import COLUMNS, effects
+from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS
+from experiments.tasks.tables import write_table
+from plyzero.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_run(run: str, group: str, scores: dict[str, float], *, last: tuple[int, float] | None = None):
+    rows = [{"run": run, "group": group, "opponent": name, "score": score} for name, score in scores.items()]
+    write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, rows)
+    if last:
+        about = {"run": run, "group": group}
+        curve = [{"step": 1, "score": 0.1}, {"step": last[0] - 1, "score": last[1]}, {"step": last[0]}]
+        write_table(Path(run) / "train/train.csv", TRAIN_COLUMNS, [about | row for row in curve])
+
+
+def run_effects(*runs: str, **options: Any) -> tuple[dict[str, dict[str, str]], str, list[str]]:
+    said: list[str] = []
+    effects(Path(), Path("effects"), report=said.append, runs=runs, **options)
+    with open("effects/effects.csv") as file:
+        rows = {row["group"]: row for row in csv.DictReader(file)}
+    return rows, Path("effects/effects.md").read_text(), said
+
+
+def test_a_group_has_the_mean_of_its_runs_and_its_difference_to_the_baseline():
+    for number, (a, b) in enumerate([(0.2, 0.4), (0.4, 0.6), (0.6, 0.8)]):  # means 0.3, 0.5, 0.7
+        write_run(f"run-{2 * number:02d}", "old", {"random": a, "mcts:50": b}, last=(100, 0.5))
+        scores = {"random": a + 0.2, "mcts:50": b + 0.2, "run-00": 0.0}  # means 0.5, 0.7, 0.9
+        write_run(f"run-{2 * number + 1:02d}", "new", scores, last=(200 + number, 0.8 + number / 10))
+    rows, text, _ = run_effects(*(f"run-{number:02d}" for number in range(6)), groups=["old", "new"])
+    old, new = rows["old"], rows["new"]
+    assert [*old] == [*COLUMNS]
+    assert (old["runs"], old["score"], old["score_sd"]) == ("3", "0.5", "0.2")
+    # 0.5 ± t(2) · 0.2 / √3, t(2) = 4.302653
+    assert (old["score_low"], old["score_high"]) == ("0.0032", "0.9968")
+    assert (old["difference"], old["difference_low"], old["difference_high"]) == ("", "", "")
+    assert (new["score"], new["difference"]) == ("0.7", "0.2")
+    # equal variances 0.04 of 3 and 3 runs: 0.2 ± t(4) · √(2 · 0.04 / 3), t(4) = 2.776445
+    assert (new["difference_low"], new["difference_high"]) == ("-0.2534", "0.6534")
+    assert (old["final_score"], old["last_step"]) == ("0.5", "100.0")
+    assert (new["final_score"], new["last_step"]) == ("0.9", "201.0")
+    assert "| old | 3 | 0.500 | 0.200 | 0.003 to 0.997 | baseline |  | 0.500 | 100 |\n" in text
+    assert "| new | 3 | 0.700 | 0.200 | 0.203 to 1.197 | +0.200 | -0.253 to +0.653 | 0.900 | 201 |\n" in text
+    assert "Left out" not in text
+    assert [*run_effects(*(f"run-{number:02d}" for number in range(6)), groups=["new", "old"])[0]] == ["new", "old"]
+
+
+def test_groups_of_one_run_have_no_intervals():
+    write_run("run-00", "a", {"random": 0.25})
+    write_run("run-01", "b", {"random": 0.75})
+    rows, text, _ = run_effects("run-00", "run-01")
+    filled = {group: [name for name, cell in row.items() if cell] for group, row in rows.items()}
+    assert filled == {"a": ["group", "runs", "score"], "b": ["group", "runs", "score", "difference"]}
+    assert rows["b"]["difference"] == "0.5"
+    assert "| b | 1 | 0.750 |  |  | +0.500 |  |  |  |\n" in text
+
+
+def test_runs_without_scores_are_named_below_the_table():
+    write_run("run-00", "a", {"random": 0.25})
+    write_run("run-02", "b", {"run-00": 0.5})  # no fixed opponent
+    rows, text, said = run_effects("run-00", "run-01", "run-02", title="a sweep")
+    assert [*rows] == ["a"]
+    assert text.startswith("# a sweep\n\n|")
+    assert text.endswith("Left out, because they have no scores: run-01, run-02.\n")
+    assert said[0] == "run-01 has no scores in evaluate/eval.csv; it is left out"
+
+
+def test_without_scores_of_the_baseline_there_is_no_table():
+    write_run("run-00", "a", {"random": 0.25})
+    with pytest.raises(UserError, match="no run of the baseline c has scores, to which the others are compared"):
+        run_effects("run-00", groups=["c", "a"])
+    with pytest.raises(UserError, match=r"no run has scores in evaluate/eval.csv, among run-01"):
+        run_effects("run-01")

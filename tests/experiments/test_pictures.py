@@ -1,0 +1,141 @@
+"""The pictures: made from tables alone, of the declared size, with what the tables say."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.tasks import pictures
+from experiments.tasks.average import average
+from experiments.tasks.pictures import average_plots, eval_plots, train_plots
+from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS
+from experiments.tasks.tables import write_table
+from plyzero.errors import UserError
+
+Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The figures that are written."""
+    found: list[Any] = []
+    write = pictures.write_picture
+    monkeypatch.setattr(pictures, "write_picture", lambda figure, path: (found.append(figure), write(figure, path)))
+    return found
+
+
+def curves(run: str, group: str, *rows: dict[str, Any]):
+    write_table(Path(run) / "train/train.csv", TRAIN_COLUMNS, [{"run": run, "group": group} | row for row in rows])
+
+
+def scores(run: str, group: str, *rows: dict[str, Any]):
+    about = {"run": run, "group": group, "games": 10}
+    write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, [about | row for row in rows])
+
+
+def check_size(path: str, figure: Any):
+    with Image.open(path) as picture:
+        picture.load()
+        assert picture.format == "PNG"
+        width, height = figure.get_size_inches() * figure.dpi
+        assert picture.size == (int(width), int(height))
+
+
+def say(text: str):
+    assert text
+
+
+def test_the_curves_of_a_training_are_those_columns_that_have_numbers(figures: list[Any]):
+    curves(
+        "run-00",
+        "g",
+        {"step": 10, "policy_loss": 2.0, "replay_ratio": 1.0},
+        {"step": 20, "policy_loss": 1.5, "replay_ratio": 2.0, "score": 0.5, "score_low": 0.25, "score_high": 0.75},
+        {"step": 30, "policy_loss": 1.0, "replay_ratio": 3.0, "score": 1.0, "score_low": 0.75, "score_high": 1.0},
+    )
+    train_plots(Path("run-00"), Path("run-00/train-plots"), report=say)
+    (figure,) = figures
+    assert [chart.get_ylabel() for chart in figure.axes] == ["policy_loss", "score", "replay_ratio"]
+    assert figure.axes[0].lines[0].get_xydata().tolist() == [[10, 2], [20, 1.5], [30, 1]]
+    assert [len(chart.collections) for chart in figure.axes] == [0, 1, 0]  # the score has a band
+    check_size("run-00/train-plots/train.png", figure)
+
+
+def test_a_table_of_one_row_is_plotted(figures: list[Any]):
+    curves("run-00", "", {"step": 10, "policy_loss": 2.0, "value_loss": 1.0})
+    train_plots(Path("run-00"), Path("run-00/train-plots"), report=say)
+    check_size("run-00/train-plots/train.png", figures[0])
+    assert figures[0].axes[0].lines[0].get_marker() == "o"  # a single point has no line
+
+
+def test_scores_are_plotted_from_top_to_bottom_with_their_intervals(figures: list[Any]):
+    scores(
+        "run-00",
+        "",
+        {"opponent": "random", "score": 0.9, "low": 0.7, "high": 1.0},
+        {"opponent": "mcts:50", "score": 0.4, "low": 0.2, "high": 0.6},
+    )
+    eval_plots(Path("run-00"), Path("run-00/eval-plots"), report=say)
+    (figure,) = figures
+    (chart,) = figure.axes
+    assert [label.get_text() for label in chart.get_yticklabels()] == ["random", "mcts:50"]
+    assert chart.yaxis_inverted()
+    segments = np.array(chart.containers[0][2][0].get_segments())
+    assert segments[:, :, 0] == pytest.approx(np.array([[0.7, 1.0], [0.2, 0.6]]))
+    assert segments[:, :, 1].tolist() == [[0, 0], [1, 1]]
+    check_size("run-00/eval-plots/eval.png", figure)
+
+
+def test_averages_have_a_curve_for_each_group_and_a_band_only_of_several_runs(figures: list[Any]):
+    curves("run-00", "a", {"step": 10, "policy_loss": 2.0}, {"step": 20, "policy_loss": 1.0})
+    curves("run-01", "a", {"step": 10, "policy_loss": 3.0}, {"step": 20, "policy_loss": 2.0})
+    curves("run-02", "b", {"step": 10, "policy_loss": 3.0}, {"step": 20, "policy_loss": 2.0})
+    for run, group, score in (("run-00", "a", 0.5), ("run-01", "a", 0.7), ("run-02", "b", 0.9)):
+        scores(run, group, {"opponent": "random", "score": score})
+    average(Path(), Path("average"), report=say, all="run-00 run-01 run-02")
+    average_plots(Path(), Path("average-plots"), report=say)
+    curve, score = figures
+    (chart,) = curve.axes
+    assert [(line.get_label(), line.get_ydata()[0]) for line in chart.lines] == [("a", 2.5), ("b", 3.0)]
+    assert len(chart.collections) == 1
+    (chart,) = score.axes
+    lines = [container[0].get_xydata().tolist() for container in chart.containers]
+    assert np.array(lines)[:, 0, 0] == pytest.approx([0.6, 0.9])
+    check_size("average-plots/train.png", curve)
+    check_size("average-plots/eval.png", score)
+
+
+def test_averages_without_matches_have_only_curves(figures: list[Any]):
+    curves("run-00", "", {"step": 10, "policy_loss": 2.0})
+    average(Path(), Path("average"), report=say, all="run-00")
+    average_plots(Path(), Path("average-plots"), report=say)
+    assert [path.name for path in Path("average-plots").iterdir()] == ["train.png"]
+
+
+def test_the_same_table_gives_the_same_picture():
+    curves("run-00", "", {"step": 10, "policy_loss": 2.0})
+    train_plots(Path("run-00"), Path("a"), report=say)
+    train_plots(Path("run-00"), Path("b"), report=say)
+    assert Path("a/train.png").read_bytes() == Path("b/train.png").read_bytes()
+
+
+def test_what_is_missing_is_said():
+    with pytest.raises(UserError, match=r"cannot read run-00/train/train.csv: No such file .*; run the task"):
+        train_plots(Path("run-00"), Path("p"), report=say)
+    with pytest.raises(UserError, match=r"cannot read average/train.csv"):
+        average_plots(Path(), Path("p"), report=say)
+    scores("run-00", "")
+    with pytest.raises(UserError, match=r"run-00/evaluate/eval.csv has no rows"):
+        eval_plots(Path("run-00"), Path("p"), report=say)
+    curves("run-00", "", {"step": 10})
+    with pytest.raises(UserError, match=r"expected a number in one of policy_loss, .* but all are empty"):
+        train_plots(Path("run-00"), Path("p"), report=say)
+    assert not Path("p").exists()

@@ -1,0 +1,289 @@
+"""The local engine: order, slots, failures, conditions, what runs again, and what does not."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.definition import Definition, parse_parameters
+from experiments.manifest import Record, open_experiment, read_manifest, read_record
+from experiments.plan import Plan, make_plan
+from experiments.runner import MARK, Slots, run_plan
+from plyzero.errors import UserError
+
+TWO = Slots(cpus=2, gpus=["slot 0"])
+
+
+def plan_of(tasks: Mapping[str, Any], *options: str, **parameters: Any) -> Plan:
+    definition = Definition.model_validate(
+        {
+            "version": 1,
+            "name": "test",
+            "parameters": {"runs": 3, **parameters},
+            "matrix": {"seed": "runs"},
+            "tasks": {name: {"command": f"sh -c {task.pop('sh')!r}", **task} for name, task in tasks.items()},
+        }
+    )
+    return make_plan(definition, parse_parameters(definition, options))
+
+
+def run(plan: Plan, directory: Path, *, slots: Slots = TWO, update: bool = False, **options: Any) -> dict[str, Record]:
+    with open_experiment(directory, plan, update=update) as experiment:
+        return run_plan(
+            *(plan, directory, experiment),
+            slots=slots,
+            environment=os.environ,
+            **{"stop": threading.Event(), **options},
+        )
+
+
+def states(records: Mapping[str, Record]) -> dict[str, str]:
+    return {name: record.state for name, record in records.items()}
+
+
+def overlap(first: Record, second: Record) -> bool:
+    assert first.began is not None
+    assert first.ended is not None
+    assert second.began is not None
+    assert second.ended is not None
+    return first.began < second.ended and second.began < first.ended
+
+
+def chain(**train: Any) -> dict[str, Any]:
+    """Three kinds of tasks: train and judge of each run, and an average over all."""
+    return {
+        "train": {"sh": "mkdir -p {out}; echo {seed} > {out}/x", "per_run": True, **train},
+        "judge": {"sh": "mkdir -p {out} && cp {run}/train/x {out}/y", "per_run": True, "needs": ["train"]},
+        "average": {"sh": "mkdir -p {out}; cat run-*/judge/y > {out}/all", "after": ["judge"]},
+    }
+
+
+def test_tasks_run_in_order_within_the_slots(tmp_path: Path):
+    plan = plan_of(
+        {
+            "train": {"sh": "sleep 0.4", "per_run": True, "gpus": 1, "out": "t"},
+            "judge": {"sh": "sleep 0.3", "per_run": True, "needs": ["train"]},
+            "average": {"sh": "true", "after": ["judge"], "cpus": 9},  # takes all slots
+        }
+    )
+    records = run(plan, tmp_path / "x")
+    assert {*states(records).values()} == {"done"}
+    trains, judges = ([records[f"run-0{number}/{kind}"] for number in range(3)] for kind in ("train", "judge"))
+    assert not any(overlap(one, other) for one in trains for other in trains if one is not other)
+    assert any(overlap(train, judge) for train in trains for judge in judges)
+    ended = [(train.ended, judge.began) for train, judge in zip(trains, judges, strict=True)]
+    assert all(before <= after for before, after in ended if before is not None and after is not None)
+    jobs = [*trains, *judges, records["average"]]
+    assert (
+        max(sum(overlap(one, other) for other in jobs) for one in jobs) <= 3
+    )  # itself, and one after the other beside
+    moments = [job.began for job in jobs if job.began is not None]
+    assert all(sum(job.began <= at < (job.ended or 0) for job in jobs if job.began is not None) <= 2 for at in moments)
+    assert max(judge.ended or 0 for judge in judges) <= (records["average"].began or 0)
+
+
+def test_a_failure_stops_its_own_run_only_and_is_all_that_a_second_call_tries_again(tmp_path: Path):
+    tasks = chain(
+        sh="mkdir -p {out}; test {seed} != 1 -o -e ../mended || {{ echo no luck; exit 3; }}; echo {seed} > {out}/x"
+    )
+    plan, directory = plan_of(tasks), tmp_path / "x"
+    first = run(plan, directory)
+    assert states(first) == {
+        "run-00/train": "done",
+        "run-01/train": "failed",
+        "run-02/train": "done",
+        "run-00/judge": "done",
+        "run-01/judge": "blocked",
+        "run-02/judge": "done",
+        "average": "done",
+    }
+    assert first["run-01/train"].reason == "exit code 3: no luck"
+    assert first["run-01/judge"].reason == "it needs run-01/train, which failed"
+    assert (directory / "average/all").read_text() == "0\n2\n"
+    again = run(plan, directory)
+    assert {name for name in first if again[name].id != first[name].id} == {"run-01/train"}
+    (tmp_path / "mended").touch()
+    third = run(plan, directory)
+    assert {*states(third).values()} == {"done"}
+    assert {name for name in third if third[name].id != first[name].id} == {"run-01/train", "run-01/judge", "average"}
+    assert (directory / "average/all").read_text() == "0\n1\n2\n"
+
+
+def test_a_second_call_does_nothing(tmp_path: Path):
+    plan, directory = plan_of(chain()), tmp_path / "x"
+    first = run(plan, directory)
+    written = {path: path.stat().st_mtime_ns for path in (directory / "state").rglob("*.json")}
+    seen: list[Mapping[str, Record]] = []
+    assert run(plan, directory, on_change=seen.append) == first
+    assert all(record.state == "done" for records in seen for record in records.values())
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+
+
+def test_another_command_or_a_lost_output_runs_that_task_and_what_waits_for_it_again(tmp_path: Path):
+    directory = tmp_path / "x"
+    first = run(plan_of(chain()), directory)
+    (directory / "run-02/train/x").unlink()
+    (directory / "run-02/train").rmdir()
+    again = run(plan_of(chain()), directory)
+    changed = {"run-02/train", "run-02/judge", "average"}
+    assert {name for name in first if again[name].id != first[name].id} == changed
+    (directory / "average/stray").touch()
+    other = chain()
+    other["average"]["sh"] += " # changed"
+    third = run(plan_of(other), directory)
+    assert {name for name in first if third[name].id != again[name].id} == {"average"}
+    assert not (directory / "average/stray").exists()
+
+
+def test_other_parameters_are_refused_unless_they_are_meant(tmp_path: Path):
+    directory, tasks = tmp_path / "x", {"a": {"sh": "echo {size} > {out}"}, "b": {"sh": "echo b > {out}"}}
+
+    def plan(*options: str) -> Plan:
+        return plan_of({name: dict(task) for name, task in tasks.items()}, *options, size=3)
+
+    first = run(plan(), directory)
+    with pytest.raises(
+        UserError, match=r"was begun with other parameters: size 3 -> 4; give --out another directory, or"
+    ):
+        run(plan("size=4"), directory)
+    second = run(plan("size=4"), directory, update=True)
+    assert (directory / "a").read_text() == "4\n"
+    assert {name for name in first if second[name].id != first[name].id} == {"a"}
+    found = read_manifest(directory)
+    assert found is not None
+    assert (found["parameters"], len(found["calls"])) == ({"runs": 3, "size": 4}, 2)
+
+
+def test_what_fails_once_is_repeated_and_counts_once(tmp_path: Path):
+    plan = plan_of(
+        {
+            "a": {"sh": "echo x >> {out}; test $(wc -l < {out}) = 3", "retries": 2},
+            "b": {"sh": "false", "retries": 1},
+            "c": {"sh": "echo > {out}", "needs": ["a"]},
+        }
+    )
+    records = run(plan, tmp_path / "x")
+    assert states(records) == {"a": "done", "b": "failed", "c": "done"}
+    assert (records["a"].attempts, records["b"].attempts) == (3, 2)
+    assert records["b"].reason == "exit code 1"
+
+
+def test_a_condition_leaves_the_rest_of_a_run_out_and_says_so_with_the_numbers(tmp_path: Path):
+    tasks = chain(sh="mkdir -p {out}/values; echo {seed} > {out}/x; echo 0.{seed} > {out}/values/score")
+    tasks["judge"]["when"] = "train.score >= {least}"
+    tasks["plot"] = {"sh": "touch {out}", "per_run": True, "needs": ["judge"]}
+    records = run(plan_of(tasks, least=0.1), tmp_path / "x")
+    assert (records["run-00/judge"].state, records["run-00/judge"].reason) == (
+        "skipped",
+        "train.score >= 0.1 is false: run-00/train has 0",
+    )
+    assert records["run-00/plot"].reason == "it needs run-00/judge, which was left out"
+    assert [records[f"run-0{number}/plot"].state for number in range(3)] == ["skipped", "done", "done"]
+    assert (tmp_path / "x/average/all").read_text() == "1\n2\n"
+
+
+@pytest.mark.parametrize("content", ["", "nan", "much"])
+def test_a_value_that_is_no_number_is_a_failure(content: str, tmp_path: Path):
+    tasks = chain(sh=f"mkdir -p {{out}}/values; echo '{content}' > {{out}}/values/score")
+    tasks["judge"]["when"] = "train.score >= 0.5"
+    record = run(plan_of(tasks), tmp_path / "x")["run-00/judge"]
+    assert record.state == "failed"
+    assert record.reason == "cannot judge train.score >= 0.5: expected a number in run-00/train/values/score"
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def until(condition: Any, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_what_takes_too_long_is_stopped_with_all_its_processes(tmp_path: Path):
+    plan = plan_of({"a": {"sh": "sleep 60 & echo $! > ../pid; wait", "timeout_minutes": 0.005}})
+    record = run(plan, tmp_path / "x")["a"]
+    assert (record.state, record.reason) == ("failed", "it took longer than 0.005 minutes")
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_task_that_was_killed_or_cannot_start_has_failed_with_its_reason(tmp_path: Path):
+    definition = {"version": 1, "name": "x", "tasks": {"a": {"command": "no-such-program"}}}
+    plan = make_plan(Definition.model_validate(definition), {})
+    assert run(plan, tmp_path / "x")["a"].reason == "cannot start no-such-program: No such file or directory"
+    record = run(plan_of({"a": {"sh": "echo last words; kill -9 $$"}}), tmp_path / "y")["a"]
+    assert record.reason == "killed by SIGKILL: last words"
+
+
+def test_a_stop_ends_what_runs_and_starts_nothing_more(tmp_path: Path):
+    plan = plan_of(
+        {
+            "a": {"sh": "trap 'echo saved > {out}; exit' TERM; echo > ../runs; sleep 60 & wait"},
+            "b": {"sh": "true", "needs": ["a"]},
+        }
+    )
+    stop = threading.Event()
+    threading.Thread(target=lambda: (until((tmp_path / "runs").exists), stop.set())).start()
+    records = run(plan, tmp_path / "x", stop=stop)
+    assert states(records) == {"a": "stopped"}
+    assert (tmp_path / "x/a").read_text() == "saved\n"
+    assert read_record(tmp_path / "x", "b") is None
+
+
+def test_with_fail_fast_nothing_is_started_after_a_failure(tmp_path: Path):
+    tasks = {"a": {"sh": "false"}, "b": {"sh": "sleep 0.5; touch {out}"}, "c": {"sh": "touch {out}"}}
+    assert states(run(plan_of(tasks), tmp_path / "x", fail_fast=True)) == {"a": "failed", "b": "done"}
+
+
+def test_tasks_see_their_own_gpus(tmp_path: Path):
+    tasks = {"t": {"sh": "mkdir {run}; echo $CUDA_VISIBLE_DEVICES > {out}; sleep 0.3", "per_run": True, "gpus": 1}}
+    run(plan_of(tasks, "runs=2"), tmp_path / "x", slots=Slots(2, ["5", "7"]))
+    assert {(tmp_path / f"x/run-0{number}/t").read_text() for number in range(2)} == {"5\n", "7\n"}
+
+
+def test_processes_that_a_killed_runner_has_left_are_ended_first(tmp_path: Path):
+    directory = tmp_path / "x"
+    plan = plan_of({"a": {"sh": "true"}})
+    with open_experiment(directory, plan) as experiment:
+        environment = {**os.environ, MARK: experiment}
+        left = subprocess.Popen(["sleep", "60"], env=environment, start_new_session=True)
+        other = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: "another"}, start_new_session=True)
+    try:
+        run(plan, directory)
+        assert left.wait(10) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_two_runners_of_one_experiment_refuse_each_other_and_anything_else_in_its_place(tmp_path: Path):
+    plan = plan_of({"a": {"sh": "true"}})
+    with (
+        open_experiment(tmp_path / "x", plan),
+        pytest.raises(UserError, match="another process runs the experiment in"),
+    ):
+        run(plan, tmp_path / "x")
+    (tmp_path / "y").mkdir()
+    (tmp_path / "y/thesis.txt").touch()
+    with pytest.raises(
+        UserError, match=r"y is not an experiment: it has no experiment.json; give --out another directory"
+    ):
+        run(plan, tmp_path / "y")
+    (tmp_path / "x/experiment.json").write_text("{")
+    with pytest.raises(
+        UserError, match=r"cannot use .*experiment.json: it is damaged, or of another version; give --out"
+    ):
+        run(plan, tmp_path / "x")
+    assert [path.name for path in (tmp_path / "y").iterdir()] == ["thesis.txt"]

@@ -1,0 +1,213 @@
+"""The task train: its curves from a planted run, what a training that was killed still needs, and a real one."""
+
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.tasks import train as task
+from experiments.tasks.results import TRAIN_COLUMNS
+from plyzero import __version__
+from plyzero.errors import UserError
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import Run, create_run
+from plyzero.run.metrics import append_line
+from plyzero.run.models import publish_model
+from tests.helpers.runs import SMALL
+
+FIELDS = {"games": 10, "positions": 80, "replay_ratio": 1.5, "policy_learned": 0.25, "value_learned": None}
+SHARES = {"won": [0.5, 0.25], "drawn": 0.25}
+
+
+def publish(run: Run, fence: int, step: int, seconds: float, **fields: Any) -> str:
+    """Publish a model as the trainer does, and write its line."""
+    name = str(publish_model(run.models, f"model {fence} {step}".encode(), fence=fence, step=step))
+    line = {"step": step, "seconds": seconds, "policy_loss": 0.5, "value_loss": None, **FIELDS, **SHARES, **fields}
+    append_line(run.metrics / f"trainer-{fence:06d}.jsonl", {**line, "model": name})
+    return name
+
+
+def rate(run: Run, model: str, **scores: list[int]):
+    append_line(run.metrics / "rating.jsonl", {"model": model, "scores": scores})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "run-00"
+
+
+@pytest.fixture
+def run(root: Path) -> Run:
+    return create_run(root / "train/run", load_game("tic-tac-toe"), seed=7)
+
+
+class FakeTrain:
+    """In place of the child process: remembers the command, and does what `plyzero train` would have done."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, code: int = 0, works: Any = lambda: None) -> None:
+        self.commands: list[list[str]] = []
+        self.code, self.works = code, works
+        monkeypatch.setattr(task.subprocess, "Popen", self)
+
+    def __call__(self, command: list[str], stdin: int):
+        assert stdin == subprocess.DEVNULL
+        self.commands.append(command)
+        return self
+
+    def wait(self) -> int:
+        self.works()
+        return self.code
+
+
+def run_task(root: Path, **options: Any):
+    arguments = {"game": "tic-tac-toe", "minutes": 1.0, "seed": 7, "group": "g", **options}
+    task.train(root, root / "train", report=lambda text: None, **arguments)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return [*csv.DictReader(file)]
+
+
+def test_the_curve_has_a_row_for_each_model_with_the_score_against_the_last_opponent(root: Path, run: Run):
+    publish(run, 1, 100, 10.04)
+    model = publish(run, 1, 200, 20.0, policy_loss=0.25, games=30.0)
+    append_line(run.metrics / "trainer-000001.jsonl", {"step": 250, "seconds": 55.0, "games": 40})  # no model
+    rate(run, model, random=[20, 0, 0], **{"mcts:100": [8, 2, 10]})
+    publish(run, 2, 300, 30.0)
+    rows = task.curve(run)
+    assert [row["step"] for row in rows] == [100, 200, 300]
+    assert [row["seconds"] for row in rows] == [10.0, 20.0, 85.0]
+    expected = {"games": 30, "positions": 80, "replay_ratio": 1.5, "policy_loss": 0.25, "value_loss": None}
+    expected |= {"policy_learned": 0.25, "value_learned": None, "first_won": 0.5, "second_won": 0.25, "drawn": 0.25}
+    assert rows[1].items() >= expected.items()
+    # Wilson's interval of 9 points in 20 games
+    assert [rows[1][name] for name in ("score", "score_low", "score_high")] == [0.45, 0.2582, 0.6579]
+    assert "score" not in rows[0]
+    assert {*rows[1]} <= {*TRAIN_COLUMNS}
+
+
+def test_steps_increase_although_a_second_trainer_went_on_from_an_older_step(run: Run):
+    for step, seconds in ((100, 10.0), (200, 20.0), (300, 30.0)):
+        publish(run, 1, step, seconds)
+    for step, seconds in ((150, 5.0), (250, 15.0), (350, 25.0)):
+        publish(run, 2, step, seconds, policy_loss=0.125)
+    rows = task.curve(run)
+    assert [row["step"] for row in rows] == [100, 150, 250, 350]
+    assert [row["seconds"] for row in rows] == [10.0, 35.0, 45.0, 55.0]  # the lost steps took their time
+    assert [row["policy_loss"] for row in rows] == [0.5, 0.125, 0.125, 0.125]
+
+
+def test_a_step_that_was_published_twice_is_there_once(run: Run):
+    publish(run, 1, 100, 10.0)
+    publish(run, 2, 100, 5.0, policy_loss=None)
+    assert [(row["step"], row["policy_loss"]) for row in task.curve(run)] == [(100, None)]
+
+
+def test_a_new_run_trains_all_its_minutes_with_its_settings_and_leaves_its_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def works():
+        made = create_run(root / "train/run", load_game("tic-tac-toe"), seed=7)
+        publish(made, 1, 100, 30.0)
+        rate(made, publish(made, 1, 200, 60.0), random=[20, 0, 0], **{"mcts:100": [17, 3, 0]})
+
+    fake = FakeTrain(monkeypatch, works=works)
+    run_task(root, settings="selfplay.simulations=32  search.c_puct=2", workers=3, device="cpu")
+    (command,) = fake.commands
+    directory = str(root / "train/run")
+    assert command[:8] == [sys.executable, "-P", "-m", "plyzero", "train", "tic-tac-toe", "--run", directory]
+    assert command[8:] == [
+        *("--minutes", "1.000000", "--seed", "7", "--preset", "quick", "--device", "cpu", "--workers", "3"),
+        *("-o", "selfplay.simulations=32", "-o", "search.c_puct=2"),
+    ]
+    out = root / "train"
+    assert (out / "agent.onnx").read_bytes() == b"model 1 200"
+    assert (out / "values/score").read_text() == "0.925\n"
+    assert json.loads((out / "card.json").read_text()) == {
+        "version": 1,
+        "game": "tic-tac-toe v1",
+        "step": 200,
+        "sha256": hashlib.sha256(b"model 1 200").hexdigest(),
+        "seed": 7,
+        "group": "g",
+        "settings": "selfplay.simulations=32  search.c_puct=2",
+        "preset": "quick",
+        "minutes": 1.0,
+        "score": 0.925,
+        "plyzero": __version__,
+    }
+    rows = rows_of(out / "train.csv")
+    assert [*rows[0]] == [*TRAIN_COLUMNS]
+    assert [(row["run"], row["group"], row["step"], row["score"]) for row in rows] == [
+        ("run-00", "g", "100", ""),
+        ("run-00", "g", "200", "0.925"),
+    ]
+
+
+def test_a_training_that_was_killed_goes_on_for_what_is_left(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    rate(run, publish(run, 1, 100, 12.0), random=[1, 0, 1])
+    (run.workers / "trainer.json").write_text(
+        '{"role": "trainer", "state": "training", "beats": 3, "pid": 1, "host": "h", "seconds": 18.0}'
+    )
+    fake = FakeTrain(monkeypatch)
+    run_task(root)
+    (command,) = fake.commands
+    assert command[8:10] == ["--minutes", "0.700000"]
+    assert command[10:14] == ["--seed", "7", "--preset", "quick"]  # which plyzero train accepts if they are the same
+
+
+def test_what_has_trained_long_enough_is_not_trained_again(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    rate(run, publish(run, 1, 100, 59.5), random=[1, 0, 1])
+    fake = FakeTrain(monkeypatch)
+    run_task(root)
+    assert fake.commands == []
+    first = {path: path.read_bytes() for path in (root / "train").glob("*.*")}
+    assert {path.name for path in first} == {"agent.onnx", "card.json", "train.csv"}
+    run_task(root)
+    assert {path: path.read_bytes() for path in (root / "train").glob("*.*")} == first
+
+
+def test_a_training_that_was_killed_before_its_rating_is_only_rated(
+    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    model = publish(run, 1, 100, 61.0)
+    fake = FakeTrain(monkeypatch, works=lambda: rate(run, model, random=[1, 0, 1]))
+    run_task(root)
+    assert fake.commands[0][8:10] == ["--minutes", "0.000000"]
+    assert (root / "train/values/score").read_text() == "0.5\n"
+
+
+def test_a_training_that_fails_leaves_no_card(root: Path, monkeypatch: pytest.MonkeyPatch):
+    FakeTrain(monkeypatch, code=3)
+    with pytest.raises(UserError, match="training failed with exit code 3; the reason is above"):
+        run_task(root)
+    assert not (root / "train/card.json").exists()
+
+
+def test_a_run_without_a_model_or_a_rating_is_an_error(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
+    FakeTrain(monkeypatch)
+    with pytest.raises(UserError, match="has no model after 1 minutes; give more minutes"):
+        run_task(root)
+    publish(run, 1, 100, 59.5)
+    with pytest.raises(UserError, match="has no rating of a model, so it has no score; give more minutes"):
+        run_task(root)
+    assert not (root / "train/agent.onnx").exists()
+
+
+@pytest.mark.slow
+def test_tic_tac_toe_is_trained_in_a_few_seconds(root: Path):
+    run_task(root, minutes=0.1, workers=1, device="cpu", settings=" ".join((*SMALL, "rating.games=4")))
+    card = json.loads((root / "train/card.json").read_text())
+    content = (root / "train/agent.onnx").read_bytes()
+    assert card["sha256"] == hashlib.sha256(content).hexdigest()
+    assert card["step"] > 0
+    steps = [int(row["step"]) for row in rows_of(root / "train/train.csv")]
+    assert steps == sorted({*steps})
+    assert steps[-1] == card["step"]
+    assert 0 <= float((root / "train/values/score").read_text()) == card["score"] <= 1

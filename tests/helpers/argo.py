@@ -1,0 +1,113 @@
+"""What Argo checks when it gets a WorkflowTemplate, and its schema does not: that each name is that of something."""
+
+import json
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from hera.workflows import models
+
+STATES = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
+TEXT = re.compile(r"\{\{(.*?)\}\}")
+RESULT = re.compile(r"([A-Za-z0-9-]+)\.([A-Za-z]+)")
+
+
+def check_keys(template: dict[str, Any]) -> list[str]:
+    """Return which keys of a WorkflowTemplate Argo does not have: its models drop them without a word."""
+    back = models.WorkflowTemplate.model_validate(template).model_dump_json(exclude_none=True, by_alias=True)
+    return [*_lost(template, json.loads(back), "")]
+
+
+def check_references(template: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the names in a WorkflowTemplate; an empty list if nothing is."""
+    spec = template["spec"]
+    templates = {each["name"]: each for each in spec["templates"]}
+    volumes = {each["name"] for each in spec.get("volumes", ())}
+    found = [] if len(templates) == len(spec["templates"]) else ["two templates have the same name"]
+    if spec["entrypoint"] not in templates:
+        found.append(f"entrypoint: no template is called {spec['entrypoint']}")
+    for name, each in templates.items():
+        if "dag" in each:
+            found += _check_dag(each["dag"]["tasks"], templates)
+        else:
+            found += _check_container(name, each, volumes)
+    return found
+
+
+def command_in_pod(template: dict[str, Any], task: dict[str, Any]) -> tuple[str, ...]:
+    """Return the words that a container starts for a task: Argo has put in its arguments, and Kubernetes reads `$`."""
+    container = next(each for each in template["spec"]["templates"] if each["name"] == task["template"])["container"]
+    arguments = {f"inputs.parameters.{each['name']}": each["value"] for each in _parameters(task, "arguments")}
+    words = (TEXT.sub(lambda match: arguments[match[1]], word) for word in (*container["command"], *container["args"]))
+    return tuple(re.sub(r"\$\$|\$\([^)]*\)", lambda match: "$" if match[0] == "$$" else "?", word) for word in words)
+
+
+def _check_dag(tasks: list[dict[str, Any]], templates: dict[str, Any]) -> Iterator[str]:
+    by_name = {each["name"]: each for each in tasks}
+    if len(by_name) != len(tasks):
+        yield "two tasks have the same name"
+    graph = {}
+    for name, task in by_name.items():
+        results = RESULT.findall(task.get("depends", ""))
+        graph[name] = {other for other, _ in results}
+        yield from (f"{name}: depends names no task: {other}" for other in graph[name] - by_name.keys())
+        yield from (f"{name}: depends has the unknown state {state}" for _, state in results if state not in STATES)
+        if task["template"] not in templates:
+            yield f"{name}: no template is called {task['template']}"
+            continue
+        given, wanted = (
+            {parameter["name"] for parameter in _parameters(each, key)}
+            for each, key in ((task, "arguments"), (templates[task["template"]], "inputs"))
+        )
+        if given != wanted:
+            yield f"{name}: its arguments differ from the inputs of {task['template']} in {sorted(given ^ wanted)}"
+        for text in TEXT.findall(json.dumps(task)):
+            yield from _check_output(name, text, graph[name], by_name, templates)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield f"tasks wait for each other: {error.args[1]}"
+
+
+def _check_output(
+    name: str, text: str, waits: set[str], tasks: dict[str, Any], templates: dict[str, Any]
+) -> Iterator[str]:
+    match = re.fullmatch(r"tasks\.([a-z0-9-]+)\.outputs\.parameters\.([a-z0-9_-]+)", text)
+    if match is None:
+        yield f"{name}: no variable is called {text}"
+        return
+    other, value = match.groups()
+    if other not in waits:
+        yield f"{name}: it reads a value of {other}, for which it does not wait"
+    elif value not in {each["name"] for each in _parameters(templates[tasks[other]["template"]], "outputs")}:
+        yield f"{name}: {other} has no output parameter {value}"
+
+
+def _check_container(name: str, template: dict[str, Any], volumes: set[str]) -> Iterator[str]:
+    inputs = {f"inputs.parameters.{each['name']}" for each in _parameters(template, "inputs")}
+    used = {*TEXT.findall(json.dumps(template))}
+    yield from (f"{name}: no input parameter is called {text}" for text in sorted(used - inputs))
+    yield from (f"{name}: nothing uses {text}" for text in sorted(inputs - used))
+    mounts = template["container"].get("volumeMounts", ())
+    yield from (f"{name}: no volume is called {each['name']}" for each in mounts if each["name"] not in volumes)
+    paths = [each["mountPath"] for each in mounts]
+    for output in _parameters(template, "outputs"):
+        if not any(output["valueFrom"]["path"].startswith(f"{path}/") for path in paths):
+            yield f"{name}: the output parameter {output['name']} is on no volume"
+
+
+def _parameters(owner: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    return list(owner.get(key, {}).get("parameters", ()))
+
+
+def _lost(before: Any, after: Any, path: str) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from (f"{path}.{key}" for key in before.keys() ^ after.keys())
+        for key in before.keys() & after.keys():
+            yield from _lost(before[key], after[key], f"{path}.{key}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _lost(one, other, f"{path}[{number}]")
+    elif before != after:
+        yield f"{path}: {before!r} becomes {after!r}"
