@@ -30,10 +30,10 @@ STOP_SECONDS: Final = 90.0
 LEFTOVER_SECONDS: Final = 20.0
 """Time after which processes that were killed must have ended, in seconds."""
 
-MARK: Final = "PLYZERO_EXPERIMENT"
+MARK: Final = "EXPERIMENT_ID"
 """Variable in the environment of every process of an experiment; its value is the experiment's id."""
 
-WATCH: Final = "PLYZERO_EXPERIMENT_RUNNER"
+WATCH: Final = "EXPERIMENT_RUNNER"
 """Variable with a descriptor from which nothing can be read; it comes to its end when the runner dies."""
 
 NO_GPU: Final = "slot"
@@ -251,19 +251,19 @@ class Attempt:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a log that is not empty; "" if there is none."""
+    """Return the last line that is not empty of the last attempt in a log; "" if there is none."""
     try:
         size = log.stat().st_size
         text = read_part(log, max(0, size - LOG_BYTES), max_bytes=LOG_BYTES).decode(errors="replace")
     except OSError:
         return ""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.rpartition("\n$ ")[2].splitlines()[1:] if line.strip()]
     return plain(lines[-1].strip(), 300) if lines else ""
 
 
 def _reason(code: int, line: str) -> str:
     how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"{how}: {line}" if line and not line.startswith("$ ") else how
+    return f"{how}: {line}" if line else how
 
 
 def kill_leftovers(experiment: str) -> None:

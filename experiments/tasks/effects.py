@@ -73,9 +73,8 @@ def effects(
     baseline = names[0]
     if not members[baseline]:
         raise UserError(f"no run of the baseline {baseline} has scores, to which the others are compared")
-    rows = [
-        _row(group, each, None if group == baseline else members[baseline]) for group, each in members.items() if each
-    ]
+    others = {group: None if group == baseline else members[baseline] for group in names}
+    rows = [_row(group, members[group], others[group]) for group in names if members[group]]
     write_table(out / "effects.csv", COLUMNS, rows)
     write_text(out / "effects.md", _describe(rows, title=title, baseline=baseline, missing=missing))
 

@@ -54,7 +54,7 @@ def train(
     settings: such as "selfplay.simulations=32 search.c_puct=2".
     workers:  number of self-play processes; 0 = one per core.
     group:    a name for runs that are averaged together.
-    Raises UserError if the training fails, or has made no model or no rating.
+    Raises UserError if the training has made no model or no rating.
     """
     root = out / "run"
     left = max(0.0, 60 * minutes - _trained_seconds(root))
@@ -142,7 +142,7 @@ def _is_rated(root: Path) -> bool:
 
 
 def _run_train(*arguments: str) -> None:
-    """Run `plyzero train` to its end. Raises UserError if it fails."""
+    """Run `plyzero train` to its end; if it fails, end this process with its exit code: it has said why."""
     child = subprocess.Popen([sys.executable, "-P", "-m", "plyzero", "train", *arguments], stdin=subprocess.DEVNULL)
     try:
         code = child.wait()
@@ -150,7 +150,7 @@ def _run_train(*arguments: str) -> None:
         child.wait()  # the same Ctrl-C has stopped it, and it saves
         raise
     if code:
-        raise UserError(f"training failed with exit code {code}; the reason is above")
+        sys.exit(code)
 
 
 def _ratings(run: RunDirectory) -> Iterator[tuple[str, MatchResult]]:

@@ -70,8 +70,8 @@ class TaskProgress:
             self._live.update(self._table(), refresh=True)
         else:
             for name, record in records.items():
-                if record.state == "running":
-                    self._console.print(f"{name}, {seconds_of(record):.0f} s: {self._doing(name, record)}")
+                if record.state == "running" and (doing := self._doing(name, record)):
+                    self._console.print(f"{name}, {seconds_of(record):.0f} s: {doing}")
 
     def _changed(self, name: str, record: Record, *, is_first: bool) -> None:
         if record.state == "done" and is_first:

@@ -56,8 +56,8 @@ def test_an_experiment_runs_once_and_says_what_came_of_it(file: Path, tmp_path: 
     other = plyzero("experiment", "run", str(file), "--out", str(out))
     assert other.returncode == 2
     assert other.stderr == (
-        f"plyzero: {out} was begun with other parameters: runs 3 -> 2; give --out another directory, or --update to run "
-        "again what they change\n"
+        f"plyzero: {out} was begun with other parameters: runs 3 -> 2; give --out another directory, or --update to "
+        "run again what they change\n"
     )
 
 

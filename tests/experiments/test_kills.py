@@ -28,7 +28,7 @@ TASKS = {
     }
     for name, script, more in [
         ("train", "mkdir -p {out} && sleep 0.4 && echo {seed} > {out}/.part && mv {out}/.part {out}/x", {"gpus": 1}),
-        ("judge", "mkdir -p {out} && sleep 0.3 && cp {run}/train/x {out}/p && mv {out}/p {out}/y", {"needs": ["train"]}),
+        ("judge", "mkdir {out}; sleep 0.3 && cp {run}/train/x {out}/p && mv {out}/p {out}/y", {"needs": ["train"]}),
         ("average", "mkdir -p {out} && sleep 0.2 && cat run-*/judge/y > {out}/all", {"after": ["judge"]}),
     ]
 }  # fmt: skip

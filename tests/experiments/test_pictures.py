@@ -100,7 +100,7 @@ def test_averages_have_a_curve_for_each_group_and_a_band_only_of_several_runs(fi
     curves("run-02", "b", {"step": 10, "policy_loss": 3.0}, {"step": 20, "policy_loss": 2.0})
     for run, group, score in (("run-00", "a", 0.5), ("run-01", "a", 0.7), ("run-02", "b", 0.9)):
         scores(run, group, {"opponent": "random", "score": score})
-    average(Path(), Path("average"), report=say, all="run-00 run-01 run-02")
+    average(Path(), Path("average"), report=say, runs=["run-00", "run-01", "run-02"])
     average_plots(Path(), Path("average-plots"), report=say)
     curve, score = figures
     (chart,) = curve.axes
@@ -115,7 +115,7 @@ def test_averages_have_a_curve_for_each_group_and_a_band_only_of_several_runs(fi
 
 def test_averages_without_matches_have_only_curves(figures: list[Any]):
     curves("run-00", "", {"step": 10, "policy_loss": 2.0})
-    average(Path(), Path("average"), report=say, all="run-00")
+    average(Path(), Path("average"), report=say, runs=["run-00"])
     average_plots(Path(), Path("average-plots"), report=say)
     assert [path.name for path in Path("average-plots").iterdir()] == ["train.png"]
 
