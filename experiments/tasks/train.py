@@ -59,7 +59,7 @@ def train(
     root = out / "run"
     left = max(0.0, 60 * minutes - _trained_seconds(root))
     if left >= 1 or not _is_rated(root):
-        report(f"training {game} for {left:.0f} s")
+        report("")  # the training shows its own progress
         options = [part for each in settings.split() for part in ("-o", each)]
         processes = ["--workers", str(workers)] if workers else []
         _run_train(

@@ -18,7 +18,6 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.metrics import append_line
 from plyzero.run.models import publish_model
-from tests.helpers.runs import SMALL
 
 FIELDS = {"games": 10, "positions": 80, "replay_ratio": 1.5, "policy_learned": 0.25, "value_learned": None}
 SHARES = {"won": [0.5, 0.25], "drawn": 0.25}
@@ -198,16 +197,3 @@ def test_a_run_without_a_model_or_a_rating_is_an_error(root: Path, run: Run, mon
     with pytest.raises(UserError, match="has no rating of a model, so it has no score; give more minutes"):
         run_task(root)
     assert not (root / "train/agent.onnx").exists()
-
-
-@pytest.mark.slow
-def test_tic_tac_toe_is_trained_in_a_few_seconds(root: Path):
-    run_task(root, minutes=0.1, workers=1, device="cpu", settings=" ".join((*SMALL, "rating.games=4")))
-    card = json.loads((root / "train/card.json").read_text())
-    content = (root / "train/agent.onnx").read_bytes()
-    assert card["sha256"] == hashlib.sha256(content).hexdigest()
-    assert card["step"] > 0
-    steps = [int(row["step"]) for row in rows_of(root / "train/train.csv")]
-    assert steps == sorted({*steps})
-    assert steps[-1] == card["step"]
-    assert 0 <= float((root / "train/values/score").read_text()) == card["score"] <= 1
