@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,3 +25,10 @@ def find_opponent(name: str, game: GameSpec, rng: np.random.Generator, *, simula
     """
     player = find_player(name, game, rng, simulations=simulations)
     return player.with_rng(rng.spawn(1)[0]) if isinstance(player, Bot) else player
+
+
+def check_opponents(names: Sequence[str], game: GameSpec, *, simulations: int) -> None:
+    """Raise UserError if there is no such player. A path is not looked for: it may be made before it is needed."""
+    for name in names:
+        if "/" not in name:
+            find_opponent(name, game, np.random.default_rng(), simulations=simulations)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.tasks.bots import find_agent, find_opponent
+from experiments.tasks.bots import check_opponents, find_agent, find_opponent
 from experiments.tasks.results import AGENT, EVAL_COLUMNS, EVAL_TABLE, RESULTS, first_seen, group_of
 from experiments.tasks.tables import Cell, rounded, write_table
 from plyzero.errors import UserError
@@ -36,8 +36,7 @@ def evaluate(
     previous:  directories of earlier runs, whose bots are opponents, too; those without a bot are reported.
     Raises UserError for an odd number of games, without an opponent, and if the bot is missing.
     """
-    if games < 2 or games % 2:
-        raise UserError(f"expected an even number of games, so that both sides are played equally often, got {games}")
+    check_evaluate(game=game, opponents=opponents, games=games, simulations=simulations)
     spec = load_game(game)
     agent = find_agent(inputs, spec, simulations=simulations)
     fixed, earlier = first_seen(opponents), first_seen(previous)
@@ -55,6 +54,13 @@ def evaluate(
         raise UserError("expected an opponent, such as -p opponents=mcts:50, got none")
     about: dict[str, Cell] = {"run": inputs.resolve().name, "group": group_of(inputs)}
     write_table(out / Path(EVAL_TABLE).name, EVAL_COLUMNS, [about | row for row in rows])
+
+
+def check_evaluate(*, game: str, opponents: Sequence[str], games: int, simulations: int = 64, **_: object) -> None:
+    """Raise UserError for an odd number of games, and if there is no such opponent."""
+    if games < 2 or games % 2:
+        raise UserError(f"expected an even number of games, so that both sides are played equally often, got {games}")
+    check_opponents(opponents, load_game(game), simulations=simulations)
 
 
 def _play(

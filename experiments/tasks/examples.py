@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.tasks.bots import find_agent, find_opponent
+from experiments.tasks.bots import check_opponents, find_agent, find_opponent
 from experiments.tasks.results import first_seen, write_text
 from plyzero.errors import UserError
 from plyzero.files import write_file
@@ -50,8 +50,7 @@ def examples(
     """
     make_film = _find_film()
     names = first_seen(opponents)
-    if not names or games < 1:
-        raise UserError(f"expected an opponent and at least one game, got {len(names)} opponents and {games} games")
+    check_examples(game=game, opponents=names, games=games, simulations=simulations)
     spec = load_game(game)
     agent = find_agent(inputs, spec, simulations=simulations)
     records: list[dict[str, Any]] = []
@@ -73,6 +72,13 @@ def examples(
         write_text(out / f"{name}.txt", _describe(record, frames, result))
         records.append(record)
     write_text(out / RECORDS, "".join(json.dumps(record) + "\n" for record in records))
+
+
+def check_examples(*, game: str, opponents: Sequence[str], games: int, simulations: int = 64, **_: object) -> None:
+    """Raise UserError without an opponent or a game, and if there is no such opponent."""
+    if not opponents or games < 1:
+        raise UserError(f"expected an opponent and at least one game, got {len(opponents)} opponents and {games} games")
+    check_opponents(opponents, load_game(game), simulations=simulations)
 
 
 def _find_film() -> Callable[..., bytes]:

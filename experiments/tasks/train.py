@@ -24,7 +24,8 @@ from plyzero import __version__
 from plyzero.errors import UserError
 from plyzero.files import write_file
 from plyzero.play.match_result import MatchResult
-from plyzero.run.directory import RunDirectory, read_run
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import RunDirectory, plan_run, read_run
 from plyzero.run.metrics import TRAINER, figure, read_heartbeat, read_lines
 from plyzero.run.models import list_models, read_model
 from plyzero.web.run_series import RunSeries, match_result, model_of
@@ -90,6 +91,15 @@ def train(
         "plyzero": __version__,
     }
     write_json(out / Path(CARD).name, card)
+
+
+def check_train(
+    *, game: str, minutes: float, seed: int, preset: str = "quick", settings: str = "", **_: object
+) -> None:
+    """Raise UserError for settings that a run of the game would refuse, and without minutes."""
+    if minutes <= 0:
+        raise UserError(f"expected more than 0 minutes of training, got {minutes:g}")
+    plan_run(Path(), load_game(game), preset=preset, seed=seed, options=settings.split())
 
 
 def curve(run: RunDirectory) -> list[dict[str, Cell]]:

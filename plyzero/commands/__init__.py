@@ -5,6 +5,7 @@ common         arguments that several commands share
 train          train, init, selfplay, trainer
 imitate        imitate
 experiment     experiment run, ls, task, argo, snakefile
+builtin_tasks  the built-in tasks of experiments, and what is checked before they start
 task_progress  what `experiment run` shows
 play           play, analyze, match
 ladder         ladder

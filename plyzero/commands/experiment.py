@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -16,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from plyzero.commands.builtin_tasks import check_tasks, find_task, parse_arguments
 from plyzero.commands.common import (
     FailedError,
     Json,
@@ -26,7 +24,7 @@ from plyzero.commands.common import (
     show_progress,
 )
 from plyzero.commands.task_progress import TaskProgress, seconds_of
-from plyzero.errors import UserError, plain, shown
+from plyzero.errors import UserError, plain
 
 if TYPE_CHECKING:
     from experiments.manifest import Record
@@ -68,6 +66,7 @@ def run(
     from plyzero.ops.processes import stop_on_signals, usable_cores
 
     plan = _plan(what, parameters)
+    check_tasks(plan)
     stop = stop_on_signals()
     slots = Slots(cpus or usable_cores(), _gpus(gpus))
     with open_experiment(out, plan, update=update) as experiment, TaskProgress(plan, out, stop) as progress:
@@ -132,17 +131,13 @@ def task(
     parameters: Parameters = None,
 ) -> None:
     """Run one task of an experiment by itself."""
-    from experiments.definition import nearest
     from experiments.runner import WATCH
     from plyzero.rules.catalog import load_game
 
-    names = _tasks()
-    if name not in names:
-        raise UserError(f"no task is called {shown(name)}; {nearest(name, names)}")
+    function = find_task(name)
+    arguments = parse_arguments(name, parameters or ())
     if WATCH in os.environ:
         _end_with_runner(int(os.environ[WATCH]))
-    function = getattr(importlib.import_module(f"experiments.tasks.{names[name]}"), name.replace("-", "_"))
-    arguments = _arguments(name, function, parameters or ())
     with show_progress(f"{name} begins") as report:
         if "game" in arguments:
             with playing(load_game(arguments["game"])):
@@ -218,38 +213,6 @@ def _environment() -> dict[str, str]:
         **os.environ,
         **{name: os.pathsep.join(filter(None, (first, os.environ.get(name)))) for name, first in paths.items()},
     }
-
-
-def _tasks() -> dict[str, str]:
-    """Return the built-in tasks and the module of each."""
-    modules = ("train", "evaluate", "examples", "compare", "average", "effects", "index")
-    plots = dict.fromkeys(("train-plots", "eval-plots", "average-plots"), "pictures")
-    return {**{name: name for name in modules}, **plots}
-
-
-def _arguments(name: str, function: Any, options: list[str] | tuple[str, ...]) -> dict[str, Any]:
-    """Return the parameters of a task from options such as games=20."""
-    from experiments.definition import nearest, parse_value
-
-    kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
-    wanted = {
-        each.name: each
-        for each in inspect.signature(function).parameters.values()
-        if each.kind is each.KEYWORD_ONLY and each.name != "report"
-    }
-    found: dict[str, Any] = {}
-    for option in options:
-        key, equals, text = option.partition("=")
-        if not equals:
-            raise UserError(f"expected -p NAME=VALUE, such as -p games=20, got {shown(option)}")
-        if key not in wanted:
-            raise UserError(f"the task {name} has no parameter {shown(key)}; {nearest(key, wanted)}")
-        value = parse_value(key, text, kinds[wanted[key].annotation])
-        found[key] = shlex.split(text) if isinstance(value, list) else value
-    missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
-    if missing:
-        raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
-    return found
 
 
 def _end_with_runner(descriptor: int) -> None:

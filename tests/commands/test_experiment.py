@@ -201,3 +201,29 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path):
     assert (out / "saved").exists()
     assert "stopped" in shown("experiment", "ls", str(out))
     assert plyzero("experiment", "run", str(file), "--out", str(out)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("opponents=mctz:5", "there is no module 'mctz' in this directory"),
+        ("games=5", "expected an even number of games, so that both sides are played equally often, got 5"),
+        ("examples=0", "expected an opponent and at least one game, got 3 opponents and 0 games"),
+        ("settings=selfplay.simulatoins=4", "-o: no setting is called selfplay.simulatoins; the nearest is"),
+        ("preset=slow", "expected one of the presets quick, standard, gpu, got 'slow'"),
+        ("minutes=0", "expected more than 0 minutes of training, got 0"),
+    ],
+)
+def test_what_a_task_would_refuse_is_refused_before_the_first_one_starts(parameter: str, message: str, tmp_path: Path):
+    done = plyzero("experiment", "run", "tic-tac-toe", "--out", str(tmp_path / "out"), "-p", parameter)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_package_is_named_before_the_first_task_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "scipy" else object())
+    done = plyzero("experiment", "run", "tic-tac-toe", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("plyzero: the task average needs scipy: pip install 'plyzero[cpu,train,experiments]'")

@@ -1,0 +1,111 @@
+"""The built-in tasks of experiments: how they are found by name, and what is checked before any of them starts."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import itertools
+import json
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from plyzero.errors import UserError, shown
+
+if TYPE_CHECKING:
+    from experiments.plan import Plan
+
+MODULES: Final = {
+    **{name: name for name in ("train", "evaluate", "examples", "compare", "average", "effects", "index")},
+    **dict.fromkeys(("train-plots", "eval-plots", "average-plots"), "pictures"),
+}
+"""Built-in task -> its module in experiments.tasks."""
+
+PACKAGES: Final = {
+    "train": ("torch", "onnxruntime"),
+    "evaluate": ("onnxruntime",),
+    "examples": ("onnxruntime", "PIL"),
+    "compare": ("onnxruntime", "matplotlib"),
+    "average": ("scipy",),
+    "effects": ("scipy",),
+    **dict.fromkeys(("train-plots", "eval-plots", "average-plots"), ("matplotlib",)),
+}
+"""Built-in task -> packages of extras that it needs."""
+
+COMMAND: Final = ("plyzero", "experiment", "task")
+"""The words with which the command of a built-in task begins."""
+
+
+def check_tasks(plan: Plan) -> None:
+    """Raise UserError if a built-in task of a plan lacks a package, or has parameters that it would refuse."""
+    checked = set()
+    for name, options in _builtin(plan):
+        missing = [package for package in PACKAGES.get(name, ()) if importlib.util.find_spec(package) is None]
+        if missing:
+            raise UserError(
+                f"the task {name} needs {missing[0]}: pip install 'plyzero[cpu,train,experiments]' installs all of it"
+            )
+        arguments = parse_arguments(name, options)
+        key = json.dumps({key: value for key, value in arguments.items() if key not in ("seed", "previous")})
+        check = getattr(_module(name), f"check_{name}", None)
+        if check is not None and (name, key) not in checked:
+            checked.add((name, key))
+            check(**arguments)
+
+
+def find_task(name: str) -> Callable[..., None]:
+    """Return the function of a built-in task. Raises UserError if there is none, with the nearest name."""
+    from experiments.definition import nearest
+
+    if name not in MODULES:
+        raise UserError(f"no task is called {shown(name)}; {nearest(name, MODULES)}")
+    function: Callable[..., None] = getattr(_module(name), name.replace("-", "_"))
+    return function
+
+
+def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a built-in task from options such as games=20.
+
+    Raises UserError for an unknown one, with the nearest, for a value of another type, and if one is missing.
+    """
+    from experiments.definition import nearest, parse_value
+
+    kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
+    wanted = {
+        each.name: each
+        for each in inspect.signature(find_task(name)).parameters.values()
+        if each.kind is each.KEYWORD_ONLY and each.name != "report"
+    }
+    found: dict[str, Any] = {}
+    for option in options:
+        key, equals, text = option.partition("=")
+        if not equals:
+            raise UserError(f"expected -p NAME=VALUE, such as -p games=20, got {shown(option)}")
+        if key not in wanted:
+            raise UserError(f"the task {name} has no parameter {shown(key)}; {nearest(key, wanted)}")
+        value = parse_value(key, text, kinds[wanted[key].annotation])
+        found[key] = _split(key, text) if isinstance(value, list) else value
+    missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
+    if missing:
+        raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
+    return found
+
+
+def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
+    """Yield the built-in tasks of a plan with their options."""
+    for task in plan.tasks:
+        if task.command[:3] == COMMAND:
+            name, *words = task.command[3:] or ("",)
+            yield name, [option for flag, option in itertools.pairwise(words) if flag == "-p"]
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"experiments.tasks.{MODULES[name]}")
+
+
+def _split(key: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"expected -p {key}=VALUES with a quote at both ends or none, got {shown(text)}") from error
