@@ -176,8 +176,7 @@ def remove(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file or a directory with all that it holds; it is not an error if it does not exist."""
-    fault_point("remove: before", path)
+    """Remove a file, or a directory with all that it holds; links are not followed, and a name without a file is fine."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

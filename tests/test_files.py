@@ -464,3 +464,15 @@ def test_a_file_is_named_until_another_process_renames_or_removes_it(tmp_path: P
         assert not files.is_named(file.fileno(), path)
         path.touch()
         assert not files.is_named(file.fileno(), path)
+
+
+def test_a_tree_is_removed_without_what_its_links_point_to(tmp_path: Path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/file").touch()
+    (tmp_path / "tree/inner").mkdir(parents=True)
+    (tmp_path / "tree/link").symlink_to(tmp_path / "kept")
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    for name in ("tree", "link", "nothing"):
+        files.remove_tree(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert (tmp_path / "kept/file").exists()
