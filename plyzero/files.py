@@ -176,7 +176,7 @@ def remove(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, or a directory with all that it holds; links are not followed, and a name without a file is fine."""
+    """Remove a file, or a directory with all that it holds, without following links; a missing one is no error."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
