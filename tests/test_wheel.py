@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "plyzero", "games", "selfplay", "trainer")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "plyzero", "games", "selfplay", "trainer", "experiments")
 
 pytestmark = pytest.mark.slow
 
