@@ -71,3 +71,7 @@ def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_pa
     made = must_run(programs / "plyzero", "new", "my-game", cwd=elsewhere)
     assert made.startswith("# my-game")
     assert {path.name for path in (elsewhere / "my-game").iterdir()} == {"my_game.py", "test_my_game.py", "README.md"}
+    assert "train-and-compare: " in must_run(programs / "plyzero", "experiment", "ls", cwd=elsewhere)
+    refused = run(programs / "plyzero", "experiment", "run", "tic-tac-toe", "--out", "out", cwd=elsewhere)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "the task train needs torch: pip install 'plyzero[cpu,train,experiments]'" in refused.stderr
