@@ -17,6 +17,9 @@ from experiments.runner import MARK
 from tests.helpers.cli import plyzero
 
 KILLS = 20
+RUNS = 60
+TOTAL = 2 * RUNS + 1
+"""Number of tasks."""
 
 TASKS = {
     # Each writes a line when it begins, and its output only at its end, complete or not at all.
@@ -27,8 +30,8 @@ TASKS = {
         **more,
     }
     for name, script, more in [
-        ("train", "mkdir -p {out} && sleep 0.4 && echo {seed} > {out}/.part && mv {out}/.part {out}/x", {"gpus": 1}),
-        ("judge", "mkdir {out}; sleep 0.3 && cp {run}/train/x {out}/p && mv {out}/p {out}/y", {"needs": ["train"]}),
+        ("train", "mkdir -p {out} && sleep 0.7 && echo {seed} > {out}/.part && mv {out}/.part {out}/x", {"gpus": 1}),
+        ("judge", "mkdir {out}; sleep 0.5 && cp {run}/train/x {out}/p && mv {out}/p {out}/y", {"needs": ["train"]}),
         ("average", "mkdir -p {out} && sleep 0.2 && cat run-*/judge/y > {out}/all", {"after": ["judge"]}),
     ]
 }  # fmt: skip
@@ -58,7 +61,7 @@ def test_a_runner_and_tasks_that_are_killed_at_random_lose_nothing_that_was_fini
     definition = {
         "version": 1,
         "name": "killed",
-        "parameters": {"runs": 12},
+        "parameters": {"runs": RUNS},
         "matrix": {"seed": "runs"},
         "tasks": TASKS,
     }
@@ -83,13 +86,11 @@ def test_a_runner_and_tasks_that_are_killed_at_random_lose_nothing_that_was_fini
         found = done(directory)
         assert {name: found.get(name) for name in finished} == finished  # nothing finished was run again
         finished = found
-        if len(finished) == 2 * 12 + 1:  # it is over before the kills are
-            for name in ("run-03/train", "run-07/judge"):
-                (directory / "state" / f"{name}.json").unlink()
-                del finished[name]
-            finished = {name: record for name, record in finished.items() if "run-03" not in name and name != "average"}
+        assert len(finished) < TOTAL  # it is not over before the kills are
     last = plyzero("experiment", "run", str(file), "--out", str(directory))
     assert last.returncode == 0, last.stderr
-    assert (directory / "average/all").read_text() == "".join(f"{number}\n" for number in range(12))
+    assert (directory / "average/all").read_text() == "".join(f"{number}\n" for number in range(RUNS))
     assert processes_of(directory) == []
-    assert plyzero("experiment", "run", str(file), "--out", str(directory)).stdout.startswith("nothing to do: 25 of 25")
+    assert plyzero("experiment", "run", str(file), "--out", str(directory)).stdout.startswith(
+        f"nothing to do: {TOTAL} of {TOTAL}"
+    )
