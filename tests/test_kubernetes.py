@@ -1,0 +1,354 @@
+"""The files for Kubernetes and Slurm: valid, without the mistakes that no schema finds, and read by plyzero."""
+
+import copy
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer.main
+import yaml
+
+from plyzero import __version__
+from plyzero.commands.cli import app
+from tests.helpers import kubernetes
+from tests.helpers.kubernetes import Object, arguments_of, container_of, environment_of, mistakes, of_kind, render
+
+ROOT = Path(__file__).parent.parent
+KUBERNETES, SLURM = ROOT / "deploy" / "kubernetes", ROOT / "deploy" / "slurm"
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
+ROLES = ("selfplay", "trainer")
+FOLDERS = ("base", *sorted(path.parent.relative_to(KUBERNETES).as_posix() for path in KUBERNETES.glob("overlays/*/*")))
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Object]]:
+    """The objects of the base, of every overlay, and of the kustomization in the guide, by name."""
+    beside = tmp_path_factory.mktemp("guide")
+    shutil.copytree(ROOT / "deploy", beside / "plyzero" / "deploy")
+    own = beside / "my-cluster" / "kustomization.yaml"
+    own.parent.mkdir()
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    whole, games = re.findall(r"^ *```yaml\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL)
+    (own.parent / "my_game.py").write_text("# rules\n")
+    generated = yaml.safe_load(whole)
+    generated["configMapGenerator"] += yaml.safe_load(games)["configMapGenerator"]
+    own.write_text(yaml.safe_dump(generated))
+    return {name: render(KUBERNETES / name) for name in FOLDERS} | {"guide": render(own.parent)}
+
+
+@pytest.fixture
+def base(rendered: dict[str, list[Object]]) -> list[Object]:
+    return copy.deepcopy(rendered["base"])
+
+
+def deployment(objects: list[Object], name: str) -> Object:
+    (found,) = (each for each in of_kind(objects, "Deployment") if each["metadata"]["name"] == name)
+    return found
+
+
+def parsed(words: list[str]) -> tuple[str, dict]:
+    """Return a command of plyzero and the values of its options. Raises click's error for a command that is none."""
+    group = typer.main.get_command(app)
+    name, command, rest = group.resolve_command(group.make_context("plyzero", [*words], resilient_parsing=True), words)
+    return name, command.make_context(name, rest).params
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Path:
+    """A folder with a `plyzero` that prints its arguments, one on each line."""
+    program = tmp_path / "bin" / "plyzero"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    program.chmod(0o755)
+    return program.parent
+
+
+def words_given(command: list[str | Path], folder: Path, variables: dict[str, str]) -> list[str]:
+    """Return what the stand-in of plyzero gets when this command runs."""
+    environment = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_base_overlays_and_the_kustomization_of_the_guide_have_no_mistakes(rendered: dict[str, list[Object]]):
+    assert FOLDERS == ("base", "overlays/gpu", "overlays/spot")
+    assert {name: mistakes(objects) for name, objects in rendered.items() if mistakes(objects)} == {}
+
+
+def test_workers_and_trainer_are_started_as_by_compose(rendered: dict[str, list[Object]]):
+    for name, objects in rendered.items():
+        for role in ROLES:
+            words = arguments_of(objects, deployment(objects, role))
+            settings = environment_of(objects, deployment(objects, role), "")
+            command, options = parsed(words)
+            assert command == role
+            assert (str(options["run"]), options["game"]) == (f"/runs/{settings['RUN']}", settings["GAME"])
+            flags = {word.partition("=")[0] for word in words} - {"--name", "--device"}
+            assert flags == {word.partition("=")[0] for word in COMPOSE["services"][role]["command"]}
+        assert (
+            parsed(arguments_of(objects, deployment(objects, "selfplay"), "selfplay-1-a"))[1]["name"] == "selfplay-1-a"
+        )
+        on_gpu = parsed(arguments_of(objects, deployment(objects, "trainer")))[1]["device"] == "cuda"
+        assert on_gpu == (name in ("overlays/gpu", "guide"))
+
+
+def test_the_game_and_settings_of_the_guide_reach_all_processes(rendered: dict[str, list[Object]]):
+    for role in ROLES:
+        pod = deployment(rendered["guide"], role)
+        assert parsed(arguments_of(rendered["guide"], pod))[1]["game"] == "othello(size=6)"
+        assert environment_of(rendered["guide"], pod, "")["PLYZERO_SELFPLAY__SIMULATIONS"] == "128"
+        games = kubernetes.volumes_of(pod)["games"]["configMap"]["name"]
+        assert games in {each["metadata"]["name"] for each in of_kind(rendered["guide"], "ConfigMap")}
+        assert container_of(pod)["image"].startswith("registry.example/plyzero-")
+
+
+def test_every_variable_is_one_that_compose_knows(rendered: dict[str, list[Object]]):
+    passed = set(COMPOSE["x-role"]["environment"]) | {"GAME", "RUN", "PRESET", "LOG_FORMAT"}
+    for objects in rendered.values():
+        for role in ROLES:
+            assert set(environment_of(objects, deployment(objects, role), "")) - {"POD_NAME"} <= passed
+
+
+def test_a_change_of_a_setting_restarts_the_pods(rendered: dict[str, list[Object]]):
+    names = [container_of(deployment(rendered[each], "selfplay"))["envFrom"] for each in ("base", "overlays/gpu")]
+    assert names[0] != names[1]  # the name of a ConfigMap ends with a hash of its content
+
+
+def test_the_probes_ask_for_the_run_of_the_container_at_the_times_of_compose(
+    rendered: dict[str, list[Object]], stand_in: Path
+):
+    times = COMPOSE["x-role"]["healthcheck"]
+    for objects in rendered.values():
+        for role in ROLES:
+            pod = deployment(objects, role)
+            variables = environment_of(objects, pod, "") | {"RUN": "a run; of two"}
+            for probe in (container_of(pod)["livenessProbe"], container_of(pod)["startupProbe"]):
+                command, options = parsed(words_given(probe["exec"]["command"], stand_in, variables))
+                assert (command, str(options["run"])) == ("health", "/runs/a run; of two")
+                assert f"{probe['periodSeconds']}s" == times["interval"]
+                assert f"{probe['timeoutSeconds']}s" == times["timeout"]
+            assert container_of(pod)["livenessProbe"]["failureThreshold"] == times["retries"]
+            startup = container_of(pod)["startupProbe"]
+            assert startup["periodSeconds"] * startup["failureThreshold"] >= int(
+                times["start_period"].removesuffix("s")
+            )
+            grace = pod["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+            assert f"{grace}s" == COMPOSE["x-role"]["stop_grace_period"]
+
+
+def test_there_is_one_trainer_at_a_time_and_all_nodes_write_to_the_volume(rendered: dict[str, list[Object]]):
+    for objects in rendered.values():
+        trainer = deployment(objects, "trainer")["spec"]
+        assert (trainer["replicas"], trainer["strategy"]) == (1, {"type": "Recreate"})
+        (claim,) = of_kind(objects, "PersistentVolumeClaim")
+        assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+        (policy,) = of_kind(objects, "NetworkPolicy")
+        assert (sorted(policy["spec"]), policy["spec"]["policyTypes"]) == (
+            ["podSelector", "policyTypes"],  # no rule that lets anything through
+            ["Ingress", "Egress"],
+        )
+
+
+def test_the_images_are_those_that_compose_builds(rendered: dict[str, list[Object]]):
+    gpu = yaml.safe_load((ROOT / "compose.gpu.yaml").read_text())["services"]["trainer"]["image"]
+    for name, role, image in (
+        ("base", "selfplay", COMPOSE["services"]["selfplay"]["image"]),
+        ("base", "trainer", COMPOSE["services"]["trainer"]["image"]),
+        ("overlays/gpu", "trainer", gpu),
+    ):
+        assert container_of(deployment(rendered[name], role))["image"] == image.replace("${TAG:-latest}", __version__)
+
+
+def test_only_the_trainer_asks_for_a_gpu_and_workers_alone_run_on_spot_nodes(rendered: dict[str, list[Object]]):
+    def limits(name: str, role: str) -> dict:
+        return container_of(deployment(rendered[name], role))["resources"]["limits"]
+
+    assert limits("base", "selfplay") == limits("overlays/gpu", "selfplay") == {"cpu": "1", "memory": "2Gi"}
+    assert limits("overlays/gpu", "trainer") == {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}
+
+    def terms(role: str) -> list[list[tuple]]:
+        affinity = deployment(rendered["overlays/spot"], role)["spec"]["template"]["spec"]["affinity"]
+        required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        return [[(e["key"], e["operator"], *e["values"]) for e in each["matchExpressions"]] for each in required]
+
+    spot = [(key, "In", value) for ((key, _, value),) in terms("selfplay")]
+    assert terms("selfplay") == [[each] for each in spot]  # one of them holds
+    assert terms("trainer") == [[(key, "NotIn", value) for key, _, value in spot]]  # none of them does
+    replicas = {name: of_kind(rendered[name], "HorizontalPodAutoscaler")[0]["spec"]["maxReplicas"] for name in FOLDERS}
+    assert replicas["overlays/spot"] > replicas["base"]
+
+
+def spec(objects: list[Object], kind: str, name: str = "selfplay") -> Object:
+    (found,) = (each["spec"] for each in of_kind(objects, kind) if each["metadata"]["name"].startswith(name))
+    return found
+
+
+def pod(objects: list[Object]) -> Object:
+    return spec(objects, "Deployment")["template"]["spec"]
+
+
+def container(objects: list[Object]) -> Object:
+    return pod(objects)["containers"][0]
+
+
+PLANTED: dict[str, tuple[Callable[[list[Object]], object], str]] = {
+    "a type": (lambda o: container(o).update(args="selfplay"), "is not of type"),
+    "a misspelt field": (lambda o: pod(o).update(securityContexts={}), "'securityContexts' was unexpected"),
+    "a removed version": (
+        lambda o: of_kind(o, "HorizontalPodAutoscaler")[0]["spec"].update(targetCPUUtilizationPercentage=80),
+        "'targetCPUUtilizationPercentage' was unexpected",
+    ),
+    "a claim": (
+        lambda o: pod(o)["volumes"][0]["persistentVolumeClaim"].update(claimName="plyzero-run"),
+        "the claim plyzero-run of the volume runs is not there",
+    ),
+    "an environment": (
+        lambda o: container(o)["envFrom"][0]["configMapRef"].update(name="plyzero-settings"),
+        "the ConfigMap plyzero-settings of its environment is not there",
+    ),
+    "a variable": (
+        lambda o: of_kind(o, "ConfigMap")[0]["data"].pop("PRESET"),
+        "Deployment trainer: --preset=$(PRESET) has a variable that is not there",
+    ),
+    "a variable of a ConfigMap in a probe": (
+        lambda o: container(o)["livenessProbe"]["exec"].update(command=["plyzero", "health", "--run=/runs/$(RUN)"]),
+        "Deployment selfplay: a probe gets no variables of a ConfigMap, so not --run=/runs/$(RUN)",
+    ),
+    "a required ConfigMap": (
+        lambda o: pod(o)["volumes"][1]["configMap"].update(optional=False),
+        "the ConfigMap plyzero-games of the volume games is not there",
+    ),
+    "a selector": (
+        lambda o: spec(o, "Deployment")["selector"]["matchLabels"].update({"app.kubernetes.io/component": "worker"}),
+        "Deployment selfplay selects the pods of others, or not its own",
+    ),
+    "a selector of all": (
+        lambda o: spec(o, "Deployment")["selector"]["matchLabels"].pop("app.kubernetes.io/component"),
+        "Deployment selfplay selects the pods of others, or not its own",
+    ),
+    "a policy": (
+        lambda o: spec(o, "NetworkPolicy", "plyzero")["podSelector"].update(matchLabels={"app": "plyzero"}),
+        "NetworkPolicy plyzero is not for all pods",
+    ),
+    "a target": (
+        lambda o: spec(o, "HorizontalPodAutoscaler")["scaleTargetRef"].update(name="worker"),
+        "scales worker, which is not there",
+    ),
+    "replicas": (lambda o: spec(o, "HorizontalPodAutoscaler").update(minReplicas=9), "more replicas at least"),
+    "two who scale": (lambda o: spec(o, "Deployment").update(replicas=3), "or an autoscaler does"),
+    "one object twice": (lambda o: o.append(o[0]), "two objects have one name"),
+    "a mount": (lambda o: container(o)["volumeMounts"].pop(), "are not its mounts ['games', 'runs']"),
+    "a volume": (lambda o: pod(o)["volumes"].pop(), "are not its mounts ['games', 'runs', 'tmp']"),
+    "memory": (lambda o: container(o)["resources"]["limits"].update(memory="2Gigs"), "memory 2Gigs is not a quantity"),
+    "storage": (
+        lambda o: spec(o, "PersistentVolumeClaim", "plyzero")["resources"]["requests"].update(storage="50 GB"),
+        "its storage is not a quantity",
+    ),
+    "a request": (
+        lambda o: container(o)["resources"]["requests"].update(cpu="1100m"),
+        "requests more cpu than its limit",
+    ),
+    "half a GPU": (
+        lambda o: container(o)["resources"]["limits"].update({"nvidia.com/gpu": "500m"}),
+        "nvidia.com/gpu must be a whole number",
+    ),
+    "a size": (
+        lambda o: pod(o)["volumes"][2]["emptyDir"].update(sizeLimit="2Gi"),
+        "a size below the container's memory",
+    ),
+    "no size": (lambda o: pod(o)["volumes"][2]["emptyDir"].pop("sizeLimit"), "a size below the container's memory"),
+    "a prefix": (
+        lambda o: of_kind(o, "Deployment")[0]["metadata"].update(name="connect-four-selfplay"),
+        "the names of its pods are too long",
+    ),
+    "root": (lambda o: pod(o)["securityContext"].pop("runAsNonRoot"), "does not have the user 10001"),
+    "capabilities": (lambda o: container(o)["securityContext"].pop("capabilities"), "does not have no capabilities"),
+    "system calls": (lambda o: pod(o)["securityContext"].pop("seccompProfile"), "a profile for system calls"),
+    "a token": (lambda o: pod(o).pop("automountServiceAccountToken"), "does not have no token"),
+}
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_a_planted_mistake_is_found(base: list[Object], mistake: str):
+    plant, sentence = PLANTED[mistake]
+    plant(base)
+    assert sentence in "\n".join(mistakes(base))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("2Gi", 2 << 30), ("500m", 0.5), ("1", 1), (".5", 0.5), ("1e3", 1000), ("1E", 10**18), ("1k", 1000), ("3u", 3e-6)],
+)
+def test_a_quantity_is_the_number_that_it_stands_for(text: str, value: float):
+    assert float(kubernetes.bytes_or_cores(text)) == value
+
+
+@pytest.mark.parametrize("text", ["2Gigs", "2gi", "50 GB", "2GB", "1K", "", "Gi", "1e"])
+def test_what_is_not_a_quantity_is_none(text: str):
+    assert kubernetes.bytes_or_cores(text) is None
+
+
+@pytest.mark.parametrize("option", ["--runs=/runs/run", "--seed=one", "run"])
+def test_an_argument_that_plyzero_does_not_know_is_found(base: list[Object], option: str):
+    container(base)["args"].append(option)
+    with pytest.raises(Exception, match=r"No such option|valid integer|unexpected extra argument"):
+        parsed(arguments_of(base, deployment(base, "selfplay")))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_slurm_job_becomes_plyzero(stand_in: Path, role: str):
+    job = {"SLURM_ARRAY_JOB_ID": "123456789", "SLURM_ARRAY_TASK_ID": "80", "RUN": "/shared/my runs/c4"}
+    variables = job | {"GAME": "othello(size=6)", "PRESET": "quick"}
+    command, options = parsed(words_given(["bash", SLURM / f"{role}.sbatch"], stand_in, variables))
+    assert (command, str(options["run"]), options["game"]) == (role, "/shared/my runs/c4", "othello(size=6)")
+    assert options["preset"] == "quick"
+    if role == "selfplay":
+        name = re.sub(r"[^a-z0-9_]", "-", options["name"])
+        assert (name, len(name) <= kubernetes.MAX_WORKER_NAME) == ("slurm_123456789_80", True)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("missing", ["RUN", "GAME"])
+def test_a_slurm_job_without_a_run_or_a_game_ends_with_a_sentence(stand_in: Path, role: str, missing: str):
+    job = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": "1", "RUN": "r", "GAME": "tic-tac-toe"}
+    del job[missing]
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        words_given(["bash", SLURM / f"{role}.sbatch"], stand_in, job)
+    assert f"{missing}: set {missing} to the" in ended.value.stderr
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_signal_to_the_script_of_a_slurm_job_reaches_plyzero(stand_in: Path, role: str):
+    (stand_in / "plyzero").write_text(
+        "#!/bin/sh\ntrap 'echo sealed; exit 0' TERM\necho begun\nwhile :; do sleep 0.1; done\n"
+    )
+    job = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": "1", "RUN": "r", "GAME": "tic-tac-toe"}
+    environment = job | {"PATH": f"{stand_in}{os.pathsep}{os.environ['PATH']}"}
+    script = subprocess.Popen(["bash", SLURM / f"{role}.sbatch"], env=environment, stdout=subprocess.PIPE, text=True)
+    assert script.stdout.readline() == "begun\n"
+    script.send_signal(signal.SIGTERM)  # as --signal=B does: to this process alone
+    assert (script.communicate()[0], script.returncode) == ("sealed\n", 0)
+
+
+@pytest.mark.parametrize(("role", "at_a_time"), [("selfplay", 8), ("trainer", 1)])
+def test_slurm_asks_for_what_kubernetes_asks_for(role: str, at_a_time: int, base: list[Object]):
+    text = (SLURM / f"{role}.sbatch").read_text()
+    options = dict(re.findall(r"^#SBATCH --([\w-]+)=?(.*)$", text, re.MULTILINE))
+    assert (options["signal"], options["requeue"], options["open-mode"]) == ("B:TERM@90", "", "append")
+    assert options["array"].endswith(f"%{at_a_time}")
+    limits = container_of(deployment(base, role))["resources"]["limits"]
+    assert (options["cpus-per-task"], f"{options['mem']}i") == (limits["cpu"], limits["memory"])
+    assert text.index("#SBATCH") < text.index("set -euo")  # options behind a command are not read
+
+
+def test_the_commands_of_the_guide_name_what_is_there():
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    for path in re.findall(r"deploy/(?:kubernetes|slurm)[\w./]*\w", page):
+        assert (ROOT / path).exists(), path
+    inside = re.findall(r" -- plyzero (.*)$", page, re.MULTILINE)
+    assert [parsed(shlex.split(words))[0] for words in inside] == ["status"]
