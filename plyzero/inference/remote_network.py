@@ -20,7 +20,7 @@ from plyzero.search.onnx_network import LOGITS, WDL
 DEADLINE_SECONDS: Final = 20.0
 """Time in which a batch must be answered, in seconds; the server may be loading a model."""
 
-PROBE_SECONDS: Final = 2.0
+PROBE_SECONDS: Final = 5.0
 """Time in which a server must answer that it is there, in seconds."""
 
 RETRY_SECONDS: Final = 3.0

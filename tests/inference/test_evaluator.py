@@ -118,13 +118,16 @@ def test_a_batch_leaves_when_its_time_is_over_although_nobody_else_has_asked(run
 
 
 def test_a_client_that_goes_while_it_waits_is_dropped_and_does_not_stall_the_other(run: Run):
-    with server(run, max_batch=16, wait_seconds=5) as (address, batcher):
+    with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
         gone, other = (RemoteNetwork(address, run.game) for _ in range(2))
         call = gone.send(batch_of(run, 5))
         while not batcher._requests:
             time.sleep(0.01)
+        waiting = batcher._requests[0].future
         gone.close()
         assert call.answer() is None
+        while not waiting.cancelled():
+            time.sleep(0.01)
         assert len(other(batch_of(run)).wdl) == 8
         assert batcher.evaluations == 8
         other.close()
