@@ -10,6 +10,7 @@ run                       What is on the volume?
 play                      How is a bot used?
 check                     Is a game right?
 ops                       What is running?
+inference                 How does one process evaluate for many?
 web                       What does a person see?
 commands                  the command line, by panel
 

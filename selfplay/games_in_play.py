@@ -15,7 +15,7 @@ from plyzero.errors import UserError
 from plyzero.rules.chance import chances_of
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
-from plyzero.search.evaluators import Evaluate
+from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.slots import ALGORITHMS, SearchSlots
 from plyzero.search.tree import NO_EDGE
 from plyzero.settings import Settings
@@ -91,6 +91,24 @@ class GamesInPlay:
         began = perf_counter()
         self.search.ask(evaluate)
         self._seconds["network"] += perf_counter() - began
+        return self._play(fence, step)
+
+    def leaves(self) -> EvaluationBatch | None:
+        """Return the positions that wait for an evaluation, at most one per slot; None if no slot waits."""
+        return self.search.leaves()
+
+    def answer(
+        self, evaluation: Evaluation | None, *, evaluator: object, fence: int = 0, step: int = 0, seconds: float = 0.0
+    ) -> list[Games]:
+        """Play on with the evaluation of `leaves`, None if there were none; return the games that are over then.
+
+        evaluator:   equal for two evaluations if and only if they are by the same model.
+        fence, step: of the model, as of `run`.
+        seconds:     time that was spent waiting for the evaluation.
+        """
+        self._seconds["network"] += seconds
+        if evaluation is not None:
+            self.search.answer(evaluation, evaluator)
         return self._play(fence, step)
 
     @property

@@ -8,34 +8,42 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from plyzero.errors import ModelRefusedError
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines
-from plyzero.search.evaluators import Uniform
-from plyzero.search.onnx_network import Network
 from selfplay.backpressure import REFRESH_SECONDS, Backpressure
-from selfplay.games_in_play import GamesInPlay
+from selfplay.evaluated_games import LocalGames, RemoteGames
 from selfplay.replay_writer import ReplayWriter
+
+if TYPE_CHECKING:
+    from plyzero.inference.remote_network import RemoteNetwork
 
 log = logging.getLogger(__name__)
 
 
-def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str | None = None) -> None:
+def run_worker(
+    run: Run,
+    *,
+    name: str,
+    stop: threading.Event,
+    incarnation: str | None = None,
+    evaluator: RemoteNetwork | None = None,
+) -> None:
     """Play until `stop` is set, then seal the finished games; games that are still being played are lost.
 
     name:        name of the worker, of the characters [a-z0-9_].
     incarnation: 8 hex digits, random if not given, so that two workers of the same name do not collide.
+    evaluator:   evaluates the positions while it can; this process does so otherwise.
     """
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
-    games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(run.seed, name, incarnation))
+    seeds = game_seeds(run.seed, name, incarnation)
+    watch = ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads)
+    games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)
     heartbeat = Heartbeat(run.workers / f"{name}.{incarnation}.json")
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
-    uniform = Uniform(run.game.start.num_actions)
-    network: Network | None = None
     reason: str | None = None
     made, began, waited = Rate(), time.monotonic(), 0.0
 
@@ -44,10 +52,10 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
         return {
             "role": "selfplay",
             "state": state,
-            "model": network.label if network else None,
+            "model": games.label,
             **totals,
-            "evaluations": games.search.evaluations,
-            "network_seconds": round(games.seconds["network"], 1),
+            "evaluations": games.evaluations,
+            "network_seconds": round(games.network_seconds, 1),
             "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
             "seconds": round(seconds, 1),
             "waited_seconds": round(waited, 1),
@@ -55,33 +63,21 @@ def run_worker(run: Run, *, name: str, stop: threading.Event, incarnation: str |
             "write_error": writer.write_error,
         }
 
-    with (
-        ReplayWriter(run, worker=name, incarnation=incarnation) as writer,
-        ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads) as watch,
-    ):
+    with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
         backpressure = Backpressure(run, writer)
-        network = watch.newer()
-        log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, network and network.label)
+        games.refresh()
+        log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
         with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, lines, backpressure) as thread:
             while not stop.is_set():
-                if newer := watch.newer():
-                    network = newer
-                    log.info("model %s", network.label)
-                reason = backpressure.reason(has_model=network is not None)
+                games.refresh()
+                reason = backpressure.reason(has_model=games.has_model)
                 thread.iterations += 1
                 if reason:
                     before = time.monotonic()
                     watch.wait(0.2)
                     waited += time.monotonic() - before
                     continue
-                fence, step = (network.fence, network.step) if network else (0, 0)
-                try:
-                    played = games.run(network or uniform, fence=fence, step=step)
-                except ModelRefusedError as error:  # before any position has seen these answers
-                    watch.refuse_current(error)
-                    network = None
-                    continue
-                for finished in played:
+                for finished in games.run():
                     writer.add(finished)
     stopped = describe("stopped")
     heartbeat.beat(stopped, force=True)

@@ -67,6 +67,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "init": train.init,
         "selfplay": train.selfplay,
         "trainer": train.trainer,
+        "evaluator": train.evaluator,
         "imitate": imitate.imitate,
     },
     "Play": {

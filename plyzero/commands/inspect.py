@@ -206,7 +206,7 @@ def printable(text: str) -> Text:
 
 
 def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the table: the trainer, every live worker, and how many worker processes have ended.
+    """Yield the rows of the table: the trainer, every live worker and evaluator, and how many of them have ended.
 
     A worker that was started again has one live process, and one that has ended for each earlier start.
     """
@@ -224,7 +224,9 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
         elif life in ("ok", "stalled"):
             model = ModelName.parse(str(process.get("model")))
             newest = f"model of step {model.step}" if model else "no model yet"
-            yield name, life, state, f"{games:.0f} games, {newest}"
+            is_evaluator = process["role"] == "evaluator"
+            made = f"{number(process, 'evaluations'):.0f} evaluations" if is_evaluator else f"{games:.0f} games"
+            yield name, life, state, f"{made}, {newest}"
         else:
             ended.setdefault(life, []).append((name.partition(".")[0], games))
     for life, processes_of in ended.items():

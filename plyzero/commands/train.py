@@ -1,4 +1,4 @@
-"""train, init, selfplay, trainer: create a run, and start the processes that work on it."""
+"""train, init, selfplay, trainer, evaluator: create a run, and start the processes that work on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import socket
 import sys
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
@@ -182,6 +183,9 @@ def selfplay(
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
+    evaluator: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Let this plyzero evaluator evaluate while it answers.")
+    ] = None,
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
@@ -190,7 +194,13 @@ def selfplay(
     from selfplay.worker import run_worker
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
-    run_worker(opened, name=worker, stop=stop)
+    if not evaluator:
+        run_worker(opened, name=worker, stop=stop)
+        return
+    with _needs_grpc():
+        from plyzero.inference.remote_network import RemoteNetwork
+    with closing(RemoteNetwork(evaluator, opened.game)) as remote:
+        run_worker(opened, name=worker, stop=stop, evaluator=remote)
 
 
 def trainer(
@@ -208,6 +218,45 @@ def trainer(
     from trainer.loop import run_trainer
 
     run_trainer(opened, device=device, stop=stop)
+
+
+def evaluator(
+    run: RunOption,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8001,
+    max_batch: Annotated[
+        int, typer.Option(min=1, max=65536, help="Number of positions with which a batch leaves at once.")
+    ] = 512,
+    wait_ms: Annotated[
+        float, typer.Option(min=0, max=1000, help="Time after which a batch leaves with fewer positions, in ms.")
+    ] = 2.0,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
+    game: GameOption = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    log_format: LogFormat = "text",
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
+    with _needs_grpc():
+        from plyzero.inference.evaluation_server import run_evaluator
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
+    wait_seconds = wait_ms / 1000
+    run_evaluator(
+        opened, host=host, port=port, max_batch=max_batch, wait_seconds=wait_seconds, threads=threads, stop=stop
+    )
+
+
+@contextmanager
+def _needs_grpc() -> Iterator[None]:
+    """Turn a missing gRPC into one sentence."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "grpc":
+            raise
+        raise UserError("an evaluator and its workers need further packages: pip install 'plyzero[grpc]'") from error
 
 
 def _row(cells: list[str]) -> str:

@@ -152,7 +152,7 @@ class SearchSlots:
         self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
         self._answer = self._no_answer
-        self._evaluate: Evaluate | None = None
+        self._evaluator: object = None
         self.waiting = self.evaluations = 0
         self.rules_seconds = 0.0
         self.trees, self._edge_memory = make_trees(
@@ -230,11 +230,25 @@ class SearchSlots:
         Raises UserError if the evaluator returns arrays of other shapes than an Evaluation has.
         """
         self._use(evaluate)
+        if leaves := self.leaves():
+            self.answer(evaluate(leaves), evaluate)
+
+    def leaves(self) -> EvaluationBatch | None:
+        """Return the leaves of all slots that wait for the network; None if none does."""
         if not self.waiting:
-            return
+            return None
         self._edge_memory.release(self.trees.slots["edges"])
+        return EvaluationBatch(self.trees.batch[: self.waiting], self._leaf_positions)
+
+    def answer(self, evaluation: Evaluation, evaluator: object) -> None:
+        """Take the evaluation of `leaves`; `take_answer` returns it.
+
+        evaluator: what has evaluated; earlier evaluations by anything that is not equal to it are forgotten.
+        Raises UserError if the arrays have other shapes than an Evaluation has.
+        """
+        self._use(evaluator)
         self.evaluations += self.waiting
-        logits, wdl = evaluate(EvaluationBatch(self.trees.batch[: self.waiting], self._leaf_positions))
+        logits, wdl = evaluation
         self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
         found = [each.shape for each in self._answer]
         expected = [(self.waiting, self._start.num_actions), (self.waiting, 3)]
@@ -311,9 +325,9 @@ class SearchSlots:
         """Return how many simulations the current searches have made so far, all together."""
         return int(self.trees.slots["simulations"].sum())
 
-    def _use(self, evaluate: Evaluate) -> None:
-        if evaluate != self._evaluate:  # equal, not the same: a method is a new object each time it is looked up
-            self._evaluate = evaluate
+    def _use(self, evaluator: object) -> None:
+        if evaluator != self._evaluator:  # equal, not the same: a method is a new object each time it is looked up
+            self._evaluator = evaluator
             forget(self.trees.cache)
 
     def _read_plain_leaves(self, unread: NDArray[np.intp]) -> None:

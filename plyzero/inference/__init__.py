@@ -1,0 +1,7 @@
+"""How does one process evaluate for many? Needs the extra `grpc`.
+
+wire               the messages of the Open Inference Protocol, and the tensors in them
+batcher            positions of many calls become batches of one network
+evaluation_server  `plyzero evaluator`: the server
+remote_network     the client: an evaluator that asks a server
+"""

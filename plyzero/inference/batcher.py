@@ -1,0 +1,154 @@
+"""Batches of many calls: positions that arrive at about the same time are evaluated together by one network."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.errors import ModelRefusedError
+from plyzero.play.model_loader import ModelWatch
+from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.onnx_network import Network
+
+LOOK_SECONDS: Final = 0.2
+"""Longest time without a look for a newer model, in seconds, while nobody asks."""
+
+log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """The evaluation of the positions of one call, and the model that has evaluated all of them."""
+
+    evaluation: Evaluation
+    fence: int
+    step: int
+    label: str
+
+
+class NoModelError(Exception):
+    """The run has no model yet."""
+
+
+@dataclass(frozen=True)
+class _Request:
+    observations: NDArray[np.float32]
+    future: Future[Answer] = field(default_factory=Future)
+    arrived: float = field(default_factory=time.monotonic)
+
+
+class Batcher:
+    """A thread that evaluates with the newest model of a run what other threads submit.
+
+    A batch leaves when it is full, or when its oldest call has waited for `wait_seconds`. No call waits for another one
+    longer than that, so it does not matter who is alive. Models change between two batches, never within one.
+
+    label:       the model in use, None if there is none.
+    evaluations: number of positions evaluated so far.
+    batches:     number of batches so far.
+    """
+
+    def __init__(self, watch: ModelWatch, *, max_batch: int, wait_seconds: float) -> None:
+        self._watch, self._max_batch, self._wait_seconds = watch, max_batch, wait_seconds
+        self._network: Network | None = None
+        self._requests: deque[_Request] = deque()
+        self._changed, self._stopped = threading.Condition(), False
+        self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
+        self.evaluations = self.batches = 0
+
+    def _work(self) -> None:
+        while not self._stopped:
+            requests = self._next_batch()
+            if newer := self._watch.newer():
+                self._network = newer
+                log.info("model %s", newer.label)
+            requests = [each for each in requests if each.future.set_running_or_notify_cancel()]
+            if requests:
+                self._answer(requests)
+
+    def _next_batch(self) -> list[_Request]:
+        """Return whole calls, together at most `max_batch` positions unless one alone has more; [] to look for models.
+
+        Calls that have been cancelled are dropped.
+        """
+        with self._changed:
+            if not self._requests:
+                self._changed.wait(LOOK_SECONDS)
+            while self._requests and not self._stopped:
+                self._requests = deque(each for each in self._requests if not each.future.cancelled())
+                if not self._requests:
+                    break
+                left = self._requests[0].arrived + self._wait_seconds - time.monotonic()
+                if left <= 0 or sum(len(each.observations) for each in self._requests) >= self._max_batch:
+                    break
+                self._changed.wait(left)
+            taken: list[_Request] = []
+            size = 0
+            while self._requests and (not taken or size + len(self._requests[0].observations) <= self._max_batch):
+                taken.append(self._requests.popleft())
+                size += len(taken[-1].observations)
+            return taken
+
+    def _answer(self, requests: list[_Request]) -> None:
+        network = self._network
+        try:
+            if network is None:
+                raise NoModelError
+            observations = np.concatenate([each.observations for each in requests])
+            logits, wdl = network(EvaluationBatch(observations, list))
+        except ModelRefusedError as error:  # before anybody has seen these answers
+            self._watch.refuse_current(error)
+            self._network = None
+            self._fail(requests, error)
+        except Exception as error:  # whatever it is, nobody may wait forever
+            self._fail(requests, error)
+        else:
+            self.evaluations, self.batches, at = self.evaluations + len(observations), self.batches + 1, 0
+            for each in requests:
+                part = slice(at, at + len(each.observations))
+                evaluation = Evaluation(logits[part], wdl[part])
+                each.future.set_result(Answer(evaluation, network.fence, network.step, network.label))
+                at = part.stop
+
+    @staticmethod
+    def _fail(requests: list[_Request], error: Exception) -> None:
+        for each in requests:
+            each.future.set_exception(error)
+
+    @property
+    def label(self) -> str | None:
+        """The model in use, None if there is none."""
+        return self._network.label if self._network else None
+
+    def submit(self, observations: NDArray[np.float32]) -> Future[Answer]:
+        """Return the future answer for `[n, C, H, W]`, n > 0; cancel it if nobody waits for it any more.
+
+        Its errors are NoModelError, and ModelRefusedError if the model gives impossible answers.
+        """
+        request = _Request(observations)
+        with self._changed:
+            self._requests.append(request)
+            self._changed.notify()
+        return request.future
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        self._thread.join()
+        for each in self._requests:
+            each.future.cancel()

@@ -1,0 +1,185 @@
+"""`plyzero evaluator`: a gRPC server of the Open Inference Protocol that evaluates with the newest model of a run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
+
+import grpc
+
+from plyzero.errors import ModelRefusedError, UserError, plain, shown
+from plyzero.inference import wire
+from plyzero.inference.batcher import Answer, Batcher, NoModelError
+from plyzero.play.model_loader import ModelWatch
+from plyzero.run.directory import Run
+from plyzero.run.metrics import Heartbeat
+from plyzero.search.onnx_network import LOGITS, WDL
+
+MAX_CALLS: Final = 256
+"""Number of calls that wait in the server at the same time; further ones wait in gRPC."""
+
+GRACE_SECONDS: Final = 2.0
+"""Time that a server which stops leaves to the calls that it is answering, in seconds."""
+
+log = logging.getLogger(__name__)
+
+
+def run_evaluator(
+    run: Run, *, host: str, port: int, max_batch: int, wait_seconds: float, threads: int, stop: threading.Event
+) -> None:
+    """Serve until `stop` is set. Raises UserError if the address cannot be used.
+
+    max_batch:    number of positions with which a batch leaves at once.
+    wait_seconds: time after which it leaves with fewer.
+    threads:      for inference on the CPU.
+    """
+    heartbeat = Heartbeat(run.workers / f"evaluator.{uuid.uuid4().hex[:8]}.json")
+    watch = ModelWatch(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, threads=threads)
+    began = time.monotonic()
+    with watch, Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds) as batcher:
+
+        def describe(state: str) -> dict[str, object]:
+            return {
+                "role": "evaluator",
+                "state": state,
+                "model": batcher.label,
+                "evaluations": batcher.evaluations,
+                "batches": batcher.batches,
+                "seconds": round(time.monotonic() - began, 1),
+            }
+
+        with serving(run, batcher, host=host, port=port) as bound:
+            log.info("evaluates %s on %s:%d, at most %d positions at once", run.game.name, host, bound, max_batch)
+            while not stop.wait(0.5):
+                heartbeat.beat(describe("serving" if batcher.label else "waiting for the first model"))
+        heartbeat.beat(describe("stopped"), force=True)
+
+
+@contextmanager
+def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
+    """Start a server in threads; yield its port. Raises UserError if the address cannot be used.
+
+    port: 0 = any that is free.
+    """
+    size = wire.MAX_MESSAGE_BYTES
+    options = [
+        ("grpc.so_reuseport", 0),  # a second server on the same port is an error
+        ("grpc.max_receive_message_length", size),
+        ("grpc.max_send_message_length", size),
+    ]
+    server = grpc.server(ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="call"), options=options)
+    server.add_generic_rpc_handlers((_handlers(EvaluationService(run, batcher)),))
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise UserError(f"cannot listen on {address}; expected a free port and an address of this machine") from error
+    server.start()
+    try:
+        yield bound
+    finally:
+        server.stop(GRACE_SECONDS).wait()
+
+
+def _handlers(service: EvaluationService) -> Any:
+    methods = {
+        name: grpc.unary_unary_rpc_method_handler(
+            _with_status(getattr(service, name)),
+            request_deserializer=wire.MESSAGES[f"{name}Request"].FromString,
+            response_serializer=wire.MESSAGES[f"{name}Response"].SerializeToString,
+        )
+        for name in wire.METHODS
+    }
+    return grpc.method_handlers_generic_handler(wire.SERVICE, methods)
+
+
+def _with_status(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Turn the errors of a method into gRPC's status codes, each with one sentence."""
+
+    def call(request: Any, context: Any) -> Any:
+        def end(code: grpc.StatusCode, error: object) -> NoReturn:
+            context.abort(code, plain(str(error), 500))
+            raise AssertionError  # abort has raised
+
+        try:
+            return method(request, context)
+        except NoModelError:
+            end(grpc.StatusCode.UNAVAILABLE, "the run has no model yet; workers play without one until it comes")
+        except ModelRefusedError as error:
+            end(grpc.StatusCode.INTERNAL, error)
+        except UserError as error:
+            end(grpc.StatusCode.INVALID_ARGUMENT, error)
+        except CancelledError:
+            end(grpc.StatusCode.CANCELLED, "the call was cancelled, or the evaluator stops")
+
+    return call
+
+
+class EvaluationService:
+    """The methods of the protocol; the model's name is the identity of the game, such as `connect-four v1`.
+
+    Wrong requests raise UserError.
+    """
+
+    def __init__(self, run: Run, batcher: Batcher) -> None:
+        self._game, self._batcher = run.game, batcher
+
+    def ServerLive(self, request: Any, context: Any) -> Any:
+        """Return that this process is alive."""
+        return wire.MESSAGES["ServerLiveResponse"](live=True)
+
+    def ServerReady(self, request: Any, context: Any) -> Any:
+        """Return whether there is a model."""
+        return wire.MESSAGES["ServerReadyResponse"](ready=self._batcher.label is not None)
+
+    def ModelReady(self, request: Any, context: Any) -> Any:
+        """Return whether there is a model for the game that the request names."""
+        self._check_game(request.name, request.version)
+        return wire.MESSAGES["ModelReadyResponse"](ready=self._batcher.label is not None)
+
+    def ModelMetadata(self, request: Any, context: Any) -> Any:
+        """Return inputs and outputs, and as the only version the file name of the model; none while there is none."""
+        self._check_game(request.name, request.version)
+        inputs, outputs = wire.describe(self._game.start)
+        label = self._batcher.label
+        return wire.MESSAGES["ModelMetadataResponse"](
+            name=self._game.identity, versions=[label] if label else [], platform="onnx", inputs=inputs, outputs=outputs
+        )
+
+    def ModelInfer(self, request: Any, context: Any) -> Any:
+        """Return the evaluation of the positions in the request, all of them by the model that the answer names."""
+        self._check_game(request.model_name, request.model_version)
+        parameters = {name: value.string_param for name, value in request.parameters.items()}
+        shape = wire.shape_text(self._game.start)
+        if parameters.get(wire.SHAPE, shape) != shape:
+            raise UserError(f"expected observations of shape {shape}, got {shown(parameters[wire.SHAPE])}")
+        precision = parameters.get(wire.PRECISION, next(iter(wire.PRECISIONS)))
+        if precision not in wire.PRECISIONS:
+            raise UserError(f"expected {wire.PRECISION} {' or '.join(wire.PRECISIONS)}, got {shown(precision)}")
+        future = self._batcher.submit(wire.unpack_observations(request, self._game.start))
+        if not context.add_callback(future.cancel):  # has ended already
+            future.cancel()
+        return self._response(request, future.result(), precision)
+
+    def _response(self, request: Any, answer: Answer, precision: str) -> Any:
+        response = wire.MESSAGES["ModelInferResponse"](
+            model_name=request.model_name, model_version=answer.label, id=request.id
+        )
+        response.parameters[wire.FENCE].int64_param = answer.fence
+        response.parameters[wire.STEP].int64_param = answer.step
+        for name, values in ((LOGITS, answer.evaluation.logits), (WDL, answer.evaluation.wdl)):
+            response.outputs.add(name=name, datatype=precision, shape=values.shape)
+            response.raw_output_contents.append(values.astype(wire.PRECISIONS[precision]).tobytes())
+        return response
+
+    def _check_game(self, name: str, version: str) -> None:
+        if name != self._game.identity:
+            raise UserError(f"this evaluator is for {self._game.identity}, got a request for {shown(name)}")
+        if version:
+            raise UserError(f"expected no model version, for only the newest model is served, got {shown(version)}")

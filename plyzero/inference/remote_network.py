@@ -1,0 +1,195 @@
+"""A network in another process: an evaluator that sends its batches to `plyzero evaluator`, and knows when it fails."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, Final
+
+import grpc
+import numpy as np
+
+from plyzero.errors import UserError, plain, shown
+from plyzero.inference import wire
+from plyzero.inference.batcher import Answer
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.models import ModelName
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
+from plyzero.search.onnx_network import LOGITS, WDL
+
+DEADLINE_SECONDS: Final = 20.0
+"""Time in which a batch must be answered, in seconds; the server may be loading a model."""
+
+PROBE_SECONDS: Final = 5.0
+"""Time in which a server must answer that it is there, in seconds."""
+
+RETRY_SECONDS: Final = 3.0
+"""Time between two attempts to reach a server that has failed, in seconds."""
+
+log = logging.getLogger(__name__)
+
+
+class RemoteNetwork:
+    """The network of a server; call it with an EvaluationBatch, or `send` a batch and take its answer later.
+
+    After a failure it is not ready; `refresh` then asks every RETRY_SECONDS whether the server answers again. One line
+    in the log tells of each change.
+
+    fence, step, label: of the model in the last answer; 0, 0 and None before the first one.
+    is_ready:           whether the next batch should be sent.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        game: GameSpec,
+        *,
+        precision: str = "FP16",
+        deadline_seconds: float = DEADLINE_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
+        """Ask the server at `address`, HOST:PORT, whether it is there, which takes at most PROBE_SECONDS.
+
+        precision: FP16 or FP32, of the answers.
+        Raises UserError if the address has another form. A server that does not answer is no error.
+        """
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise UserError(f"expected the address of an evaluator as HOST:PORT, got {shown(address)}")
+        self.fence, self.step = 0, 0
+        self.label: str | None = None
+        self.is_ready = False
+        self._address, self._game, self._precision = address, game, precision
+        self._deadline_seconds, self._retry_seconds = deadline_seconds, retry_seconds
+        self._failing = False
+        retry_ms = max(100, int(1000 * retry_seconds))
+        options = [
+            ("grpc.enable_http_proxy", 0),
+            ("grpc.max_receive_message_length", wire.MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", wire.MAX_MESSAGE_BYTES),
+            ("grpc.initial_reconnect_backoff_ms", min(1000, retry_ms)),
+            ("grpc.max_reconnect_backoff_ms", retry_ms),
+        ]
+        self._channel = grpc.insecure_channel(address, options=options)
+        self._infer, self._metadata = (self._method(name) for name in ("ModelInfer", "ModelMetadata"))
+        self._next_probe = 0.0
+        self._probe: Any = None
+        self.refresh()
+        self._read_probe()
+
+    def _method(self, name: str) -> Any:
+        return self._channel.unary_unary(
+            f"/{wire.SERVICE}/{name}",
+            request_serializer=wire.MESSAGES[f"{name}Request"].SerializeToString,
+            response_deserializer=wire.MESSAGES[f"{name}Response"].FromString,
+        )
+
+    def __call__(self, batch: EvaluationBatch) -> Evaluation:
+        """Return the evaluation of `batch`. Raises UserError if the server does not give one."""
+        answer = self.send(batch).answer()
+        if answer is None:
+            raise UserError(f"the evaluator {self._address} does not answer; the log says why")
+        return answer.evaluation
+
+    def send(self, batch: EvaluationBatch) -> Call:
+        """Send a batch on its way, and return at once. The observations may change as soon as this has returned."""
+        start, observations = self._game.start, batch.observations
+        (tensor,), _ = wire.describe(start)
+        tensor.shape[0] = len(observations)
+        request = wire.MESSAGES["ModelInferRequest"](model_name=self._game.identity, inputs=[tensor])
+        request.parameters[wire.PRECISION].string_param = self._precision
+        request.parameters[wire.SHAPE].string_param = wire.shape_text(start)
+        request.raw_input_contents.append(wire.pack_observations(observations, start))
+        future = self._infer.future(request, timeout=self._deadline_seconds)
+        return Call(self, future, len(observations))
+
+    def refresh(self) -> None:
+        """Find out whether a server that has failed is there again. It never waits, so call it before every batch."""
+        if self._probe is not None:
+            if self._probe.done():
+                self._read_probe()
+        elif not self.is_ready and time.monotonic() >= self._next_probe:
+            request = wire.MESSAGES["ModelMetadataRequest"](name=self._game.identity)
+            self._probe = self._metadata.future(request, timeout=PROBE_SECONDS)
+
+    def _read_probe(self) -> None:
+        probe, self._probe = self._probe, None
+        try:
+            found = probe.result()
+        except grpc.RpcError as error:
+            self.fail(_sentence(error))
+            return
+        expected = [str(each) for each in wire.describe(self._game.start)]
+        if [str(list(found.inputs)), str(list(found.outputs))] != expected:
+            self.fail("its model has other inputs or outputs than this version of the game")
+        elif not found.versions:
+            self.fail("it has no model yet")
+        else:
+            self.is_ready = True  # "answers again" is only said of an answer
+
+    def fail(self, reason: str) -> None:
+        """Do not ask the server for a while; `reason` is logged once, until it answers again."""
+        self.is_ready, self._next_probe = False, time.monotonic() + self._retry_seconds
+        if not self._failing:
+            self._failing = True
+            log.warning("the evaluator %s is not used: %s; evaluating here", self._address, plain(reason, 300))
+
+    def succeed(self, answer: Answer) -> None:
+        """Note the model of an answer."""
+        if self._failing or self.label is None:
+            log.info("the evaluator %s answers, model %s", self._address, answer.label)
+        elif answer.label != self.label:
+            log.info("model %s", answer.label)
+        self._failing = False
+        self.fence, self.step, self.label = answer.fence, answer.step, answer.label
+
+    def find_answer(self, response: Any, positions: int) -> Answer | str:
+        """Return the answer in a ModelInferResponse to so many positions, or what is impossible in it."""
+        name = ModelName.parse(response.model_version)
+        stamp = tuple(response.parameters[each].int64_param for each in (wire.FENCE, wire.STEP))
+        if name is None or (name.fence, name.step) != stamp:
+            return f"its answer does not name the model of a run, but {shown(response.model_version)}"
+        outputs, expected = [], [(LOGITS, self._game.start.num_actions), (WDL, 3)]
+        found = [(each.name, each.datatype, list(each.shape)) for each in response.outputs]
+        wanted = [(each, self._precision, [positions, size]) for each, size in expected]
+        if found != wanted or len(response.raw_output_contents) != len(wanted):
+            return f"its outputs are {plain(str(found), 100)}, expected {wanted}"
+        dtype = wire.PRECISIONS[self._precision]
+        for content, (_, _, shape) in zip(response.raw_output_contents, wanted, strict=True):
+            if len(content) != dtype.itemsize * shape[0] * shape[1]:
+                return f"its output of shape {shape} has {len(content)} bytes"
+            outputs.append(np.frombuffer(content, dtype).astype(np.float32).reshape(shape))
+        evaluation = Evaluation(*outputs)
+        if fault := find_fault(evaluation, positions, self._game.start.num_actions):
+            return fault
+        return Answer(evaluation, fence=name.fence, step=name.step, label=str(name))
+
+    def close(self) -> None:
+        """End the connection, and the calls that are on their way."""
+        self._channel.close()
+
+
+class Call:
+    """A batch that is on its way to the server."""
+
+    def __init__(self, network: RemoteNetwork, future: Any, positions: int) -> None:
+        self._network, self._future, self._positions = network, future, positions
+
+    def answer(self) -> Answer | None:
+        """Wait for the answer and return it; None if the server has failed, which `network` then knows."""
+        try:
+            found = self._network.find_answer(self._future.result(), self._positions)
+        except grpc.RpcError as error:
+            found = _sentence(error)
+        except grpc.FutureCancelledError:
+            found = "the connection was closed"
+        if isinstance(found, str):
+            self._network.fail(found)
+            return None
+        self._network.succeed(found)
+        return found
+
+
+def _sentence(error: Any) -> str:
+    """Return what a gRPC error says."""
+    return f"{error.details() or 'no reason given'} ({error.code().name})"

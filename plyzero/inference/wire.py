@@ -1,0 +1,171 @@
+"""The messages of the Open Inference Protocol, version 2, over gRPC, and the tensors in them.
+
+The messages are described here, field by field, in place of generated code, which works only with the versions of
+protobuf that it was generated for. Only field numbers and types are sent, so any client of the protocol understands
+them. https://github.com/kserve/open-inference-protocol (Apache-2.0)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from numpy.typing import NDArray
+
+from plyzero.errors import UserError, shown
+from plyzero.rules.game import Game
+from plyzero.search.onnx_network import INPUT, LOGITS, WDL
+
+SERVICE: Final = "inference.GRPCInferenceService"
+"""Name of the service."""
+
+METHODS: Final = ("ServerLive", "ServerReady", "ModelReady", "ModelMetadata", "ModelInfer")
+"""Its methods; the messages of each are <method>Request and <method>Response."""
+
+MAX_MESSAGE_BYTES: Final = 1 << 28
+"""Largest message that a server or a client accepts."""
+
+PRECISIONS: Final[dict[str, np.dtype[Any]]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4")}
+"""Types of the outputs, by their names in the protocol."""
+
+PRECISION: Final = "precision"
+"""Request parameter: one of PRECISIONS, the first if absent."""
+
+SHAPE: Final = "observation_shape"
+"""Request parameter, optional: the client's observation shape, such as 3x6x7, where bits do not show it."""
+
+FENCE, STEP = "fence", "step"
+"""Response parameters: the model that has evaluated; see plyzero.run.models.ModelName."""
+
+_FIELDS: Final[dict[str, dict[str, tuple[int, str]]]] = {
+    "ServerLiveRequest": {},
+    "ServerLiveResponse": {"live": (1, "bool")},
+    "ServerReadyRequest": {},
+    "ServerReadyResponse": {"ready": (1, "bool")},
+    "ModelReadyRequest": {"name": (1, "string"), "version": (2, "string")},
+    "ModelReadyResponse": {"ready": (1, "bool")},
+    "ModelMetadataRequest": {"name": (1, "string"), "version": (2, "string")},
+    "ModelMetadataResponse": {
+        "name": (1, "string"),
+        "versions": (2, "repeated string"),
+        "platform": (3, "string"),
+        "inputs": (4, "repeated TensorMetadata"),
+        "outputs": (5, "repeated TensorMetadata"),
+    },
+    "TensorMetadata": {"name": (1, "string"), "datatype": (2, "string"), "shape": (3, "repeated int64")},
+    "ModelInferRequest": {
+        "model_name": (1, "string"),
+        "model_version": (2, "string"),
+        "id": (3, "string"),
+        "parameters": (4, "map InferParameter"),
+        "inputs": (5, "repeated TensorMetadata"),  # and fields that are not used here
+        "raw_input_contents": (7, "repeated bytes"),
+    },
+    "ModelInferResponse": {
+        "model_name": (1, "string"),
+        "model_version": (2, "string"),
+        "id": (3, "string"),
+        "parameters": (4, "map InferParameter"),
+        "outputs": (5, "repeated TensorMetadata"),
+        "raw_output_contents": (6, "repeated bytes"),
+    },
+    "InferParameter": {"bool_param": (1, "bool"), "int64_param": (2, "int64"), "string_param": (3, "string")},
+}
+"""Message -> field -> number and type."""
+
+
+def _make_messages() -> dict[str, Any]:
+    """Return name -> class of all messages, in a pool of their own, beside those of other packages."""
+    file = descriptor_pb2.FileDescriptorProto(name="plyzero/inference.proto", package="inference", syntax="proto3")
+    for name, fields in _FIELDS.items():
+        message = file.message_type.add(name=name)
+        for field, (number, kind) in fields.items():
+            _add_field(message, field, number, kind)
+    one_of = next(each for each in file.message_type if each.name == "InferParameter")
+    one_of.oneof_decl.add(name="parameter_choice")
+    for field in one_of.field:
+        field.oneof_index = 0
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"inference.{name}")) for name in _FIELDS}
+
+
+def _add_field(message: Any, name: str, number: int, kind: str) -> None:
+    label, _, type_name = kind.rpartition(" ")
+    field = message.field.add(name=name, number=number)
+    field.label = field.LABEL_REPEATED if label else field.LABEL_OPTIONAL
+    if label == "map":
+        entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
+        entry.options.map_entry = True
+        _add_field(entry, "key", 1, "string")
+        _add_field(entry, "value", 2, type_name)
+        type_name = f"{message.name}.{entry.name}"
+    scalar = getattr(field, f"TYPE_{type_name.upper()}", None)
+    field.type = scalar or field.TYPE_MESSAGE
+    if scalar is None:
+        field.type_name = f".inference.{type_name}"
+
+
+MESSAGES: Final = _make_messages()
+"""The classes of the messages by their names."""
+
+
+def sends_bits(start: Game) -> bool:
+    """Return whether the observations of a game are sent as packed bits, UINT8, and not as FP32."""
+    return np.dtype(start.observation_dtype).kind == "b"
+
+
+def input_shape(start: Game) -> list[int]:
+    """Return the shape of one observation as it is sent."""
+    shape = start.observation_shape
+    return [-(-int(np.prod(shape)) // 8)] if sends_bits(start) else list(shape)
+
+
+def shape_text(start: Game) -> str:
+    """Return the observation shape of a game as the parameter SHAPE has it."""
+    return "x".join(map(str, start.observation_shape))
+
+
+def describe(start: Game) -> tuple[list[Any], list[Any]]:
+    """Return the metadata of the input and of the outputs of a game's model; -1 is the number of positions."""
+    tensor, kind = MESSAGES["TensorMetadata"], "UINT8" if sends_bits(start) else "FP32"
+    inputs = [tensor(name=INPUT, datatype=kind, shape=[-1, *input_shape(start)])]
+    outputs = [(LOGITS, start.num_actions), (WDL, 3)]
+    return inputs, [tensor(name=name, datatype="FP16", shape=[-1, size]) for name, size in outputs]
+
+
+def pack_observations(observations: NDArray[np.float32], start: Game) -> bytes:
+    """Return `[n, C, H, W]` float32 as it is sent."""
+    if sends_bits(start):
+        return np.packbits(observations.reshape(len(observations), -1) != 0, axis=1).tobytes()
+    return np.ascontiguousarray(observations, "<f4").tobytes()
+
+
+def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
+    """Return the observations in a ModelInferRequest, `[n, C, H, W]` float32.
+
+    Raises UserError if they are not of the game that begins with `start`, or not finite.
+    """
+    (expected,), _ = describe(start)
+    wanted = f"one input {INPUT} of type {expected.datatype} and shape [n, {str(input_shape(start))[1:]}"
+    if len(request.inputs) != 1 or len(request.raw_input_contents) != 1:
+        raise UserError(
+            f"expected {wanted} in raw_input_contents, got {len(request.inputs)} inputs and "
+            f"{len(request.raw_input_contents)} contents"
+        )
+    found, content = request.inputs[0], request.raw_input_contents[0]
+    shape = list(found.shape)
+    if (found.name, found.datatype) != (INPUT, expected.datatype) or shape[1:] != input_shape(start) or shape[0] < 1:
+        raise UserError(f"expected {wanted}, got {shown(found.name)} of type {shown(found.datatype)} and shape {shape}")
+    size = int(np.prod(shape)) * (1 if sends_bits(start) else 4)
+    if len(content) != size:
+        raise UserError(f"expected {size} bytes for shape {shape}, got {len(content)}")
+    if sends_bits(start):
+        bits = np.frombuffer(content, np.uint8).reshape(shape)
+        unpacked = np.unpackbits(bits, axis=1, count=int(np.prod(start.observation_shape)))
+        return unpacked.astype(np.float32).reshape(shape[0], *start.observation_shape)
+    observations = np.frombuffer(content, "<f4").reshape(shape).astype(np.float32)
+    if not np.isfinite(observations).all():
+        raise UserError("expected observations of finite numbers, got some that are not")
+    return observations
