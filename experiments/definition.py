@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import shlex
@@ -13,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, nearest, shown
 from plyzero.files import explain, read_file
 
 FOLDER: Final = Path(__file__).parent
@@ -129,12 +128,6 @@ def text_of(value: Value) -> str:
     if isinstance(value, list):
         return shlex.join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return which of the known words is the most similar one, as the end of a sentence."""
-    found = difflib.get_close_matches(word, [*known], n=1, cutoff=0.0)
-    return f"the nearest is {found[0]}" if found else "there are none"
 
 
 def _describe(error: ValidationError) -> str:

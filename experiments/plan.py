@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from string import Formatter
 from typing import Final
 
-from experiments.definition import Definition, TaskDefinition, Value, nearest, text_of
-from plyzero.errors import UserError, shown
+from experiments.definition import Definition, TaskDefinition, Value, text_of
+from plyzero.errors import UserError, nearest, shown
 
 OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     ">=": ge,

@@ -1,5 +1,10 @@
 """The errors whose message is shown to the user without a traceback, and how text from elsewhere is shown."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """Wrong input. The message says what was expected, what came, where, and what to do."""
@@ -30,3 +35,9 @@ def plain(text: str, limit: int = 2000) -> str:
     """
     cut = text if len(text) <= limit else f"{text[: limit - 3]}..."
     return "".join(char if char.isprintable() else " " if char == "\n" else "?" for char in cut)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return which of the known words is the most similar one, as the end of a sentence."""
+    found = difflib.get_close_matches(word, [*known], n=1, cutoff=0.0)
+    return f"the nearest is {found[0]}" if found else "there are none"

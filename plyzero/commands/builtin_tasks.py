@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, nearest, shown
 
 if TYPE_CHECKING:
     from experiments.plan import Plan
@@ -56,8 +56,6 @@ def check_tasks(plan: Plan) -> None:
 
 def find_task(name: str) -> Callable[..., None]:
     """Return the function of a built-in task. Raises UserError if there is none, with the nearest name."""
-    from experiments.definition import nearest
-
     if name not in MODULES:
         raise UserError(f"no task is called {shown(name)}; {nearest(name, MODULES)}")
     function: Callable[..., None] = getattr(_module(name), name.replace("-", "_"))
@@ -69,7 +67,7 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
 
     Raises UserError for an unknown one, with the nearest, for a value of another type, and if one is missing.
     """
-    from experiments.definition import nearest, parse_value
+    from experiments.definition import parse_value
 
     kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
     wanted = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, nearest, shown
 from plyzero.settings import Layer, SearchSettings, Settings, find_renamed
 
 PREFIX: Final = "PLYZERO_"
@@ -125,18 +124,14 @@ def _variable(key: str) -> str:
 def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
     sections = Settings.model_fields
     if section not in sections:
-        raise UserError(f"{source}: no section is called {section!r}; {_nearest(section, sections)}")
+        raise UserError(f"{source}: no section is called {section!r}; {nearest(section, sections)}")
     annotation = sections[section].annotation
     assert isinstance(annotation, type)
     assert issubclass(annotation, BaseModel)
     for key in values:
         if key not in annotation.model_fields:
-            near = _nearest(f"{section}.{key}", [f"{section}.{name}" for name in annotation.model_fields])
+            near = nearest(f"{section}.{key}", [f"{section}.{name}" for name in annotation.model_fields])
             raise UserError(f"{source}: no setting is called {section}.{key}; {near}")
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    return f"the nearest is {difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)[0]}"
 
 
 def _has(layer: Layer, location: tuple[int | str, ...]) -> bool:
