@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plyzero.errors import UserError, nearest, shown
-from plyzero.files import explain, read_file
+from plyzero.files import read_file
+from plyzero.volume_errors import explain
 
 FOLDER: Final = Path(__file__).parent
 """Where the shipped definitions are."""

@@ -19,7 +19,8 @@ from typing import Any, Final
 from experiments.definition import text_of
 from experiments.plan import Plan, Task
 from plyzero.errors import UserError, shown
-from plyzero.files import explain, lock, read_file, write_file
+from plyzero.files import lock, read_file, write_file
+from plyzero.volume_errors import explain
 
 VERSION: Final = 1
 """Format version of experiment.json and of the files in state/; docs/formats.md lists the fields."""

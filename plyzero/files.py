@@ -1,24 +1,26 @@
 """Every operation on files of the volume: readers only see complete files, and what was written survives a crash.
 
-No other module of plyzero writes, removes or locks a file that processes share. `fault_point` marks the moments at
-which a crash is most dangerous; tests kill processes there.
+The volume is a directory, or a bucket if the path is a BucketPath. No other module of plyzero writes, removes or locks
+a file that processes share. `fault_point` marks the moments at which a crash is most dangerous; tests kill processes
+there.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import logging
 import os
 import shutil
 import stat
 import sys
-import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, TypeVar
+from typing import BinaryIO, Final, NamedTuple
+
+from plyzero.bucket import BucketPath
+from plyzero.volume_errors import NO_FILE, NO_LINKS, NO_LOCKS, UnreadableError
 
 fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
 """Hook that is called at every fault point with its name, one of FAULT_POINTS, and the file; tests replace it."""
@@ -37,39 +39,11 @@ FAULT_POINTS: Final = (
 )
 """Names of all fault points."""
 
-NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""Error numbers of a volume that does not support hard links."""
-
-NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""Error numbers of a volume that does not support locks."""
-
-PASSING: Final = {
-    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN, errno.EREMOTEIO),
-    *(errno.ENOSPC, errno.EDQUOT),  # the trainer makes room by removing old files
-}
-"""Error numbers of a volume or a system that is likely to recover by itself."""
-
-PASSING_WRITES: Final = PASSING | {errno.EFBIG, errno.EACCES, errno.EPERM}
-"""Error numbers of writing that pass by themselves, or when a person gives a permission."""
-
-NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
-"""Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
-
-MAX_PAUSE: Final = 30.0
-"""Longest pause before a file that could not be read is read again, in seconds."""
-
 TEMPORARY: Final = ".tmp-"
 """Prefix of the names of unfinished files; readers ignore them."""
 
-
-Result = TypeVar("Result")
-
-log = logging.getLogger(__name__)
-
-
-class UnreadableError(OSError):
-    """Raised instead of reading what is not a regular file, or is larger than any file that plyzero writes."""
+BUCKET_SECONDS: Final = 5.0
+"""Shortest time between two looks at a bucket: each is a request, which takes time and may cost money."""
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bool = True) -> None:
@@ -78,6 +52,11 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
     replace: replace an existing file instead.
     durable: sync the file to disk before returning; otherwise it only survives a crash of the process.
     """
+    if isinstance(path, BucketPath):
+        fault_point("write: before it appears", path)
+        (path.put if replace else path.create)(content)
+        fault_point("write: before the directory is synced", path)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
     try:
@@ -124,14 +103,20 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
     The file is read at once rather than in parts, because over NFS a file that another machine removes cannot be read
     any further.
     """
-    with _opened(path) as (file, size):
-        if size > max_bytes:
-            raise UnreadableError(errno.EFBIG, f"more than {max_bytes} bytes", str(path))
-        return file.read(size)
+    if isinstance(path, BucketPath):
+        content = path.read(max_bytes=max_bytes)
+    else:
+        with _opened(path) as (file, size):
+            content = file.read(size) if size <= max_bytes else None
+    if content is None:
+        raise UnreadableError(errno.EFBIG, f"more than {max_bytes} bytes", str(path))
+    return content
 
 
 def read_part(path: Path, offset: int, *, max_bytes: int) -> bytes:
     """Return what a file has from `offset` on, at most `max_bytes`. Raises UnreadableError if it is no file."""
+    if isinstance(path, BucketPath):
+        return path.read_part(offset, max_bytes=max_bytes)
     with _opened(path) as (file, _):
         file.seek(offset)
         return file.read(max_bytes)
@@ -172,7 +157,10 @@ def sync(descriptor: int, path: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file; it is not an error if it does not exist."""
     fault_point("remove: before", path)
-    _unlink(path)
+    if isinstance(path, BucketPath):
+        path.remove()
+    else:
+        _unlink(path)
 
 
 def remove_tree(path: Path) -> None:
@@ -184,16 +172,34 @@ def remove_tree(path: Path) -> None:
 
 
 def move(path: Path, directory: Path, *, name: str | None = None) -> None:
-    """Move a file into another directory of the volume, under its own or another name; a file there is replaced."""
+    """Move a file into another directory of the volume, under its own or another name; a file there is replaced.
+
+    To and from a bucket it is copied and then removed, so a process that is killed between may leave both.
+    """
     directory.mkdir(exist_ok=True)
     fault_point("move: before", path)
-    os.replace(path, directory / (name or path.name))
+    target = directory / (name or path.name)
+    if isinstance(path, BucketPath) or isinstance(target, BucketPath):
+        write_file(target, read_file(path, max_bytes=sys.maxsize), replace=True)
+        remove(path)
+        return
+    os.replace(path, target)
     sync_directory(directory)
     sync_directory(path.parent)
 
 
+def append(path: Path, content: bytes) -> None:
+    """Append to a file that has a single writer and only grows. In a bucket the whole object is written anew."""
+    if isinstance(path, BucketPath):
+        before = path.read(max_bytes=sys.maxsize) if path.is_file() else b""
+        path.put((before or b"") + content)
+        return
+    with open_to_append(path) as file:
+        file.write(content)
+
+
 def open_to_append(path: Path) -> BinaryIO:
-    """Open a file that has a single writer and only grows."""
+    """Open a file of this machine that has a single writer and only grows."""
     file = path.open("ab")
     _let_read(file.fileno(), path.parent)
     return file
@@ -215,6 +221,8 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
     means nothing. If the volume does not support locks, this raises OSError with an errno of NO_LOCKS, or, if the lock
     is not `needed`, returns a descriptor without one.
     """
+    if isinstance(path, BucketPath):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
     try:
         descriptor = os.open(path, os.O_RDWR)  # over NFS a lock needs a file that is open to write
     except FileNotFoundError:
@@ -236,12 +244,23 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
     return None
 
 
-def is_file(path: Path) -> bool:
-    """Return whether `path` is a regular file, not a link. Raises OSError if the volume does not say."""
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except FileNotFoundError:
-        return False
+def list_names(directory: Path) -> list[str]:
+    """Return the names of all files in a directory. A bucket has no directories, and so none that is missing."""
+    return list(directory.sizes()) if isinstance(directory, BucketPath) else os.listdir(directory)
+
+
+def list_files(directory: Path) -> dict[str, int]:
+    """Return name -> size in bytes of all regular files in a directory, without links."""
+    if isinstance(directory, BucketPath):
+        return directory.sizes()
+    sizes = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # removed since the listing
+                found = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
+                    sizes[entry.name] = found.st_size
+    return sizes
 
 
 def is_named(descriptor: int, path: Path) -> bool:
@@ -259,46 +278,9 @@ def is_named(descriptor: int, path: Path) -> bool:
         return False
 
 
-def explain(error: OSError) -> str:
-    """Return what went wrong as a clause. Where a permission is missing it names the file, its owner and its mode."""
-    reason = error.strerror or str(error)
-    if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(error.filename, str):
-        return reason
-    named: tuple[Path, os.stat_result] | None = None
-    for path in (Path(error.filename), *Path(error.filename).absolute().parents):
-        try:
-            found = os.stat(path)
-        except OSError:
-            continue
-        needed = os.R_OK | os.W_OK | os.X_OK if stat.S_ISDIR(found.st_mode) else os.R_OK
-        refused = not os.access(path, needed)
-        if refused or named is None:
-            named = path, found
-        if refused:
-            break
-    if named is None:
-        return reason
-    path, found = named
-    owner, mode = found.st_uid, stat.S_IMODE(found.st_mode)
-    return f"{reason}: {path} is owned by uid {owner}, mode {mode:04o}; this process runs as uid {os.geteuid()}"
-
-
-def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = PASSING) -> Result:
-    """Return what `read` returns. After one of `errors`, which is logged, it is called again for so many `seconds`.
-
-    Raises the last error after that time, and any other error at once.
-    """
-    pause = 1.0
-    while True:
-        try:
-            return read()
-        except OSError as error:
-            if error.errno not in errors or seconds <= 0:
-                raise
-            if pause == 1.0:
-                log.warning("%s: %s; will try again", what, explain(error))
-        time.sleep(pause)
-        seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
+def interval(directory: Path, seconds: float) -> float:
+    """Return how often to look at a directory, or to renew a file in it, where `seconds` is right for a disk."""
+    return max(seconds, BUCKET_SECONDS) if isinstance(directory, BucketPath) else seconds
 
 
 class Room(NamedTuple):
@@ -310,6 +292,8 @@ class Room(NamedTuple):
 
 def free_room(directory: Path) -> Room:
     """Return what the volume of `directory` has left."""
+    if isinstance(directory, BucketPath):
+        return Room(sys.maxsize, sys.maxsize)
     found = os.statvfs(directory)
     # Some file systems, such as Btrfs, make inodes by need and report that they have none.
     return Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else sys.maxsize)

@@ -39,7 +39,7 @@ class Backpressure:
         """
         self._trainer.update(read_heartbeat(self._run.workers / f"{TRAINER}.json"))
         with self._troubles.skipping(self._run.root, "cannot be read"):
-            self._free = free_room(self._run.root)
+            self._free = free_room(self._run.local)
         with self._troubles.skipping(self._run.segments, "cannot be read"):
             if not self._has_model:
                 bootstrap = (name for name in list_segments(self._run.segments) if name.bootstrap)

@@ -10,12 +10,12 @@ from collections import deque
 from types import TracebackType
 from typing import Final, Self
 
-from plyzero import files
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, JournalName, TakenError, now
 from plyzero.run.liveness import GONE_SECONDS
 from plyzero.run.records import Games, check_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
+from plyzero.volume_errors import PASSING_WRITES, explain, retry
 
 BUFFER_POSITIONS: Final = 16_384
 """Positions that may wait to be journaled; with more the worker pauses."""
@@ -27,7 +27,7 @@ MAX_GAME_BYTES: Final = 1 << 27
 """Largest size of one game in memory, in bytes; the trainer reads no segment with an array of twice that size."""
 
 TRANSIENT_ERRORS: Final = {
-    *files.PASSING_WRITES,
+    *PASSING_WRITES,
     errno.EEXIST,
     errno.ENOENT,  # over FUSE also of an open journal that another mount has renamed
 }
@@ -75,7 +75,7 @@ class ReplayWriter:
 
     def __enter__(self) -> Self:
         # fails at once if the volume cannot be written
-        files.retry(self._open_journal, "journal/")
+        retry(self._open_journal, "journal/")
         self._thread.start()
         return self
 
@@ -135,8 +135,8 @@ class ReplayWriter:
                         raise
                     pause = 1.0
                     if self.write_error is None:
-                        log.warning("cannot write to the volume, will try again: %s", files.explain(error))
-                    self.write_error = f"cannot write to the volume: {files.explain(error)}"
+                        log.warning("cannot write to the volume, will try again: %s", explain(error))
+                    self.write_error = f"cannot write to the volume: {explain(error)}"
                 if not self._closing:
                     self._wake.wait(pause)
                     self._wake.clear()

@@ -10,7 +10,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Self
 
+from plyzero.files import interval
 from plyzero.play.model_loader import ModelWatch
+from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines
 from selfplay.backpressure import REFRESH_SECONDS, Backpressure
@@ -63,11 +65,19 @@ def run_worker(
             "write_error": writer.write_error,
         }
 
+    def refresh() -> None:
+        backpressure.refresh()
+        if adoption:
+            adoption.adopt()
+
     with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
         backpressure = Backpressure(run, writer)
+        # of a run in a bucket the trainer may be on another machine, which does not see the journals of this one
+        adoption = Adoption(run) if run.scratch else None
         games.refresh()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
-        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, lines, backpressure) as thread:
+        seconds = interval(run.root, REFRESH_SECONDS / 2)
+        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, lines, refresh, seconds) as thread:
             while not stop.is_set():
                 games.refresh()
                 reason = backpressure.reason(has_model=games.has_model)
@@ -85,7 +95,7 @@ def run_worker(
 
 
 class HeartbeatThread:
-    """Refreshes the back-pressure and writes heartbeat and metrics in a thread: the search never waits for the disk.
+    """Calls `refresh` and writes heartbeat and metrics in a thread: the search never waits for the volume.
 
     iterations: number of iterations of the worker's loop; heartbeat and metrics are only written when it has changed.
     """
@@ -95,10 +105,12 @@ class HeartbeatThread:
         describe: Callable[[], dict[str, object]],
         heartbeat: Heartbeat,
         lines: SparseLines,
-        backpressure: Backpressure,
+        refresh: Callable[[], None],
+        seconds: float,
     ) -> None:
         self.iterations = 0
-        self._describe, self._heartbeat, self._lines, self._backpressure = describe, heartbeat, lines, backpressure
+        self._describe, self._heartbeat, self._lines = describe, heartbeat, lines
+        self._refresh, self._seconds = refresh, seconds
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
 
@@ -112,8 +124,8 @@ class HeartbeatThread:
 
     def _work(self) -> None:
         before = 0
-        while not self._finished.wait(REFRESH_SECONDS / 2):
-            self._backpressure.refresh()
+        while not self._finished.wait(self._seconds):
+            self._refresh()
             if self.iterations != before:
                 before, fields = self.iterations, self._describe()
                 self._heartbeat.beat(fields)

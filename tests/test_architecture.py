@@ -16,10 +16,10 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("plyzero", "games", "selfplay", "trainer", "experiments")
 TEMPLATE = ROOT / "plyzero" / "check" / "template"
 MAX_LINES = 400
-MAX_LEVELS = 11
+MAX_LEVELS = 12
 
 LAYERS = (
-    {"plyzero"},  # errors, files, settings
+    {"plyzero"},  # bucket, errors, files, settings, volume_errors
     {"plyzero.rules"},
     {"plyzero.run", "plyzero.search"},
     {"plyzero.play"},

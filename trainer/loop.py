@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from plyzero import __version__
 from plyzero.errors import UserError, plain
-from plyzero.files import PASSING_WRITES, retry
+from plyzero.files import interval
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.event_files import EventFile, select_scalars
@@ -29,6 +29,7 @@ from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import PASSING_WRITES, retry
 from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
 from trainer.learner import Learner
@@ -78,7 +79,7 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
                 next_maintenance = now + MAINTAIN_SECONDS
             if now >= next_poll:
                 trainer.ingest()
-                next_poll = now + POLL_SECONDS
+                next_poll = now + interval(run.segments, POLL_SECONDS)
             missing = trainer.missing_positions()
             state = trainer.describe_waiting() if missing else "training"
             heartbeat.beat(trainer.describe_process(state))

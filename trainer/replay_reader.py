@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from plyzero.files import PASSING, move, retry
+from plyzero.files import move
 from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import PASSING, retry
 
 GAP_SECONDS: Final = 60.0
 """Seconds for which a missing segment is waited for, because over NFS a directory may show a later one first."""

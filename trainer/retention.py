@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from plyzero.errors import UserError
-from plyzero.files import TEMPORARY, Room, free_room, modified_at, remove
+from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, modified_at, remove
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
@@ -51,6 +50,7 @@ class Retention:
         self._run, self._clock = run, clock
         self.monitor = LivenessMonitor(run, clock=clock)
         self._first_seen: dict[Path, float] = {}
+        self._asked: set[Path] = set()  # whose age was asked for by the last `prune`
         self._best: ModelName | None = None  # as of the last time that the ratings could be read
         self._troubles = Troubles(clock=clock)
         self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
@@ -80,19 +80,20 @@ class Retention:
         window:  names of the segments that a restart from either state reads again, or has yet to read.
         """
         run = self._run
+        self._asked.clear()
         with self._troubles.skipping(run.segments, "cannot be pruned"):
             self._prune_segments(covered, window)
         with self._troubles.skipping(run.models, "cannot be pruned"):
             self._prune_models()
         with self._troubles.skipping(run.root, "cannot be pruned"):
             self._prune_leftovers()
-        self._first_seen = {path: since for path, since in self._first_seen.items() if os.path.lexists(path)}
+        self._first_seen = {path: since for path, since in self._first_seen.items() if path in self._asked}
 
     def _prune_segments(self, covered: Mapping[str, int], window: Collection[str]) -> None:
         store, directory = self._run.settings.store, self._run.segments
         names = sorted(list_segments(directory), key=lambda name: (name.first_step, name.sequence))
-        sizes = {name: _size(directory / str(name)) for name in names}
-        positions, size = sum(name.positions for name in names), sum(sizes.values())
+        sizes = list_files(directory)
+        positions, size = sum(name.positions for name in names), sum(sizes.get(str(name), 0) for name in names)
         free = free_room(directory)
         removed = 0
         for name in names:
@@ -101,8 +102,8 @@ class Retention:
                 break
             is_needed = name.sequence >= covered.get(name.incarnation, 0) or str(name) in window
             if not is_needed and self._remove(directory / str(name)):
-                positions, size = positions - name.positions, size - sizes[name]
-                free = Room(free.bytes + sizes[name], free.files + 1)
+                positions, size = positions - name.positions, size - sizes.get(str(name), 0)
+                free = Room(free.bytes + sizes.get(str(name), 0), free.files + 1)
                 removed += 1
         if removed:
             log.info("removed %d old segments", removed)
@@ -139,14 +140,14 @@ class Retention:
             self._prune_worker_metrics()
         for directory in (run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics):
             with self._troubles.skipping(directory, "cannot be read"):
-                for file in os.listdir(directory):
+                for file in list_names(directory):
                     if file.startswith(TEMPORARY) and self._age(directory / file) >= GONE_SECONDS:
                         self._remove(directory / file)
 
     def _prune_worker_metrics(self) -> None:
         """Remove the metrics of workers that ended long ago, where there are many. The times of files order them."""
         directory, beating = self._run.metrics, {f"worker-{name}.jsonl" for name in self.monitor.heartbeats}
-        ended = [file for file in os.listdir(directory) if file.startswith("worker-") and file not in beating]
+        ended = [file for file in list_names(directory) if file.startswith("worker-") and file not in beating]
         if len(ended) > KEPT_WORKER_METRICS:
             for path in sorted((directory / file for file in ended), key=modified_at)[:-KEPT_WORKER_METRICS]:
                 self._remove(path)
@@ -160,11 +161,5 @@ class Retention:
 
     def _age(self, path: Path) -> float:
         """Return for how many seconds this object has known `path`."""
+        self._asked.add(path)
         return self._clock() - self._first_seen.setdefault(path, self._clock())
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:  # it is gone, or cannot be used
-        return 0

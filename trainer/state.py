@@ -13,7 +13,8 @@ from typing import Any, Final
 import torch
 
 from plyzero.errors import UserError, shown
-from plyzero.files import UnreadableError, is_file, read_file, remove, write_file
+from plyzero.files import list_files, read_file, remove, write_file
+from plyzero.volume_errors import UnreadableError
 
 FORMAT: Final = 2
 """Format version of a state; docs/formats.md lists the fields."""
@@ -99,5 +100,4 @@ def _list_old_states(directory: Path) -> list[Path]:
 
 def _list_states(directory: Path) -> list[Path]:
     """Return the files of all states, newest first. A directory, pipe or link of such a name is not a state."""
-    named = sorted((path for path in directory.iterdir() if NAME.fullmatch(path.name)), reverse=True)
-    return [path for path in named if is_file(path)]
+    return [directory / name for name in sorted(list_files(directory), reverse=True) if NAME.fullmatch(name)]

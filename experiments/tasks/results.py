@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from plyzero.errors import UserError
-from plyzero.files import explain, read_file, write_file
+from plyzero.files import read_file, write_file
+from plyzero.volume_errors import explain
 
 AGENT: Final = "train/agent.onnx"
 """The trained bot of a run."""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError
-from plyzero.files import explain, read_file, write_file
+from plyzero.files import read_file, write_file
+from plyzero.volume_errors import explain
 
 MAX_BYTES: Final = 1 << 28
 """Largest size of a table that is read, in bytes."""

@@ -31,7 +31,7 @@ from plyzero.commands import (
 )
 from plyzero.commands.common import FailedError
 from plyzero.errors import UserError, plain
-from plyzero.files import explain
+from plyzero.volume_errors import explain
 
 VOLUME_ERRORS = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),

@@ -38,10 +38,14 @@ def _device(name: str) -> str:
 
 
 def read_directory(text: str) -> Path:
-    """Return the directory that --run names. Raises UserError if the name is empty."""
+    """Return the directory or bucket that --run names. Raises UserError if the name is empty."""
     if not text:
         raise UserError("expected --run DIR, got an empty name; for the current directory write --run .")
-    return Path(text)
+    if "//" not in text:
+        return Path(text)
+    from plyzero.run.directory import to_path
+
+    return to_path(text)
 
 
 GameArgument = Annotated[
@@ -50,9 +54,15 @@ GameArgument = Annotated[
 GameOption = Annotated[
     str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")
 ]
-RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", parser=read_directory, help="The run directory.")]
+RunOption = Annotated[
+    Path, typer.Option("--run", metavar="DIR", parser=read_directory, help="The run directory, or s3://BUCKET/PREFIX.")
+]
 Options = Annotated[
     list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="A setting, such as selfplay.simulations=64.")
+]
+Scratch = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="For a run in a bucket: where this machine keeps games that are not sealed."),
 ]
 Preset = Annotated[str | None, typer.Option(help="quick (default), standard or gpu; only for a new run.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed; only for a new run (default 0).")]

@@ -20,7 +20,7 @@ from plyzero.commands.common import (
     show_progress,
 )
 from plyzero.errors import UserError, plain, shown
-from plyzero.files import explain
+from plyzero.volume_errors import explain
 
 if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec

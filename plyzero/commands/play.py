@@ -203,7 +203,8 @@ def match(
 @contextmanager
 def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
     """Create a file to append to; None without a path. Raises UserError if it cannot be."""
-    from plyzero.files import explain, open_to_append, write_file
+    from plyzero.files import open_to_append, write_file
+    from plyzero.volume_errors import explain
 
     if path is None:
         yield None

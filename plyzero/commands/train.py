@@ -29,6 +29,7 @@ from plyzero.commands.common import (
     Options,
     Preset,
     RunOption,
+    Scratch,
     Seed,
     find_game,
     quoted,
@@ -58,6 +59,7 @@ def train(
     preset: Preset = None,
     seed: Seed = None,
     device: Device = "auto",
+    scratch: Scratch = None,
     options: Options = None,
 ) -> None:
     """Train GAME on this machine. The same command continues a training that was stopped."""
@@ -71,7 +73,10 @@ def train(
         from plyzero.run.directory import describe_changed_settings, open_or_create_run
         from plyzero.run.models import list_models
 
-        opened = open_or_create_run(run, find_game(game), preset=preset, seed=seed, options=options or ())
+        _check_scratch(run, scratch)
+        opened = open_or_create_run(
+            run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch
+        )
         workers = workers or usable_cores()
         processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
         screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
@@ -183,6 +188,7 @@ def selfplay(
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
+    scratch: Scratch = None,
     evaluator: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Let this plyzero evaluator evaluate while it answers.")
     ] = None,
@@ -190,7 +196,8 @@ def selfplay(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Run a self-play worker for a run until it is stopped."""
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
+    _check_scratch(run, scratch)
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
     from selfplay.worker import run_worker
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
@@ -210,11 +217,13 @@ def trainer(
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
+    scratch: Scratch = None,
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
+    _check_scratch(run, scratch)
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
     from trainer.loop import run_trainer
 
     run_trainer(opened, device=device, stop=stop)
@@ -293,6 +302,7 @@ def _begin_role(
     options: list[str] | None,
     log_format: str,
     until_end: bool,
+    scratch: Path | None = None,
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process. Signals are caught before the slow imports."""
     from plyzero.ops.processes import stop_on_end_of_input, stop_on_signals
@@ -305,10 +315,23 @@ def _begin_role(
     _set_up_logging(log_format)
     spec = find_game(game) if game else None
     # compose.yaml passes an empty --preset if none is set
-    opened = open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or ())
+    opened = open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or (), scratch=scratch)
     if changes := describe_changed_settings(opened):
         logging.getLogger(__name__).info("%s", changes)
     return opened, stop
+
+
+def _check_scratch(run: Path, scratch: Path | None) -> None:
+    """Raise UserError if a process that writes games of a run in a bucket has no directory for them."""
+    from plyzero.bucket import BucketPath
+
+    if scratch is not None and not isinstance(run, BucketPath):
+        raise UserError(f"--scratch is for a run in a bucket, and {run} is a directory; leave it out")
+    if scratch is None and isinstance(run, BucketPath):
+        raise UserError(
+            f"{run} is in a bucket: give --scratch DIR, a directory of this machine for the games that are not sealed "
+            "yet; the next process with the same directory seals those of a worker that was killed"
+        )
 
 
 def _set_up_logging(log_format: str) -> None:

@@ -18,11 +18,13 @@ from typing import Final, Literal
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
+from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError
-from plyzero.files import NO_LINKS, NO_LOCKS, TEMPORARY, free_room, lock, open_to_append, read_file, write_file
+from plyzero.files import TEMPORARY, free_room, list_names, lock, open_to_append, read_file, remove, write_file
 from plyzero.ops.processes import usable_cores
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings
+from plyzero.volume_errors import NO_LINKS, NO_LOCKS
 
 NUM_SYNCS: Final = 20
 """Number of syncs whose median time is measured."""
@@ -62,6 +64,10 @@ def examine(run: Path | None) -> Iterator[Finding]:
     machine = {"python": _python, "packages": _packages, "networks": _networks, "training": _training}
     for name, probe in {**machine, "cores": _cores, "memory": _memory}.items():
         yield _finding(name, probe)
+    if isinstance(run, BucketPath):
+        for name, check in {"access": _access, "exclusive names": _keeps_first, "requests": _requests}.items():
+            yield _finding(name, partial(check, run))
+        return
     if run is None:
         return
     place = next((path for path in (run, *run.parents) if os.path.exists(path)), Path())
@@ -294,6 +300,37 @@ class _SetOnEvent(FileSystemEventHandler):
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         self._seen.set()
+
+
+def _access(run: BucketPath) -> ProbeResult:
+    """Check that the bucket can be listed and written, and report what is there."""
+    is_run = (run / "run.toml").exists()
+    probe, content = run / f"{TEMPORARY}doctor", os.urandom(4096)
+    write_file(probe, content, replace=True)
+    read = read_file(probe, max_bytes=len(content))
+    listed = probe.name in list_names(run)
+    remove(probe)
+    if read != content or not listed or probe.name in list_names(run):
+        return "failure", "an object that was written or removed looks as before; use another store"
+    return "ok", f"{run} is {'a run' if is_run else 'not a run yet'}; objects can be written, listed and removed"
+
+
+def _keeps_first(run: BucketPath) -> ProbeResult:
+    """Check that a second object of the same name is refused."""
+    if keeps_first(run):
+        return "ok", "creating an object that exists fails, as it must"
+    return "failure", "an object can be created although it exists, so games could be lost; use another store"
+
+
+def _requests(run: BucketPath) -> ProbeResult:
+    """Measure how long requests take."""
+    probe, seconds = run / f"{TEMPORARY}doctor", []
+    for _ in range(NUM_SYNCS):
+        start = perf_counter()
+        write_file(probe, bytes(4096), replace=True)
+        seconds.append(perf_counter() - start)
+    remove(probe)
+    return "ok", f"{statistics.median(seconds) * 1000:.1f} ms to write 4 kB, the median of {NUM_SYNCS}"
 
 
 def _version(package: str) -> str | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from plyzero.bucket import BucketPath
 from plyzero.errors import UserError
-from plyzero.files import explain, move
+from plyzero.files import move, remove
+from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName, read_journal
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
+from plyzero.volume_errors import explain
 
 
 def restore(run: Run, names: Sequence[str] = ()) -> Iterator[tuple[str, str | None]]:
@@ -43,6 +46,9 @@ def _restore(run: Run, path: Path) -> str | None:
         if segment:
             read_segment(path, run.game)
             move(path, run.segments)
+        elif journal and isinstance(path, BucketPath):  # in which nobody looks for journals
+            seal_games(run, journal, read_journal(path, run.game))
+            remove(path)
         else:
             read_journal(path, run.game)
             move(path, run.journals)

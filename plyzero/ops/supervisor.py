@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plyzero.errors import ModelRefusedError
+from plyzero.files import interval, list_files
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child
 from plyzero.play.model_loader import load_model
@@ -189,15 +191,19 @@ class RunView:
         self._run, self._began = run, began
         self._monitor = LivenessMonitor(run)
         self._num_read: dict[Path, int] | None = None
-        self._size = -1
+        self._size, self._next_look = -1, 0.0
         self._last: Mapping[str, Any] = {}
         self._has_model = False
         self.warning: object = None
 
     def new_reports(self) -> list[Report]:
         """Return the reports of the models published since the call before; the first call returns []."""
-        paths = sorted(self._run.metrics.glob("trainer-*.jsonl"))
-        if (size := sum(path.stat().st_size for path in paths)) == self._size:
+        if time.monotonic() < self._next_look:
+            return []
+        self._next_look = time.monotonic() + interval(self._run.metrics, 0.0)
+        sizes = list_files(self._run.metrics)
+        paths = [self._run.metrics / name for name in sorted(sizes) if fnmatchcase(name, "trainer-*.jsonl")]
+        if (size := sum(sizes[path.name] for path in paths)) == self._size:
             return []  # in a run of days it takes too long to read all metrics at every poll
         is_first, num_read = self._num_read is None, dict(self._num_read or {})
         new: list[dict[str, Any]] = []
@@ -303,6 +309,7 @@ def children(
     Raises ChildFailedError if one of them fails while it stops.
     """
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
+    common += ["--scratch", str(run.scratch)] if run.scratch else []
     running: list[Child] = []
     try:
         running.append(Child("trainer", ["trainer", *common, "--device", device], run.logs / "trainer.log"))

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from plyzero.errors import ModelRefusedError
-from plyzero.files import explain
 from plyzero.ops.accounts import find_gaps
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals, read_journal
@@ -20,6 +19,7 @@ from plyzero.run.models import list_models, read_model
 from plyzero.run.recorded_game import find_recorded_game
 from plyzero.run.segments import SegmentError, list_segments, read_segment
 from plyzero.search.onnx_network import NUM_TESTS, Network
+from plyzero.volume_errors import explain
 
 
 def find_faults(run: RunDirectory) -> Iterator[tuple[str, str | None]]:

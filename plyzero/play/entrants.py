@@ -15,13 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 from plyzero.errors import UserError, shown
-from plyzero.files import explain, read_file, write_file
+from plyzero.files import read_file, write_file
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
 from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
 from plyzero.run.models import MAX_BYTES
+from plyzero.volume_errors import explain
 
 MODULE_OBJECT: Final = re.compile(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?")
 """Pattern of a player from a module: an agent, with its arguments, or an evaluator."""

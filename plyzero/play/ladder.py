@@ -26,6 +26,7 @@ from plyzero.errors import UserError, shown
 from plyzero.play.ratings import Floats, Games, Ratings, bootstrap, next_pairs, rate
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.metrics import NewLines, append_line
+from plyzero.volume_errors import UnreadableError
 
 if TYPE_CHECKING:
     from plyzero.play.entrants import Entrant
@@ -327,7 +328,7 @@ def read_table(directory: Path) -> dict[str, Any] | None:
             raise TypeError("step")
     except FileNotFoundError:
         return None
-    except (files.UnreadableError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (UnreadableError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{directory / TABLE} is not the table of a ladder; give --out another directory") from error
     return dict(found)
 
@@ -377,8 +378,7 @@ def _end_last_line(path: Path) -> None:
     except FileNotFoundError:
         return
     if size and files.read_part(path, size - 1, max_bytes=1) != b"\n":
-        with files.open_to_append(path) as file:
-            file.write(b"\n")
+        files.append(path, b"\n")
 
 
 def _parse_line(fields: dict[str, Any]) -> Line | None:

@@ -12,8 +12,9 @@ from typing import Final, Self
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
+from plyzero.bucket import BucketPath
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
-from plyzero.files import read_file
+from plyzero.files import interval, read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
 from plyzero.run.models import MAX_BYTES, ModelName, best_model, list_models, read_model
@@ -113,7 +114,7 @@ class ModelWatch:
 
     def __init__(self, directory: Path, game: GameSpec, *, poll_seconds: float, threads: int) -> None:
         self._directory, self._game = directory, game
-        self._poll_seconds, self._threads = poll_seconds, threads
+        self._poll_seconds, self._threads = interval(directory, poll_seconds), threads
         self._woken = threading.Event()
         self._next_poll = 0.0
         self._current: ModelName | None = None
@@ -124,8 +125,9 @@ class ModelWatch:
     def __enter__(self) -> Self:
         handler = _SetOnChange(self._woken)
         try:
-            self._observer.schedule(handler, str(self._directory), recursive=False)
-            self._observer.start()
+            if not isinstance(self._directory, BucketPath):  # which has no events
+                self._observer.schedule(handler, str(self._directory), recursive=False)
+                self._observer.start()
         except OSError as error:  # such as the limit on inotify watches
             log.warning("no file events (%s): polling every %g s", error, self._poll_seconds)
         return self

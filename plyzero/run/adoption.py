@@ -20,11 +20,12 @@ from pathlib import Path
 from plyzero import files
 from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName, list_journals, read_journal
-from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
+from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.run.metrics import MAX_BEAT_BYTES
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, write_segment
 from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import UnreadableError
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Adoption:
     def _adopt(self, name: JournalName, path: Path) -> int:
         """Take the next step with one journal if its owner was silent for long enough; return the games sealed."""
         silence = self._silence(name, path)
-        if silence < STALLED_SECONDS:
+        if silence < by_beats(self._run, STALLED_SECONDS):
             return 0
         held = files.lock(path, needed=silence < GONE_SECONDS)
         if held is None:
@@ -104,24 +105,7 @@ def seal_taken(run: Run, name: JournalName) -> int:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from error
     except Exception as error:  # a header can be wrong in many ways
         batches, faults = [], [f"{path.name} cannot be read: {error!r}"]
-    numbers = ((each.incarnation, each.sequence) for each in list_segments(run.segments))
-    adopted = 0
-    if batches and (name.incarnation, name.sequence) not in numbers:
-        games = Games.concatenate(batches)
-        try:
-            segment = write_segment(
-                run.segments,
-                games,
-                run.game,
-                worker=name.worker,
-                incarnation=name.incarnation,
-                sequence=name.sequence,
-            )
-        except FileExistsError:  # its owner is alive and has sealed it meanwhile
-            pass
-        else:
-            log.info("sealed %s for a dead process", segment.name)
-            adopted = len(games.games)
+    adopted = seal_games(run, name, batches)
     if faults:
         log.warning("moved to quarantine: %s", "; ".join(faults[:3]))
         files.move(path, run.quarantine, name=str(name._replace(taken=False)))
@@ -130,9 +114,30 @@ def seal_taken(run: Run, name: JournalName) -> int:
     return adopted
 
 
+def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
+    """Seal the games of a journal; return their number, 0 if there are none or if their segment exists already."""
+    numbers = ((each.incarnation, each.sequence) for each in list_segments(run.segments))
+    if not batches or (name.incarnation, name.sequence) in numbers:
+        return 0
+    games = Games.concatenate(batches)
+    try:
+        segment = write_segment(
+            run.segments,
+            games,
+            run.game,
+            worker=name.worker,
+            incarnation=name.incarnation,
+            sequence=name.sequence,
+        )
+    except FileExistsError:  # its owner is alive and has sealed it meanwhile
+        return 0
+    log.info("sealed %s for a dead process", segment.name)
+    return len(games.games)
+
+
 def _read_heartbeat(path: Path) -> bytes:
     """Return the content of a heartbeat, nothing if there is none. Raises OSError if it cannot be read."""
     try:
         return files.read_file(path, max_bytes=MAX_BEAT_BYTES)
-    except (FileNotFoundError, files.UnreadableError):
+    except (FileNotFoundError, UnreadableError):
         return b""

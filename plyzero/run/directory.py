@@ -6,12 +6,15 @@ import errno
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import tomli_w
 
+from plyzero.bucket import SCHEMES, BucketPath, keeps_first
 from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.rules.catalog import GameSpec, load_game
@@ -29,7 +32,7 @@ MAX_NAME: Final = 300
 """Largest length of the name of a game in run.toml."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunDirectory:
     """A run directory as data, without the rules of its game.
 
@@ -38,6 +41,7 @@ class RunDirectory:
     preset:   the name of the preset with which the run was created.
     seed:     the seed of all random numbers.
     settings: the settings of this process, which the environment and -o may have changed.
+    scratch:  of a run in a bucket: a directory of this machine for journals and logs; None = this process writes none.
     """
 
     root: Path
@@ -45,6 +49,12 @@ class RunDirectory:
     preset: str
     seed: int
     settings: Settings
+    scratch: Path | None = None
+
+    @property
+    def local(self) -> Path:
+        """The directory for what needs a file system: appending, and locks that end with their process."""
+        return self.scratch.joinpath(*self.root.parts[1:]) if self.scratch else self.root
 
     @property
     def game_name(self) -> str:
@@ -59,7 +69,7 @@ class RunDirectory:
     @property
     def journals(self) -> Path:
         """The directory of journals: each worker's finished games that are not sealed yet."""
-        return self.root / "journal"
+        return self.local / "journal"
 
     @property
     def quarantine(self) -> Path:
@@ -89,15 +99,15 @@ class RunDirectory:
     @property
     def tensorboard(self) -> Path:
         """The directory of event files for TensorBoard, with one directory below it for each kind of writer."""
-        return self.metrics / "tb"
+        return self.local / "metrics" / "tb"
 
     @property
     def logs(self) -> Path:
         """The directory of the logs of processes that `plyzero train` starts."""
-        return self.root / "logs"
+        return self.local / "logs"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run(RunDirectory):
     """An open run directory, with the rules of its game.
 
@@ -105,6 +115,21 @@ class Run(RunDirectory):
     """
 
     game: GameSpec
+
+
+def to_path(text: str) -> Path:
+    """Return the path that `text` names, a BucketPath for s3://bucket/prefix.
+
+    Raises UserError if there is no name of a bucket, or if the package for buckets is not installed.
+    """
+    scheme, _, name = text.partition("//")
+    if scheme not in SCHEMES:
+        return Path(text)
+    if name.startswith("/") or not name:
+        raise UserError(f"expected s3://BUCKET/PREFIX, got {shown(text)}")
+    if find_spec("obstore") is None:
+        raise UserError("a run in a bucket needs a further package: pip install 'plyzero[s3]'")
+    return BucketPath(text)
 
 
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
@@ -129,7 +154,10 @@ def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0
 
 
 def write_run(run: Run) -> None:
-    """Write run.toml, with which the directory becomes a run. Raises FileExistsError if it is a run already."""
+    """Write run.toml, with which the directory becomes a run.
+
+    Raises FileExistsError if it is a run already, and UserError if it is in a bucket that cannot hold one.
+    """
     table: dict[str, Any] = {
         "format": FORMAT,
         "game": run.game.name,
@@ -138,13 +166,23 @@ def write_run(run: Run) -> None:
         "preset": run.preset,
         **run.settings.model_dump(exclude_none=True),
     }
+    if isinstance(run.root, BucketPath) and not keeps_first(run.root):
+        raise UserError(
+            f"the store of {run.root} creates an object although it exists (it ignores If-None-Match), so that games "
+            "would be lost; use another store"
+        )
     for directory in ("replay", "journal", "models", "trainer", "workers", "metrics", "logs"):
         (run.root / directory).mkdir(parents=True, exist_ok=True)
     write_file(run.root / "run.toml", tomli_w.dumps(table).encode())
 
 
-def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str] = ()) -> Run:
-    """Return the run in `root`. Raises UserError if there is none, if it cannot be read, or if it is not of `game`."""
+def open_run(
+    root: Path, *, game: GameSpec | None = None, options: Sequence[str] = (), scratch: Path | None = None
+) -> Run:
+    """Return the run in `root`, of which this process keeps what needs a file system in `scratch`.
+
+    Raises UserError if there is none, if it cannot be read, or if it is not of `game`.
+    """
     found = read_run(root, options=options)
     if game is not None and game.name != found.game_name:
         raise UserError(f"{root} is a run of {found.game_name}, not of {game.name}; give another --run directory")
@@ -160,6 +198,7 @@ def open_run(root: Path, *, game: GameSpec | None = None, options: Sequence[str]
         preset=found.preset,
         seed=found.seed,
         settings=found.settings,
+        scratch=scratch,
         game=loaded,
     )
 
@@ -204,17 +243,21 @@ def open_or_create_run(
     preset: str | None = None,
     seed: int | None = None,
     options: Sequence[str] = (),
+    scratch: Path | None = None,
 ) -> Run:
     """Return the run in `root`; if there is none and a `game` is given, create it. Safe for several processes at once.
+
+    scratch: a directory of this machine, which processes that write the games of a run in a bucket need.
 
     Raises UserError if an existing run has another game, preset or seed.
     """
     if game is not None and not (root / "run.toml").exists():
-        try:
-            return create_run(root, game, preset=preset or "quick", seed=seed or 0, options=options)
-        except FileExistsError:
-            pass  # another process created it first
-    run = open_run(root, game=game, options=options)
+        with suppress(FileExistsError):  # another process created it first
+            create_run(root, game, preset=preset or "quick", seed=seed or 0, options=options)
+    run = open_run(root, game=game, options=options, scratch=scratch)
+    if scratch is not None:
+        for directory in (run.journals, run.logs):
+            directory.mkdir(parents=True, exist_ok=True)
     for name, wanted, actual in (("preset", preset, run.preset), ("seed", seed, run.seed)):
         if wanted is not None and wanted != actual:
             raise UserError(f"{root} was made with {name} {actual}, not {wanted}; give another --run directory")

@@ -29,6 +29,7 @@ from plyzero import files
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
 from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import NO_LOCKS, UnreadableError
 
 SCHEMA: Final = "plyzero.journal/1"
 """Schema and version in the header of a journal; a reader refuses any other."""
@@ -175,7 +176,7 @@ def journal_name(worker: str, incarnation: str, sequence: int) -> str:
 
 def list_journals(directory: Path) -> list[JournalName]:
     """Return the names of all journals, those that were taken included, in order."""
-    names = (JournalName.parse(file) for file in os.listdir(directory))
+    names = (JournalName.parse(file) for file in files.list_names(directory))
     return sorted(name for name in names if name)
 
 
@@ -188,7 +189,7 @@ def read_journal(path: Path, game: GameSpec, *, on_fault: Callable[[str], None] 
     """
     try:
         frames = _frames(files.read_file(path, max_bytes=MAX_BYTES))
-    except files.UnreadableError as error:
+    except UnreadableError as error:
         raise ValueError(f"{path.name}: {error.strerror}") from error
     _, header = next(frames, (0, None))
     _check_header(path, header or b"null", game)
@@ -235,7 +236,7 @@ def owners(directory: Path, troubles: Troubles) -> set[str] | None:
             try:
                 held = files.lock(path)
             except OSError as error:
-                if error.errno in files.NO_LOCKS:
+                if error.errno in NO_LOCKS:
                     return None
                 raise
             if held is None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from plyzero import files
 from plyzero.errors import UserError
+from plyzero.volume_errors import NO_LOCKS
 
 LOCK: Final = "lease.lock"
 """Name of the file that is locked."""
@@ -95,7 +96,7 @@ def _lock(directory: Path) -> int | None:
         try:
             held = files.lock(path)
         except OSError as error:
-            if error.errno not in files.NO_LOCKS:
+            if error.errno not in NO_LOCKS:
                 raise
             log.warning("%s does not support locks: a second trainer is detected only by its fence", directory)
             return None
@@ -127,8 +128,8 @@ def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
 
 def _fences(directory: Path) -> list[int]:
     """Return the numbers of all fences; files with any other name, and what is not a file, are ignored."""
-    matches = (NAME.fullmatch(file) for file in os.listdir(directory))
-    return [int(match[1]) for match in matches if match and files.is_file(directory / match[0])]
+    matches = (NAME.fullmatch(file) for file in files.list_files(directory))
+    return [int(match[1]) for match in matches if match]
 
 
 def _holder(directory: Path) -> str:

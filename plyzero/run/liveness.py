@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from plyzero.files import interval
 from plyzero.run import journals, lease
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, read_heartbeats
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, beat_seconds, read_heartbeats
 from plyzero.run.troubles import Troubles
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
@@ -24,13 +25,18 @@ ALIVE: Final = ("ok", "stalled")
 """The liveness of a process that has not ended, as far as can be told."""
 
 STALLED_SECONDS: Final = 4 * BEAT_SECONDS
-"""Time without a change after which a process is stalled, or gone if it holds no lock."""
+"""Time without a change after which a process is stalled, or gone if it holds no lock; see `by_beats`."""
 
 UNLOCKED_SECONDS: Final = 1.5 * BEAT_SECONDS
 """The same for a process that holds no lock and whose counter was never seen to change."""
 
 GONE_SECONDS: Final = 600.0
 """Time without a change after which a process is gone even if the volume does not support locks."""
+
+
+def by_beats(run: RunDirectory, seconds: float) -> float:
+    """Return a time that is `seconds` where a heartbeat comes every BEAT_SECONDS, and longer in a bucket."""
+    return seconds * beat_seconds(run.workers) / BEAT_SECONDS
 
 
 class LivenessMonitor:
@@ -75,7 +81,8 @@ class LivenessMonitor:
             return "stopped"
         silence = self.silence(name)
         holds_no_lock = self._lock_holders is not None and name not in self._lock_holders
-        if silence < (UNLOCKED_SECONDS if holds_no_lock and not self.has_changed(name) else STALLED_SECONDS):
+        limit = UNLOCKED_SECONDS if holds_no_lock and not self.has_changed(name) else STALLED_SECONDS
+        if silence < by_beats(self._run, limit):
             return "ok"
         return "gone" if holds_no_lock or silence >= GONE_SECONDS else "stalled"
 
@@ -115,6 +122,6 @@ def watch_run(
         waits_for(beat) and monitor.liveness(name) == "ok" and not monitor.has_changed(name)
         for name, beat in monitor.heartbeats.items()
     ):
-        time.sleep(0.1)
+        time.sleep(interval(run.workers, 0.1))
         monitor.refresh()
     return monitor

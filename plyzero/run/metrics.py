@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.files import TEMPORARY, UnreadableError, explain, open_to_append, read_file, read_part, write_file
+from plyzero.files import TEMPORARY, append, interval, list_names, read_file, read_part, write_file
+from plyzero.volume_errors import UnreadableError, explain
 
 VERSION: Final = 1
 """Format version of every line and heartbeat; docs/formats.md lists the fields."""
 
 BEAT_SECONDS: Final = 2.0
-"""Time between two heartbeats of a process, in seconds."""
+"""Time between two heartbeats of a process, in seconds; see `beat_seconds`."""
 
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
@@ -41,11 +42,15 @@ MAX_BEAT_BYTES: Final = 1 << 16
 log = logging.getLogger(__name__)
 
 
+def beat_seconds(directory: Path) -> float:
+    """Return the time between two heartbeats in a directory, in seconds, which is longer in a bucket."""
+    return interval(directory, BEAT_SECONDS)
+
+
 def append_line(path: Path, fields: Mapping[str, Any]) -> None:
     """Append one line to a metrics file that only this process writes; the field `time` (Unix seconds) is added."""
     line = json.dumps({"version": VERSION, "time": round(time.time(), 3), **fields}) + "\n"
-    with open_to_append(path) as file:
-        file.write(line.encode())
+    append(path, line.encode())
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -131,23 +136,24 @@ class SparseLines:
 
 
 class Heartbeat:
-    """A small file with the state of a process, replaced every BEAT_SECONDS; its field `beats` is a counter.
+    """A small file with the state of a process, replaced at an interval; its field `beats` is a counter.
 
     A reader measures with its own clock whether the counter still changes; clocks of two machines are never compared.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._interval = beat_seconds(path.parent)
         self._beats = 0
         self._next = 0.0
         self._writing = Writing("the heartbeat")
 
     def beat(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
-        """Write `fields` if the last heartbeat is BEAT_SECONDS old, or if `force`. An OSError is only logged."""
+        """Write `fields` if the next heartbeat is due, or if `force`. An OSError is only logged."""
         now = time.monotonic()
         if now < self._next and not force:
             return
-        self._next = now + BEAT_SECONDS
+        self._next = now + self._interval
         self._beats += 1
         about = {"version": VERSION, "beats": self._beats, "pid": os.getpid(), "host": socket.gethostname()}
         with self._writing:
@@ -196,7 +202,11 @@ def read_heartbeats(
     Raises OSError if the directory exists and cannot be read.
     """
     beats: dict[str, dict[str, Any] | None] = {}
-    for file in sorted(os.listdir(directory)) if directory.exists() else ():
+    try:
+        names = sorted(list_names(directory))
+    except FileNotFoundError:
+        return {}
+    for file in names:
         path = directory / file
         if path.suffix != ".json" or file.startswith(TEMPORARY):
             continue

@@ -7,15 +7,15 @@ could be out of date.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError
-from plyzero.files import UnreadableError, read_file, write_file
+from plyzero.files import list_names, read_file, write_file
 from plyzero.run.metrics import read_lines
+from plyzero.volume_errors import UnreadableError
 
 NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
 """Pattern of the file name of a model."""
@@ -63,7 +63,7 @@ def list_models(directory: Path) -> list[ModelName]:
     Raises OSError if it cannot be listed, which does not mean that it is empty.
     """
     try:
-        names = [ModelName.parse(name) for name in os.listdir(directory)]
+        names = [ModelName.parse(name) for name in list_names(directory)]
     except FileNotFoundError:
         return []
     return sorted((name for name in names if name), reverse=True)

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from plyzero.errors import UserError
-from plyzero.run.directory import open_run
+from plyzero.run.directory import open_run, to_path
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, list_segments, read_segment
 
@@ -21,9 +21,10 @@ def read_games(path: Path | str) -> Games:
 
     Raises UserError if `path` is neither, if it is a segment that cannot be read, or if there are no games.
     """
-    path = Path(path)
-    run = open_run(path if path.is_dir() else path.absolute().parent.parent)
-    if not path.is_dir():
+    path = to_path(str(path))
+    is_run = path.is_dir()
+    run = open_run(path if is_run else path.absolute().parent.parent)
+    if not is_run:
         try:
             return read_segment(path, run.game)
         except (SegmentError, OSError) as error:

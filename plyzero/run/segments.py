@@ -19,10 +19,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.files import UnreadableError, read_file, write_file
+from plyzero.files import list_names, read_file, write_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
+from plyzero.volume_errors import UnreadableError
 
 SCHEMA: Final = "plyzero.replay/1"
 """Schema and version of a segment; readers ignore unknown arrays and refuse another version."""
@@ -150,7 +151,7 @@ def read_segment(path: Path, game: GameSpec) -> Games:
 
 def list_segments(directory: Path) -> Iterator[SegmentName]:
     """Yield the name of every sealed segment in `directory`, in no particular order."""
-    for file in os.listdir(directory):
+    for file in list_names(directory):
         name = SegmentName.parse(file)
         if name:
             yield name

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from plyzero.files import MAX_PAUSE, explain
+from plyzero.volume_errors import MAX_PAUSE, explain
 
 log = logging.getLogger(__name__)
 

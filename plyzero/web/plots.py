@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from plyzero.errors import UserError, shown
-from plyzero.files import explain, read_file, write_file
+from plyzero.files import read_file, write_file
+from plyzero.volume_errors import explain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -386,7 +386,7 @@ def test_a_volume_that_cannot_be_written_is_found_at_the_start(run: Run, monkeyp
 def test_a_volume_that_has_no_room_at_the_start_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch):
     disk = Disk(monkeypatch, "pwrite")
     disk.error = errno.ENOSPC
-    monkeypatch.setattr("plyzero.files.time.sleep", lambda _: setattr(disk, "error", None))
+    monkeypatch.setattr("plyzero.volume_errors.time.sleep", lambda _: setattr(disk, "error", None))
     with ReplayWriter(run, **WRITER) as writer:
         assert writer.write_error is None
 
@@ -518,7 +518,7 @@ def test_a_writer_that_starts_during_a_passing_error_waits(run: Run, monkeypatch
         slept.append(seconds)
         disk.error = errno.EIO if len(slept) < 4 else None
 
-    monkeypatch.setattr("plyzero.files.time.sleep", sleep)
+    monkeypatch.setattr("plyzero.volume_errors.time.sleep", sleep)
     games = finished(run, 1)
     with ReplayWriter(run, **WRITER) as writer:
         monkeypatch.undo()

@@ -533,7 +533,7 @@ def test_a_passing_error_while_a_trainer_resumes_drops_nothing_from_its_window(
                 raise OSError(error, os.strerror(error), str(path))
         return read_file(path, max_bytes=max_bytes)
 
-    monkeypatch.setattr("plyzero.files.time.sleep", lambda _: None)
+    monkeypatch.setattr("plyzero.volume_errors.time.sleep", lambda _: None)
     monkeypatch.setattr("plyzero.run.segments.read_file", flaky)
     with closing(Trainer(small, device="cpu")) as trainer:
         assert trainer.window.names == names
@@ -613,7 +613,7 @@ def test_a_trainer_that_starts_during_a_passing_error_waits(small: Run, monkeypa
             return call(*arguments, **keywords)
 
         monkeypatch.setattr(place, flaky)
-    monkeypatch.setattr("plyzero.files.time.sleep", slept.append)
+    monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
     with closing(Trainer(small, device="cpu")) as trainer:
         assert trainer.games == 2
     assert slept == [1, 1, 1, 2]

@@ -283,7 +283,7 @@ def test_a_network_that_has_diverged_replaces_no_state(run: Run, weights: str):
 
 
 def test_an_error_that_passes_while_the_state_is_saved_or_read_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plyzero.files.time.sleep", lambda _: None)
+    monkeypatch.setattr("plyzero.volume_errors.time.sleep", lambda _: None)
     fails = iter([True, True, False, True, True, False])
 
     def write(*arguments: object, **options: object) -> None:

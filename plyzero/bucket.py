@@ -1,0 +1,233 @@
+"""Buckets: names in an S3-compatible object store, which `plyzero.files` uses like paths of a directory.
+
+An object appears completely or not at all, and a list shows it as soon as its writer has been told so. There are no
+directories, no locks, and nothing can be appended.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from pathlib import PosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+SCHEMES: Final = ("s3:", "memory:")
+"""First parts of the names of buckets. A bucket in memory exists in this process only; tests use it."""
+
+WRITER: Final = "plyzero-writer"
+"""Metadata of an object: a random number of the call that has created it."""
+
+TIMEOUT: Final = timedelta(seconds=60)
+"""Longest time of one request."""
+
+CONNECT_TIMEOUT: Final = timedelta(seconds=5)
+"""Longest time to connect to the store."""
+
+MAX_RETRIES: Final = 3
+"""How many times a request is repeated that the store did not answer, or answered with a status of 500 or more."""
+
+FAILED: Final = re.compile(r"status code: (\d+ [\w ]+)|HTTP error: ([\w ]+)|Server returned error response: ([\w ]+)")
+"""What is told of a failed request."""
+
+
+class BucketPath(PosixPath):
+    """The name of an object, or of all objects below it, such as s3://bucket/runs/1.
+
+    It is a Path, so that a run in a bucket is handled like one in a directory. The methods below send requests to the
+    store. Everything else that would use it as a file of this machine raises TypeError.
+    """
+
+    def create(self, content: bytes) -> None:
+        """Create the object. Raises FileExistsError if it exists; of several creators one succeeds."""
+        import obstore
+
+        writer = uuid.uuid4().hex
+        try:
+            with self._errors():
+                obstore.put(
+                    self._store, self.key, content, mode="create", attributes={WRITER: writer}, use_multipart=False
+                )
+        except FileExistsError:
+            # A request whose answer was lost is repeated, and then finds its own object.
+            with self._errors():
+                found = obstore.get(self._store, self.key, options={"head": True}).attributes
+            if found.get(WRITER) != writer:
+                raise
+
+    def put(self, content: bytes) -> None:
+        """Create the object or replace it."""
+        import obstore
+
+        with self._errors():
+            obstore.put(self._store, self.key, content, use_multipart=False)
+
+    def read(self, *, max_bytes: int) -> bytes | None:
+        """Return the content of the object, None if it has more than `max_bytes`.
+
+        Raises FileNotFoundError if there is none.
+        """
+        import obstore
+
+        with self._errors():
+            found = obstore.get(self._store, self.key)
+            return bytes(found.bytes()) if found.meta["size"] <= max_bytes else None
+
+    def read_part(self, offset: int, *, max_bytes: int) -> bytes:
+        """Return what the object has from `offset` on, at most `max_bytes`."""
+        import obstore
+
+        size = self.stat().st_size
+        if offset >= size:
+            return b""
+        with self._errors():
+            part = obstore.get_range(self._store, self.key, start=offset, end=min(size, offset + max_bytes))
+        return bytes(part)
+
+    def sizes(self) -> dict[str, int]:
+        """Return name -> size of the objects directly below this name, in the order of their names."""
+        import obstore
+
+        with self._errors():
+            found = obstore.list_with_delimiter(self._store, prefix=self.key or None)["objects"]
+        return {each["path"].rpartition("/")[2]: each["size"] for each in found}
+
+    def remove(self) -> None:
+        """Remove the object; it is not an error if there is none."""
+        import obstore
+
+        with self._errors(missing_ok=True):
+            obstore.delete(self._store, self.key)
+
+    @property
+    def key(self) -> str:
+        """The name within the bucket."""
+        return "/".join(self.parts[2:])
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        import obstore
+
+        with self._errors():
+            found = obstore.head(self._store, self.key)
+        modified = found["last_modified"].timestamp()
+        return os.stat_result((0o100644, 0, 0, 1, 0, 0, found["size"], modified, modified, modified))
+
+    def lstat(self) -> os.stat_result:
+        return self.stat()
+
+    def is_file(self, *_: Any, **__: Any) -> bool:
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self, *_: Any, **__: Any) -> bool:
+        import obstore
+
+        with self._errors():
+            return next(iter(obstore.list(self._store, prefix=self.key or None, chunk_size=1)), []) != []
+
+    def exists(self, *_: Any, **__: Any) -> bool:
+        return self.is_file() or self.is_dir()
+
+    def is_symlink(self) -> bool:
+        return False
+
+    def iterdir(self) -> Iterator[BucketPath]:  # type: ignore[override]  # BucketPath is Self
+        return (self / name for name in self.sizes())
+
+    def glob(self, pattern: str, **_: Any) -> Iterator[BucketPath]:  # type: ignore[override]
+        return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
+
+    def mkdir(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def absolute(self) -> BucketPath:
+        return self
+
+    def __str__(self) -> str:
+        scheme, *names = self.parts
+        return f"{scheme}//{'/'.join(names)}"
+
+    def __fspath__(self) -> str:
+        raise TypeError(f"{self} is not a file of this machine")
+
+    @property
+    def _store(self) -> ObjectStore:
+        return _open_store(self.parts[0], self.parts[1])
+
+    @contextmanager
+    def _errors(self, *, missing_ok: bool = False) -> Iterator[None]:
+        """Raise the errors of the store as OSErrors."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, FileNotFoundError) as error:
+            raised = self._explained(error)
+            if not (missing_ok and isinstance(raised, FileNotFoundError)):
+                raise raised from error
+
+    def _explained(self, error: Exception) -> OSError:
+        from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, UnauthenticatedError
+
+        text = str(error)
+        if "NoSuchBucket" in text:
+            return OSError(errno.ENXIO, f"there is no bucket {self.parts[1]}; create it first")
+        if isinstance(error, FileNotFoundError):
+            return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
+        if isinstance(error, AlreadyExistsError):
+            return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+        if "169.254." in text:  # where a machine in the cloud would find its credentials
+            return OSError(errno.EACCES, "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            reason = f"the store refuses access to bucket {self.parts[1]}"
+            return OSError(errno.EACCES, f"{reason}; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION")
+        found = FAILED.search(text)
+        detail = next(filter(None, found.groups()), "") if found else text.partition("\n")[0]
+        endpoint = os.environ.get("AWS_ENDPOINT_URL") or "the store"
+        return OSError(errno.EIO, f"no proper answer from {endpoint}: {detail.strip()}")
+
+
+def keeps_first(directory: BucketPath) -> bool:
+    """Return whether the store refuses to create an object that exists. Without this, games would be lost."""
+    probe = directory / f".tmp-{uuid.uuid4().hex}"
+    try:
+        probe.create(b"first")
+        probe.create(b"second")
+    except FileExistsError:
+        return True
+    finally:
+        probe.remove()
+    return False
+
+
+_stores: dict[tuple[str, str], ObjectStore] = {}
+_lock = threading.Lock()
+
+
+def _open_store(scheme: str, bucket: str) -> ObjectStore:
+    """Return the client of a bucket, one for this process. Endpoint and credentials come from the environment."""
+    with _lock:
+        if (scheme, bucket) not in _stores:
+            from obstore.store import MemoryStore, S3Store
+
+            if scheme == "memory:":
+                _stores[scheme, bucket] = MemoryStore()
+            else:
+                _stores[scheme, bucket] = S3Store(
+                    bucket,
+                    client_options={"allow_http": True, "timeout": TIMEOUT, "connect_timeout": CONNECT_TIMEOUT},
+                    retry_config={"max_retries": MAX_RETRIES, "retry_timeout": TIMEOUT},
+                )
+        return _stores[scheme, bucket]

@@ -1,0 +1,84 @@
+"""Errors of the volume: which of them pass by themselves, what is told of them, and trying again."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final, TypeVar
+
+NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""Error numbers of a volume that does not support hard links."""
+
+NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""Error numbers of a volume that does not support locks."""
+
+PASSING: Final = {
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN, errno.EREMOTEIO),
+    *(errno.ENOSPC, errno.EDQUOT),  # the trainer makes room by removing old files
+}
+"""Error numbers of a volume or a system that is likely to recover by itself."""
+
+PASSING_WRITES: Final = PASSING | {errno.EFBIG, errno.EACCES, errno.EPERM}
+"""Error numbers of writing that pass by themselves, or when a person gives a permission."""
+
+NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
+"""Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
+
+MAX_PAUSE: Final = 30.0
+"""Longest pause before a file that could not be read is read again, in seconds."""
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+
+class UnreadableError(OSError):
+    """Raised instead of reading what is not a regular file, or is larger than any file that plyzero writes."""
+
+
+def explain(error: OSError) -> str:
+    """Return what went wrong as a clause. Where a permission is missing it names the file, its owner and its mode."""
+    reason = error.strerror or str(error)
+    if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(error.filename, str):
+        return reason
+    named: tuple[Path, os.stat_result] | None = None
+    for path in (Path(error.filename), *Path(error.filename).absolute().parents):
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        needed = os.R_OK | os.W_OK | os.X_OK if stat.S_ISDIR(found.st_mode) else os.R_OK
+        refused = not os.access(path, needed)
+        if refused or named is None:
+            named = path, found
+        if refused:
+            break
+    if named is None:
+        return reason
+    path, found = named
+    owner, mode = found.st_uid, stat.S_IMODE(found.st_mode)
+    return f"{reason}: {path} is owned by uid {owner}, mode {mode:04o}; this process runs as uid {os.geteuid()}"
+
+
+def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = PASSING) -> Result:
+    """Return what `read` returns. After one of `errors`, which is logged, it is called again for so many `seconds`.
+
+    Raises the last error after that time, and any other error at once.
+    """
+    pause = 1.0
+    while True:
+        try:
+            return read()
+        except OSError as error:
+            if error.errno not in errors or seconds <= 0:
+                raise
+            if pause == 1.0:
+                log.warning("%s: %s; will try again", what, explain(error))
+        time.sleep(pause)
+        seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
