@@ -60,7 +60,7 @@ lint: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,openspiel,grpc,web,plot,experiments,argo,browser,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,openspiel,grpc,s3,web,plot,experiments,argo,browser,dev]'
 	touch $@
 
 # A separate environment: here OpenSpiel is only measured beside plyzero.

@@ -188,6 +188,8 @@ def test_heavy_packages_stay_where_they_belong():
         assert folder == "trainer" or name == "plyzero.search.onnx_graph" or not loaded & {"onnx"}, name
         assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name
         assert folder == "plyzero.inference" or not packages & {"grpc"}, name
+        assert name == "plyzero.bucket" or not packages & {"obstore"}, name
+        assert not loaded & {"obstore"}, name
         assert name == "plyzero.rules.openspiel" or not packages & {"pyspiel", "open_spiel"}, name
         assert "plyzero.rules.openspiel" not in {each.module for each in imports_of(path) if each.at_import}, name
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from plyzero import files
 from plyzero.files import FAULT_POINTS
 from plyzero.ops.verify import find_faults
 from plyzero.play.model_loader import ModelWatch
@@ -25,6 +26,7 @@ from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from tests.helpers import victims
+from tests.helpers.buckets import bucket_of_tests
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.victims import visible
@@ -56,8 +58,8 @@ IN_TRAINER = [
 started: list[ForkServerProcess] = []
 
 
-def victim(role: str, *arguments: object) -> ForkServerProcess:
-    started.append(victims.start(role, *arguments))
+def victim(role: str, *arguments: object, scratch: Path | None = None) -> ForkServerProcess:
+    started.append(victims.start(role, *arguments, scratch=scratch))
     return started[-1]
 
 
@@ -200,18 +202,27 @@ def at_random(seconds: float, chance: random.Random) -> Iterator[int | None]:
 
 
 def check_that_nothing_is_lost(run: Run, logs: list[Path], kills: Iterator[int | None]) -> None:
-    """Let workers of one name and a trainer work, kill those that `kills` names, and count the games that are left."""
-    roles = [("worker", run.root, log, "same_name") for log in logs]
-    workers, trainer = [victim(*role) for role in roles], victim("trainer", run.root)
+    """Let workers of one name and a trainer work, kill those that `kills` names, and count the games that are left.
+
+    Where the run is in a bucket, the trainer is on another machine than the workers.
+    """
+
+    def start_worker(log: Path) -> ForkServerProcess:
+        return victim("worker", run.root, log, "same_name", scratch=run.scratch)
+
+    def start_trainer() -> ForkServerProcess:
+        return victim("trainer", run.root, scratch=run.scratch and run.scratch / "of the trainer")
+
+    workers, trainer = [start_worker(log) for log in logs], start_trainer()
     for each in kills:
         if each is None:
             trainer.kill()
             trainer.join()
-            trainer = victim("trainer", run.root)
+            trainer = start_trainer()
         else:
             workers[each].kill()
             workers[each].join()
-            workers[each] = victim(*roles[each])
+            workers[each] = start_worker(logs[each])
     for process in workers:
         process.terminate()
     assert {ended(process) for process in workers} <= {0, -signal.SIGTERM}  # one may have been killed by it, newborn
@@ -220,7 +231,7 @@ def check_that_nothing_is_lost(run: Run, logs: list[Path], kills: Iterator[int |
     trainer.kill()
     trainer.join()
     taken_in = Counter(int(i) for _, games in ReplayReader(run).read_new() for i in games.games["id"])
-    trainer = victim("trainer", run.root)
+    trainer = start_trainer()
     deadline = time.monotonic() + 300
     while sum(found.values()) != games_of_newest_state(run) or not waits(run, trainer):
         assert trainer.is_alive()
@@ -268,6 +279,31 @@ def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_r
     run = small_run(tmp_path / "r", "tic-tac-toe", *SURVIVAL)
     logs = [tmp_path / f"log{number}" for number in range(3)]
     check_that_nothing_is_lost(run, logs, at_random(180, random.Random(0)))
+
+
+@pytest.fixture
+def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """A run on an S3 server of the tests, or on that of AWS_ENDPOINT_URL_OF_TESTS."""
+    monkeypatch.setattr(files, "BUCKET_SECONDS", 0.5)
+    with bucket_of_tests() as root:
+        yield replace(small_run(root, "tic-tac-toe", *SURVIVAL), scratch=tmp_path / "scratch")
+
+
+@pytest.mark.slow
+def test_every_acknowledged_game_is_in_the_bucket_and_is_taken_in_once_though_everybody_is_killed(
+    tmp_path: Path, run_in_a_bucket: Run
+):
+    check_that_nothing_is_lost(
+        run_in_a_bucket, [tmp_path / "log0", tmp_path / "log1"], at_progress(run_in_a_bucket, "0t1t")
+    )
+
+
+@pytest.mark.soak
+def test_every_acknowledged_game_is_in_the_bucket_and_is_taken_in_once_while_everybody_is_killed_at_random(
+    tmp_path: Path, run_in_a_bucket: Run
+):
+    logs = [tmp_path / f"log{number}" for number in range(3)]
+    check_that_nothing_is_lost(run_in_a_bucket, logs, at_random(180, random.Random(0)))
 
 
 def games_of_newest_state(run: Run) -> int:

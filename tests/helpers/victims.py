@@ -22,7 +22,7 @@ import numpy as np
 from plyzero import files
 from plyzero.ops.processes import stop_on_signals
 from plyzero.rules.catalog import load_game
-from plyzero.run.directory import Run, open_run
+from plyzero.run.directory import Run, open_run, to_path
 from plyzero.run.journals import Journal
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games
@@ -36,9 +36,13 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__, "selfplay.worker", "trainer.loop"])
 
 
-def start(role: str, *arguments: object) -> ForkServerProcess:
-    """Start `main` with these arguments in a process of its own; kill or join it."""
-    process = PROCESSES.Process(target=main, args=(role, *map(str, arguments)), daemon=True)
+def start(role: str, *arguments: object, scratch: Path | None = None) -> ForkServerProcess:
+    """Start `main` with these arguments in a process of its own; kill or join it.
+
+    scratch: of a run in a bucket; the process then has the environment of this one, and looks at the bucket often.
+    """
+    environment = dict(os.environ) if scratch else None
+    process = PROCESSES.Process(target=begin, args=(environment, scratch, role, *map(str, arguments)), daemon=True)
     process.start()
     return process
 
@@ -131,19 +135,19 @@ def take_the_quota() -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
-def work(root: Path, log: Path, name: str) -> None:
+def work(run: Run, log: Path, name: str) -> None:
     """Be a worker."""
     from selfplay.worker import run_worker
 
     log_acknowledged(log)
-    run_worker(open_run(root), name=name, stop=stop_on_signals())
+    run_worker(run, name=name, stop=stop_on_signals())
 
 
-def train(root: Path) -> None:
+def train(run: Run) -> None:
     """Be the trainer."""
     from trainer.loop import run_trainer
 
-    run_trainer(open_run(root), device="cpu", stop=stop_on_signals())
+    run_trainer(run, device="cpu", stop=stop_on_signals())
 
 
 def publish(root: Path, template: Path, first: int) -> None:
@@ -169,7 +173,14 @@ def end_with_the_tests() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(role: str, *arguments: str) -> None:
+def begin(environment: dict[str, str] | None, scratch: Path | None, role: str, *arguments: str) -> None:
+    if environment is not None:
+        os.environ.update(environment)
+        files.BUCKET_SECONDS = 0.5  # type: ignore[misc]
+    main(role, *arguments, scratch=scratch)
+
+
+def main(role: str, *arguments: str, scratch: Path | None = None) -> None:
     threading.Thread(target=end_with_the_tests, daemon=True).start()
     given = list(arguments)
     if "--die-at" in given:
@@ -177,16 +188,16 @@ def main(role: str, *arguments: str) -> None:
         point, part, nth = given[at + 1 :]
         die_at(point, part, int(nth))
         given = given[:at]
-    paths = [Path(each) for each in given[:2]]
+    paths = [to_path(each) for each in given[:2]]
     np.seterr(all="raise")
     if role == "outlast":
         outlast(paths[0], given[1])
     elif role == "store":
         fill_store(paths[0], paths[1], given[2])
     elif role == "worker":
-        work(paths[0], paths[1], given[2])
+        work(open_run(paths[0], scratch=scratch), paths[1], given[2])
     elif role == "trainer":
-        train(paths[0])
+        train(open_run(paths[0], scratch=scratch))
     elif role == "publisher":
         publish(paths[0], paths[1], int(given[2]))
 

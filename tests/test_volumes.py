@@ -1,0 +1,257 @@
+"""What every volume promises, be it a directory, a bucket in memory or one of an S3 server; and a store with faults.
+
+With AWS_ENDPOINT_URL_OF_TESTS=http://..., AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the bucket `runs` of a further
+server is tested too.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from plyzero import bucket
+from plyzero.bucket import BucketPath, keeps_first
+from plyzero.errors import UserError
+from plyzero.files import (
+    append,
+    list_files,
+    list_names,
+    lock,
+    modified_at,
+    move,
+    read_file,
+    read_part,
+    remove,
+    write_file,
+)
+from plyzero.ops.doctor import examine
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import create_run, to_path
+from plyzero.volume_errors import NO_LOCKS, PASSING, UnreadableError
+from tests.helpers.buckets import SLOW_SECONDS, Proxy, bucket_of_tests, connected, new_prefix, s3_server
+
+MOST = 1 << 20
+FURTHER = os.environ.get("AWS_ENDPOINT_URL_OF_TESTS")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with s3_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(params=["directory", "memory", "s3", "further s3"])
+def volume(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    if request.param == "directory":
+        yield tmp_path
+    elif request.param == "memory":
+        yield new_prefix("memory")
+    elif request.param == "s3":
+        with connected(request.getfixturevalue("server")):
+            yield new_prefix()
+    elif FURTHER is None:
+        pytest.skip("AWS_ENDPOINT_URL_OF_TESTS is not set")
+    else:
+        with bucket_of_tests() as root:
+            yield root
+
+
+def content_of(path: Path) -> bytes:
+    return read_file(path, max_bytes=MOST)
+
+
+def test_what_is_written_is_there_until_it_is_replaced_or_removed(volume: Path):
+    path = volume / "models" / "000001-1f.onnx"
+    write_file(path, b"old")
+    assert (content_of(path), path.exists(), path.is_file(), (volume / "models").is_dir()) == (b"old", True, True, True)
+    write_file(path, b"newer", replace=True)
+    assert content_of(path) == b"newer"
+    assert abs(modified_at(path) - time.time()) < 60
+    remove(path)
+    remove(path)
+    assert not path.exists()
+    assert modified_at(path) == 0
+    with pytest.raises(FileNotFoundError):
+        content_of(path)
+
+
+def test_creating_what_exists_is_refused_and_changes_nothing(volume: Path):
+    path = volume / "segment"
+    write_file(path, b"first")
+    for content in (b"first", b"other"):
+        with pytest.raises(FileExistsError):
+            write_file(path, content)
+    assert content_of(path) == b"first"
+
+
+def test_of_eight_creators_at_once_one_succeeds(volume: Path):
+    start = threading.Barrier(8)
+
+    def create(path: Path, content: bytes) -> bool:
+        start.wait()
+        try:
+            write_file(path, content)
+        except FileExistsError:
+            return False
+        return True
+
+    contents = [bytes([each]) * 1000 for each in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(20):
+            path = volume / f"{number}"
+            succeeded = threads.map(create, [path] * 8, contents)
+            winners = [content for content, has in zip(contents, succeeded, strict=True) if has]
+            assert winners == [content_of(path)]
+
+
+def test_a_list_has_all_that_was_written_before_and_nothing_below(volume: Path):
+    directory, expected = volume / "replay", {f"w0.{number:08x}-g1.zarr.zip": number % 7 for number in range(1050)}
+    for name, size in expected.items():
+        write_file(directory / name, bytes(size), durable=False)
+    write_file(directory / "below" / "it", b"")
+    assert list_files(directory) == pytest.approx(expected)
+    assert sorted(set(list_names(directory)) - {"below"}) == sorted(expected)
+    for name in list(expected)[::2]:
+        remove(directory / name)
+    assert sorted(list_files(directory)) == sorted(expected)[1::2]
+    assert sorted(path.name for path in directory.glob("w0.0000000*")) == [
+        f"w0.0000000{n:x}-g1.zarr.zip" for n in range(1, 16, 2)
+    ]
+
+
+def test_reading_is_bounded(volume: Path):
+    path = volume / "lines"
+    write_file(path, b"0123456789")
+    assert read_file(path, max_bytes=10) == b"0123456789"
+    with pytest.raises(UnreadableError, match="more than 9 bytes"):
+        read_file(path, max_bytes=9)
+    assert [read_part(path, offset, max_bytes=4) for offset in (0, 8, 10, 20)] == [b"0123", b"89", b"", b""]
+
+
+def test_lines_are_appended(volume: Path):
+    path = volume / "metrics" / "lines"
+    (volume / "metrics").mkdir()
+    for line in (b"one\n", b"two\n"):
+        append(path, line)
+    assert content_of(path) == b"one\ntwo\n"
+
+
+def test_a_file_is_moved_within_the_volume_and_from_a_disk(volume: Path, tmp_path: Path):
+    write_file(volume / "replay" / "a", b"a")
+    move(volume / "replay" / "a", volume / "quarantine")
+    write_file(tmp_path / "journal" / "b", b"b")
+    move(tmp_path / "journal" / "b", volume / "quarantine", name="c")
+    assert {path.name: content_of(path) for path in (volume / "quarantine").iterdir()} == {"a": b"a", "c": b"b"}
+    assert not (volume / "replay" / "a").exists()
+    assert not (tmp_path / "journal" / "b").exists()
+
+
+def test_a_path_of_a_bucket_looks_as_it_was_given_and_is_no_file_of_this_machine():
+    path = to_path("s3://runs/some/run")
+    assert isinstance(path, BucketPath)
+    assert (str(path), str(path / "run.toml"), path.parent.name) == (
+        "s3://runs/some/run",
+        "s3://runs/some/run/run.toml",
+        "some",
+    )
+    assert (path / "run.toml").key == "some/run/run.toml"
+    for use in (path.open, path.read_bytes, lambda: os.listdir(path), lambda: path.rename("x"), path.resolve):
+        with pytest.raises((TypeError, OSError)):
+            use()
+    assert to_path("runs/1") == Path("runs/1")
+    for wrong in ("s3://", "s3:///x"):
+        with pytest.raises(UserError, match="expected s3://BUCKET/PREFIX"):
+            to_path(wrong)
+
+
+@pytest.fixture
+def proxy(server: str) -> Iterator[Proxy]:
+    with Proxy(server) as proxy, connected(proxy.endpoint):
+        yield proxy
+
+
+def test_a_creation_whose_answer_is_lost_has_succeeded(proxy: Proxy):
+    path = new_prefix() / "segment"
+    proxy.times(1, "lost answer", "PUT")
+    write_file(path, b"games")
+    assert proxy.injected == ["lost answer"]
+    assert content_of(path) == b"games"
+    with pytest.raises(FileExistsError):
+        write_file(path, b"games")
+
+
+def test_a_creation_whose_answer_is_lost_does_not_hide_that_another_was_first(proxy: Proxy):
+    path = new_prefix() / "fence"
+    write_file(path, b"the same content")
+    proxy.times(1, "lost answer", "PUT")
+    with pytest.raises(FileExistsError):
+        write_file(path, b"the same content")
+    assert proxy.injected == ["lost answer"]
+
+
+def test_what_a_store_refuses_a_moment_is_asked_again(proxy: Proxy):
+    directory = new_prefix()
+    for method, ask in (
+        ("PUT", lambda: write_file(directory / "a", b"a")),
+        ("GET", lambda: content_of(directory / "a")),
+        ("GET", lambda: list_names(directory)),
+        ("HEAD", (directory / "a").is_file),
+        ("POST", lambda: remove(directory / "a")),
+    ):
+        proxy.times(2, "refused", method)
+        ask()
+    assert proxy.injected == ["refused"] * 10
+
+
+def test_a_store_that_keeps_refusing_is_an_error_that_may_pass(proxy: Proxy):
+    path = new_prefix() / "a"
+    proxy.fault = lambda method, path: "refused"
+    for ask in (lambda: write_file(path, b"a"), lambda: content_of(path), lambda: list_names(path.parent), path.exists):
+        with pytest.raises(OSError, match=r"no proper answer from .*503 Service Unavailable") as error:
+            ask()
+        assert error.value.errno in PASSING
+
+
+def test_half_an_answer_is_never_taken_for_the_content(proxy: Proxy):
+    path, content = new_prefix() / "a", bytes(range(256)) * 100
+    write_file(path, content)
+    proxy.times(1, "cut", "GET")
+    assert content_of(path) == content
+    proxy.fault = lambda method, path: "cut" if method == "GET" else None
+    with pytest.raises(OSError, match="no proper answer"):
+        content_of(path)
+
+
+def test_a_store_that_is_too_slow_is_an_error_that_may_pass(proxy: Proxy, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bucket, "TIMEOUT", timedelta(seconds=SLOW_SECONDS / 4))
+    proxy.fault = lambda method, path: "slow"
+    with pytest.raises(OSError, match="no proper answer") as error:
+        content_of(new_prefix() / "a")
+    assert error.value.errno in PASSING
+
+
+def test_a_store_that_ignores_the_condition_is_refused(proxy: Proxy):
+    root = new_prefix()
+    assert keeps_first(root)
+    proxy.fault = lambda method, path: "unconditional" if method == "PUT" else None
+    assert not keeps_first(root)
+    with pytest.raises(UserError, match="ignores If-None-Match"):
+        create_run(root, load_game("tic-tac-toe"))
+    assert list_names(root) == []
+    verdicts = {finding.name: finding.verdict for finding in examine(root)}
+    assert {name: verdicts[name] for name in ("access", "exclusive names", "requests")} == {
+        "access": "ok",
+        "exclusive names": "failure",
+        "requests": "ok",
+    }
+
+
+def test_a_bucket_has_no_locks():
+    with pytest.raises(OSError, match="locks") as error:
+        lock(new_prefix("memory") / "lease.lock")
+    assert error.value.errno in NO_LOCKS
