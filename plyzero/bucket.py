@@ -183,20 +183,21 @@ class BucketPath(PosixPath):
 
         text = str(error)
         if "NoSuchBucket" in text:
-            return OSError(errno.ENXIO, f"there is no bucket {self.parts[1]}; create it first")
+            return OSError(errno.ENODEV, f"there is no bucket {self.parts[1]}; create it first", str(self))
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         if isinstance(error, AlreadyExistsError):
             return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
         if "169.254." in text:  # where a machine in the cloud would find its credentials
-            return OSError(errno.EACCES, "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+            reason = "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            return OSError(errno.EACCES, reason, str(self))
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-            reason = f"the store refuses access to bucket {self.parts[1]}"
-            return OSError(errno.EACCES, f"{reason}; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION")
+            reason = "the store refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+            return OSError(errno.EACCES, reason, str(self))
         found = FAILED.search(text)
         detail = next(filter(None, found.groups()), "") if found else text.partition("\n")[0]
         endpoint = os.environ.get("AWS_ENDPOINT_URL") or "the store"
-        return OSError(errno.EIO, f"no proper answer from {endpoint}: {detail.strip()}")
+        return OSError(errno.EIO, f"no proper answer from {endpoint}: {detail.strip()}", str(self))
 
 
 def keeps_first(directory: BucketPath) -> bool:

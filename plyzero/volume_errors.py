@@ -47,6 +47,8 @@ def explain(error: OSError) -> str:
     reason = error.strerror or str(error)
     if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(error.filename, str):
         return reason
+    if "://" in error.filename:  # an object of a bucket has no owner
+        return reason
     named: tuple[Path, os.stat_result] | None = None
     for path in (Path(error.filename), *Path(error.filename).absolute().parents):
         try:

@@ -36,6 +36,7 @@ from plyzero.volume_errors import explain
 VOLUME_ERRORS = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
+    *(errno.EIO, errno.ENODEV),
 }
 """File-system errors that the user can fix. They are shown as one sentence, without a traceback."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
-from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, find_player
+from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, existing_path, find_player
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
 from plyzero.run.models import MAX_BYTES
@@ -104,8 +103,7 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
         digest = _digest(_read(card.network))
         return Entrant(name, f"{digest} with {_settings(chosen.simulations, UNCHANGED)}{sampling}")
     path, at, model = name.partition("@")
-    if isinstance(player, Bot) and kind != "mcts" and os.path.exists(path):
-        file = Path(path)
+    if isinstance(player, Bot) and kind != "mcts" and (file := existing_path(path)):
         if file.is_dir():
             run = open_run(file, game=game)
             file = run.models / load_network(file, game, model=model if at else "newest").label

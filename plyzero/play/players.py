@@ -20,6 +20,7 @@ from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
 from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
+from plyzero.run.directory import to_path
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
 from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchResult, SearchSlots, search
@@ -80,10 +81,10 @@ def find_player(
             raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
         return Bot.at_level(game, int(number) if number else None)
     path, at, model = name.partition("@")
-    if path and os.path.exists(path):  # Path.exists raises an error for a name that is too long
-        if at and not os.path.isdir(path):
+    if file := existing_path(path):
+        if at and not file.is_dir():
             raise UserError(f"{shown(name)}: {shown(path)} is one model; @ chooses among the models of a run directory")
-        network = load_network(Path(path), game, model=model if at else "newest")
+        network = load_network(file, game, model=model if at else "newest")
         return Bot.from_network(network, simulations=simulations, search=search)
     target, bracket, _ = name.partition("(")
     if re.fullmatch(OBJECT_NAME, target):
@@ -98,6 +99,14 @@ def find_player(
         f"{shown(path)} does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000, bot, a run "
         "directory, an ONNX file, your own agent as MODULE:CLASS, or your own evaluator as MODULE:FUNCTION"
     )
+
+
+def existing_path(text: str) -> Path | None:
+    """Return the file, the directory or the run in a bucket that `text` names, None if there is none."""
+    if "://" in text:
+        path = to_path(text)
+        return path if path.exists() else None
+    return Path(text) if text and os.path.exists(text) else None  # Path.exists raises for a name that is too long
 
 
 def _agent_player(name: str, agent: type[Agent], rng: np.random.Generator, parameters: Mapping[str, Any]) -> Player:
@@ -189,7 +198,7 @@ class Bot:
 
         Raises UserError if there is no such model or it cannot be used, or for a wrong setting.
         """
-        network = load_network(Path(path), load_game(game) if game else None, model=model)
+        network = load_network(to_path(str(path)), load_game(game) if game else None, model=model)
         return cls.from_network(network, simulations=simulations, search=search)
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -120,7 +121,8 @@ class Run(RunDirectory):
 def to_path(text: str) -> Path:
     """Return the path that `text` names, a BucketPath for s3://bucket/prefix.
 
-    Raises UserError if there is no name of a bucket, or if the package for buckets is not installed.
+    Raises UserError if there is no name of a bucket, if the package for buckets is not installed, or if the endpoint in
+    the environment is not a URL.
     """
     scheme, _, name = text.partition("//")
     if scheme not in SCHEMES:
@@ -129,6 +131,9 @@ def to_path(text: str) -> Path:
         raise UserError(f"expected s3://BUCKET/PREFIX, got {shown(text)}")
     if find_spec("obstore") is None:
         raise UserError("a run in a bucket needs a further package: pip install 'plyzero[s3]'")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", endpoint):
+        raise UserError(f"expected AWS_ENDPOINT_URL=http://HOST:PORT or https://HOST, got {shown(endpoint)}")
     return BucketPath(text)
 
 

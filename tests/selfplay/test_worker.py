@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import numpy as np
 import pytest
 
 from games.connect_four import ConnectFour
+from plyzero import files
 from plyzero.play.model_loader import load_model
 from plyzero.rules.game import ONGOING, Game, outcome_code
+from plyzero.run import adoption
 from plyzero.run.directory import Run
-from plyzero.run.metrics import read_heartbeat, read_lines
+from plyzero.run.journals import Journal
+from plyzero.run.metrics import read_heartbeat, read_heartbeats, read_lines
 from plyzero.run.models import publish_model
 from plyzero.run.records import BY_RULE, TRUNCATED, Games
 from plyzero.run.segments import list_segments, read_segment
@@ -25,7 +29,9 @@ from selfplay.games_in_play import GamesInPlay, _step_settings
 from selfplay.replay_writer import ReplayWriter
 from selfplay.step import sample_index, temperature
 from selfplay.worker import game_seeds, run_worker
+from tests.helpers.buckets import new_prefix
 from tests.helpers.runs import moves_of, replay, small_run
+from tests.helpers.segments import some_games
 from tests.helpers.toys import Relay
 from trainer.export import untrained
 
@@ -252,3 +258,29 @@ def test_non_binary_planes_are_refused_where_bits_are_declared(opening_plies: in
 
     with pytest.raises(ValueError, match="not all 0 and 1"):
         played(HalfPlanes(9), 1, opening_plies=opening_plies)
+
+
+def test_a_worker_seals_the_journal_of_one_that_was_killed_where_the_run_is_in_a_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(files, "BUCKET_SECONDS", 0.05)
+    monkeypatch.setattr(adoption, "STALLED_SECONDS", 0.1)
+    run = changed(small_run(new_prefix("memory")), scratch=tmp_path)
+    lost = some_games(run.game, seed=1, lengths=(6, 5))
+    dead = Journal(run.journals, run.game, worker="w0", incarnation="00000001", sequence=0)
+    dead.append(lost)
+    dead.abandon()  # as by SIGKILL: the lock is free and the file is there
+    stop = threading.Event()
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w1", "stop": stop})
+    worker.start()
+    while "00000001" not in {name.incarnation for name in list_segments(run.segments)}:
+        assert worker.is_alive()
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    found = recorded(run)
+    assert set(lost.games["id"]) <= set(found.games["id"])
+    assert len(found.games) == len(set(found.games["id"])) > 2
+    assert list(run.journals.iterdir()) == []
+    assert "w0.00000001" not in read_heartbeats(run.workers)
+    assert {beat["state"] for beat in read_heartbeats(run.workers).values()} == {"stopped"}

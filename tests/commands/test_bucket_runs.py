@@ -1,0 +1,112 @@
+"""Commands on a run in a bucket: those that read it, and what is said where a bucket, a key or a server is missing."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plyzero.bucket import BucketPath
+from plyzero.run.adoption import seal_games
+from plyzero.run.directory import Run
+from plyzero.run.journals import JournalName
+from plyzero.run.models import publish_model
+from tests.helpers.buckets import connected, new_prefix, s3_server
+from tests.helpers.cli import plyzero, shown
+from tests.helpers.runs import play_segment, small_run
+from tests.helpers.segments import some_games
+from trainer.export import untrained
+
+NAME = JournalName("w1", "00000002", 0)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with s3_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def root(endpoint: str) -> Iterator[BucketPath]:
+    with connected(endpoint):
+        yield new_prefix()
+
+
+@pytest.fixture
+def run(root: BucketPath) -> Run:
+    """A run with a segment, a model, and a damaged segment in quarantine."""
+    run = small_run(root)
+    segment = play_segment(run)
+    (run.quarantine / segment.name).create(b"damaged")
+    publish_model(run.models, untrained(run), fence=1, step=0)
+    return run
+
+
+def test_a_run_is_created_once(root: BucketPath):
+    assert "created s3://runs/" in shown("init", "tic-tac-toe", "--run", str(root))
+    again = plyzero("init", "tic-tac-toe", "--run", str(root))
+    assert (again.returncode, again.stderr) == (
+        2,
+        f"plyzero: {root} is a run directory already; it was not changed\n",
+    )
+
+
+def test_commands_that_read_a_run_read_one_in_a_bucket(run: Run, tmp_path: Path):
+    root = str(run.root)
+    status = shown("status", "--run", root)
+    assert "in 1 segments" in status
+    assert "1 damaged files were moved to quarantine" in status
+    assert len(json.loads(shown("replay", "export", "--run", root).splitlines()[0])["moves"]) > 4
+    verified = plyzero("replay", "verify", "--run", root)
+    assert (verified.returncode, "2 files ok" in verified.stdout) == (1, True)  # the one in quarantine is a fault
+    shown("report", "--run", root, "--output", str(tmp_path / "report.html"))
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    assert "you move first" in shown("play", "tic-tac-toe", "--run", root, text="quit\n")
+    match = shown("match", root, "random", "--game", "tic-tac-toe", "--games", "2", "--simulations", "2")
+    assert "onnx with 2 simulations (A)" in match
+
+
+def test_a_sound_journal_is_sealed_when_it_is_brought_back_from_quarantine(run: Run, tmp_path: Path):
+    from plyzero.run.journals import Journal
+
+    local = replace(run, scratch=tmp_path)
+    journal = Journal(local.journals, run.game, worker="w1", incarnation="00000002", sequence=0)
+    journal.append(some_games(run.game, seed=1, lengths=(6,)))
+    content = (local.journals / str(NAME)).read_bytes()
+    journal.close()
+    (run.quarantine / str(NAME)).create(content)
+    plyzero("replay", "restore", "--run", str(run.root), str(NAME))
+    assert not (run.quarantine / str(NAME)).exists()
+    assert seal_games(run, NAME, [some_games(run.game, seed=1, lengths=(6,))]) == 0, "it is there already"
+
+
+@pytest.mark.parametrize(
+    ("command", "variables", "message"),
+    [
+        (("status", "--run", "s3://nobody/a"), {}, "there is no bucket nobody; create it first"),
+        (("init", "tic-tac-toe", "--run", "s3://nobody/a"), {}, "there is no bucket nobody; create it first"),
+        (("status", "--run", "s3://runs/nothing"), {}, "s3://runs/nothing is not a run directory: it has no run.toml"),
+        (("selfplay", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
+        (("trainer", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
+        (("train", "tic-tac-toe", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
+        (("selfplay", "--run", "here", "--scratch", "x"), {}, "--scratch is for a run in a bucket, and here is a"),
+        (("status", "--run", "s3://"), {}, "expected s3://BUCKET/PREFIX, got 's3://'"),
+        (
+            ("status", "--run", "s3://runs/a"),
+            {"AWS_ENDPOINT_URL": "host"},
+            "expected AWS_ENDPOINT_URL=http://HOST:PORT",
+        ),
+        (
+            ("init", "tic-tac-toe", "--run", "s3://runs/a"),
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+            "cannot use s3://runs/a/run.toml: no proper answer from http://127.0.0.1:1: error sending request",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(endpoint: str, command: tuple[str, ...], variables: dict[str, str], message: str):
+    with connected(variables.get("AWS_ENDPOINT_URL", endpoint)):
+        done = plyzero(*command)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
