@@ -44,7 +44,7 @@ def run_worker(
     seeds = game_seeds(run.seed, name, incarnation)
     watch = ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads)
     games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)
-    heartbeat = Heartbeat(run.workers / f"{name}.{incarnation}.json")
+    heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     reason: str | None = None
     made, began, waited = Rate(), time.monotonic(), 0.0

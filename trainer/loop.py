@@ -70,7 +70,7 @@ def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> Non
     Raises UserError if another trainer works on this run.
     """
     with closing(Trainer(run, device=device)) as trainer:
-        heartbeat = Heartbeat(run.workers / f"{TRAINER}.json")
+        heartbeat = Heartbeat(*run.heartbeats(TRAINER))
         next_maintenance = next_poll = 0.0
         while not stop.is_set():
             now = time.monotonic()

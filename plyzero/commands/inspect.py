@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from plyzero.commands.common import FailedError, Json, RunOption, make_console, make_table, show_progress
+from plyzero.commands.common import FailedError, Json, RunOption, Scratch, make_console, make_table, show_progress
 from plyzero.errors import UserError, plain, shown
 
 if TYPE_CHECKING:
@@ -96,13 +96,19 @@ def health(
     within: Annotated[
         float, typer.Option(min=1, max=86_400, help="Fail if the process has shown no progress for this many seconds.")
     ] = 15.0,
+    scratch: Scratch = None,
 ) -> None:
-    """Check whether the process on this host is making progress; exit 1 if not. For a container's health check."""
-    from plyzero.ops.health import find_stalled_process
+    """Check whether the process on this host is making progress; exit 1 if not. For a container's health check.
 
-    if not (run / "run.toml").exists():
+    Of a run in a bucket this reads the directory --scratch alone, so a store that does not answer stops no process.
+    """
+    from plyzero.ops.health import find_stalled_process
+    from plyzero.run.directory import check_scratch, local_directory
+
+    check_scratch(run, scratch)
+    if scratch is None and not (run / "run.toml").exists():
         raise UserError(f"{run} is not a run directory: it has no run.toml")
-    if trouble := find_stalled_process(run / "workers", within=within):
+    if trouble := find_stalled_process(local_directory(run, scratch) / "workers", within=within):
         raise FailedError(trouble)
     print("ok")
 

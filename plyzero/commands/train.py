@@ -70,10 +70,10 @@ def train(
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
         from plyzero.ops import supervisor
         from plyzero.ops.rating import Rater
-        from plyzero.run.directory import describe_changed_settings, open_or_create_run
+        from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
         from plyzero.run.models import list_models
 
-        _check_scratch(run, scratch)
+        check_scratch(run, scratch)
         opened = open_or_create_run(
             run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch
         )
@@ -196,7 +196,6 @@ def selfplay(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Run a self-play worker for a run until it is stopped."""
-    _check_scratch(run, scratch)
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
     from selfplay.worker import run_worker
 
@@ -222,7 +221,6 @@ def trainer(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
-    _check_scratch(run, scratch)
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
     from trainer.loop import run_trainer
 
@@ -244,13 +242,14 @@ def evaluator(
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
+    scratch: Scratch = None,
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
     with _needs_grpc():
         from plyzero.inference.evaluation_server import run_evaluator
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
     wait_seconds = wait_ms / 1000
     run_evaluator(
         opened, host=host, port=port, max_batch=max_batch, wait_seconds=wait_seconds, threads=threads, stop=stop
@@ -302,7 +301,7 @@ def _begin_role(
     options: list[str] | None,
     log_format: str,
     until_end: bool,
-    scratch: Path | None = None,
+    scratch: Path | None,
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process. Signals are caught before the slow imports."""
     from plyzero.ops.processes import stop_on_end_of_input, stop_on_signals
@@ -310,8 +309,9 @@ def _begin_role(
     stop = stop_on_signals()
     if until_end:
         stop_on_end_of_input(stop)
-    from plyzero.run.directory import describe_changed_settings, open_or_create_run
+    from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
 
+    check_scratch(run, scratch)
     _set_up_logging(log_format)
     spec = find_game(game) if game else None
     # compose.yaml passes an empty --preset if none is set
@@ -319,19 +319,6 @@ def _begin_role(
     if changes := describe_changed_settings(opened):
         logging.getLogger(__name__).info("%s", changes)
     return opened, stop
-
-
-def _check_scratch(run: Path, scratch: Path | None) -> None:
-    """Raise UserError if a process that writes games of a run in a bucket has no directory for them."""
-    from plyzero.bucket import BucketPath
-
-    if scratch is not None and not isinstance(run, BucketPath):
-        raise UserError(f"--scratch is for a run in a bucket, and {run} is a directory; leave it out")
-    if scratch is None and isinstance(run, BucketPath):
-        raise UserError(
-            f"{run} is in a bucket: give --scratch DIR, a directory of this machine for the games that are not sealed "
-            "yet; the next process with the same directory seals those of a worker that was killed"
-        )
 
 
 def _set_up_logging(log_format: str) -> None:

@@ -39,7 +39,7 @@ def run_evaluator(
     wait_seconds: time after which it leaves with fewer.
     threads:      for inference on the CPU.
     """
-    heartbeat = Heartbeat(run.workers / f"evaluator.{uuid.uuid4().hex[:8]}.json")
+    heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
     watch = ModelWatch(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, threads=threads)
     began = time.monotonic()
     with watch, Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds) as batcher:

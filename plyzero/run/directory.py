@@ -55,7 +55,7 @@ class RunDirectory:
     @property
     def local(self) -> Path:
         """The directory for what needs a file system: appending, and locks that end with their process."""
-        return self.scratch.joinpath(*self.root.parts[1:]) if self.scratch else self.root
+        return local_directory(self.root, self.scratch)
 
     @property
     def game_name(self) -> str:
@@ -92,6 +92,10 @@ class RunDirectory:
         """The directory of heartbeats, one file per process."""
         return self.root / "workers"
 
+    def heartbeats(self, name: str) -> list[Path]:
+        """Return the files of the heartbeat of a process of this machine: for all, and for `plyzero health` here."""
+        return [directory / f"{name}.json" for directory in dict.fromkeys((self.workers, self.local / "workers"))]
+
     @property
     def metrics(self) -> Path:
         """The directory of metrics: files of JSON lines with one writer each."""
@@ -116,6 +120,22 @@ class Run(RunDirectory):
     """
 
     game: GameSpec
+
+
+def local_directory(root: Path, scratch: Path | None) -> Path:
+    """Return where a process keeps what needs a file system: the run itself, or a directory below `scratch`."""
+    return scratch.joinpath(*root.parts[1:]) if scratch else root
+
+
+def check_scratch(root: Path, scratch: Path | None) -> None:
+    """Raise UserError if a process of a run in a bucket has no directory of this machine, or one of another run has."""
+    if scratch is not None and not isinstance(root, BucketPath):
+        raise UserError(f"--scratch is for a run in a bucket, and {root} is a directory; leave it out")
+    if scratch is None and isinstance(root, BucketPath):
+        raise UserError(
+            f"{root} is in a bucket: give --scratch DIR, a directory of this machine for the games that are not sealed "
+            "yet; the next process with the same directory seals those of a worker that was killed"
+        )
 
 
 def to_path(text: str) -> Path:

@@ -141,9 +141,10 @@ class Heartbeat:
     A reader measures with its own clock whether the counter still changes; clocks of two machines are never compared.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._interval = beat_seconds(path.parent)
+    def __init__(self, *paths: Path) -> None:
+        """Make a heartbeat of which each of `paths` becomes a copy."""
+        self._paths = paths
+        self._interval = max(beat_seconds(path.parent) for path in paths)
         self._beats = 0
         self._next = 0.0
         self._writing = Writing("the heartbeat")
@@ -156,8 +157,10 @@ class Heartbeat:
         self._next = now + self._interval
         self._beats += 1
         about = {"version": VERSION, "beats": self._beats, "pid": os.getpid(), "host": socket.gethostname()}
-        with self._writing:
-            write_file(self._path, (json.dumps({**about, **fields}) + "\n").encode(), replace=True, durable=False)
+        content = (json.dumps({**about, **fields}) + "\n").encode()
+        for path in self._paths:
+            with self._writing:
+                write_file(path, content, replace=True, durable=False)
 
 
 def read_heartbeat(path: Path) -> dict[str, Any] | None:

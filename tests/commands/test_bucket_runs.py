@@ -1,6 +1,7 @@
 """Commands on a run in a bucket: those that read it, and what is said where a bucket, a key or a server is missing."""
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from plyzero.bucket import BucketPath
 from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName
+from plyzero.run.metrics import Heartbeat, read_heartbeats
 from plyzero.run.models import publish_model
 from tests.helpers.buckets import connected, new_prefix, s3_server
 from tests.helpers.cli import plyzero, shown
@@ -81,6 +83,23 @@ def test_a_sound_journal_is_sealed_when_it_is_brought_back_from_quarantine(run: 
     assert seal_games(run, NAME, [some_games(run.game, seed=1, lengths=(6,))]) == 0, "it is there already"
 
 
+def test_health_reads_the_scratch_directory_alone(endpoint: str, tmp_path: Path):
+    run = ("--run", "s3://runs/unknown", "--scratch", str(tmp_path))
+    heartbeat = Heartbeat(tmp_path / "runs" / "unknown" / "workers" / "w0.00000001.json")
+    with connected("http://127.0.0.1:1"):
+        heartbeat.beat({"role": "selfplay", "state": "playing"})
+        assert "has made no progress for 1 s" in plyzero("health", *run, "--within", "1").stderr
+        timer = threading.Timer(0.5, heartbeat.beat, [{"role": "selfplay", "state": "playing"}], {"force": True})
+        timer.start()
+        assert shown("health", *run, "--within", "20") == "ok\n"
+        timer.join()
+    with connected(endpoint):
+        root = new_prefix()
+        local = replace(small_run(root), scratch=tmp_path)
+        Heartbeat(*local.heartbeats("w0.00000001")).beat({"role": "selfplay", "state": "playing"})
+        assert read_heartbeats(local.workers) == read_heartbeats(local.local / "workers") != {}
+
+
 @pytest.mark.parametrize(
     ("command", "variables", "message"),
     [
@@ -90,6 +109,8 @@ def test_a_sound_journal_is_sealed_when_it_is_brought_back_from_quarantine(run: 
         (("selfplay", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
         (("trainer", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
         (("train", "tic-tac-toe", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
+        (("evaluator", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
+        (("health", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
         (("selfplay", "--run", "here", "--scratch", "x"), {}, "--scratch is for a run in a bucket, and here is a"),
         (("status", "--run", "s3://"), {}, "expected s3://BUCKET/PREFIX, got 's3://'"),
         (
