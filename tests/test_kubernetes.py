@@ -39,7 +39,20 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Object]
     generated = yaml.safe_load(whole)
     generated["configMapGenerator"] += yaml.safe_load(games)["configMapGenerator"]
     own.write_text(yaml.safe_dump(generated))
-    return {name: render(KUBERNETES / name) for name in FOLDERS} | {"guide": render(own.parent)}
+    everything = beside / "everything" / "kustomization.yaml"
+    everything.parent.mkdir()
+    parts = [f"../plyzero/deploy/kubernetes/components/{name}" for name in ("gpu", "spot", "evaluator", "s3")]
+    everything.write_text(yaml.safe_dump({"resources": ["../plyzero/deploy/kubernetes/base"], "components": parts}))
+    further = {"guide": render(own.parent), "everything": render(everything.parent)}
+    return {name: render(KUBERNETES / name) for name in FOLDERS} | further
+
+
+def roles_of(objects: list[Object]) -> list[str]:
+    return [each["metadata"]["name"] for each in of_kind(objects, "Deployment")]
+
+
+def in_a_bucket(objects: list[Object]) -> bool:
+    return not of_kind(objects, "PersistentVolumeClaim")
 
 
 @pytest.fixture
@@ -76,25 +89,48 @@ def words_given(command: list[str | Path], folder: Path, variables: dict[str, st
 
 
 def test_base_overlays_and_the_kustomization_of_the_guide_have_no_mistakes(rendered: dict[str, list[Object]]):
-    assert FOLDERS == ("base", "overlays/gpu", "overlays/spot")
+    assert FOLDERS == ("base", "overlays/evaluator", "overlays/gpu", "overlays/s3", "overlays/spot")
     assert {name: mistakes(objects) for name, objects in rendered.items() if mistakes(objects)} == {}
 
 
 def test_workers_and_trainer_are_started_as_by_compose(rendered: dict[str, list[Object]]):
     for name, objects in rendered.items():
-        for role in ROLES:
+        assert sorted(roles_of(objects)) == sorted([*ROLES, *(["evaluator"] if of_kind(objects, "Service") else [])])
+        for role in roles_of(objects):
             words = arguments_of(objects, deployment(objects, role))
             settings = environment_of(objects, deployment(objects, role), "")
             command, options = parsed(words)
             assert command == role
-            assert (str(options["run"]), options["game"]) == (f"/runs/{settings['RUN']}", settings["GAME"])
-            flags = {word.partition("=")[0] for word in words} - {"--name", "--device"}
-            assert flags == {word.partition("=")[0] for word in COMPOSE["services"][role]["command"]}
+            where = f"s3://{settings['BUCKET']}" if in_a_bucket(objects) else "/runs"
+            assert (str(options["run"]), options["game"]) == (f"{where}/{settings['RUN']}", settings["GAME"])
+            assert options["scratch"] == (Path("/scratch") if in_a_bucket(objects) else None)
+            flags = {word.partition("=")[0] for word in words} - {"--name", "--device", "--scratch", "--evaluator"}
+            if role in ROLES:
+                assert flags == {word.partition("=")[0] for word in COMPOSE["services"][role]["command"]}
         assert (
             parsed(arguments_of(objects, deployment(objects, "selfplay"), "selfplay-1-a"))[1]["name"] == "selfplay-1-a"
         )
         on_gpu = parsed(arguments_of(objects, deployment(objects, "trainer")))[1]["device"] == "cuda"
-        assert on_gpu == (name in ("overlays/gpu", "guide"))
+        assert on_gpu == (name in ("overlays/gpu", "guide", "everything"))
+
+
+def test_workers_ask_the_evaluator_and_the_policies_let_them(rendered: dict[str, list[Object]]):
+    for name, objects in rendered.items():
+        asked = parsed(arguments_of(objects, deployment(objects, "selfplay")))[1]["evaluator"]
+        if name not in ("overlays/evaluator", "everything"):
+            assert asked is None
+            continue
+        (service,) = of_kind(objects, "Service")
+        (port,) = service["spec"]["ports"]
+        assert asked == f"{service['metadata']['name']}:{port['port']}"
+        assert parsed(arguments_of(objects, deployment(objects, "evaluator")))[1]["port"] == port["port"]
+        policies = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "NetworkPolicy")}
+        (into,), out = policies["plyzero-evaluator"]["ingress"], policies["plyzero-selfplay"]["egress"]
+        pods = {each: deployment(objects, each)["spec"]["template"]["metadata"]["labels"] for each in roles_of(objects)}
+        for rule, peers, other in ((into, "from", "selfplay"), (out[0], "to", "evaluator")):
+            ((peer,), (allowed,)) = rule[peers], rule["ports"]
+            assert kubernetes.chosen_by(peer["podSelector"], pods) == [other]
+            assert allowed == {"port": port["port"], "protocol": "TCP"}
 
 
 def test_the_game_and_settings_of_the_guide_reach_all_processes(rendered: dict[str, list[Object]]):
@@ -110,8 +146,9 @@ def test_the_game_and_settings_of_the_guide_reach_all_processes(rendered: dict[s
 def test_every_variable_is_one_that_compose_knows(rendered: dict[str, list[Object]]):
     passed = set(COMPOSE["x-role"]["environment"]) | {"GAME", "RUN", "PRESET", "LOG_FORMAT"}
     for objects in rendered.values():
-        for role in ROLES:
-            assert set(environment_of(objects, deployment(objects, role), "")) - {"POD_NAME"} <= passed
+        for role in roles_of(objects):
+            found = set(environment_of(objects, deployment(objects, role), "")) - {"POD_NAME"}
+            assert found - passed == ({"BUCKET", "AWS_REGION"} if in_a_bucket(objects) else set())
 
 
 def test_a_change_of_a_setting_restarts_the_pods(rendered: dict[str, list[Object]]):
@@ -124,12 +161,14 @@ def test_the_probes_ask_for_the_run_of_the_container_at_the_times_of_compose(
 ):
     times = COMPOSE["x-role"]["healthcheck"]
     for objects in rendered.values():
-        for role in ROLES:
+        for role in roles_of(objects):
             pod = deployment(objects, role)
             variables = environment_of(objects, pod, "") | {"RUN": "a run; of two"}
+            where = f"s3://{variables['BUCKET']}" if in_a_bucket(objects) else "/runs"
             for probe in (container_of(pod)["livenessProbe"], container_of(pod)["startupProbe"]):
                 command, options = parsed(words_given(probe["exec"]["command"], stand_in, variables))
-                assert (command, str(options["run"])) == ("health", "/runs/a run; of two")
+                assert (command, str(options["run"])) == ("health", f"{where}/a run; of two")
+                assert options["scratch"] == (Path("/scratch") if in_a_bucket(objects) else None)
                 assert f"{probe['periodSeconds']}s" == times["interval"]
                 assert f"{probe['timeoutSeconds']}s" == times["timeout"]
             assert container_of(pod)["livenessProbe"]["failureThreshold"] == times["retries"]
@@ -145,13 +184,13 @@ def test_there_is_one_trainer_at_a_time_and_all_nodes_write_to_the_volume(render
     for objects in rendered.values():
         trainer = deployment(objects, "trainer")["spec"]
         assert (trainer["replicas"], trainer["strategy"]) == (1, {"type": "Recreate"})
-        (claim,) = of_kind(objects, "PersistentVolumeClaim")
-        assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-        (policy,) = of_kind(objects, "NetworkPolicy")
-        assert (sorted(policy["spec"]), policy["spec"]["policyTypes"]) == (
-            ["podSelector", "policyTypes"],  # no rule that lets anything through
-            ["Ingress", "Egress"],
-        )
+        for claim in of_kind(objects, "PersistentVolumeClaim"):
+            assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+        policy = spec(objects, "NetworkPolicy", "plyzero")
+        assert policy["policyTypes"] == ["Ingress", "Egress"]
+        rules = {key: value for key, value in policy.items() if key not in ("podSelector", "policyTypes")}
+        to_the_store = [{"port": 53, "protocol": "UDP"}, *({"port": port, "protocol": "TCP"} for port in (53, 443))]
+        assert rules == ({"egress": [{"ports": to_the_store}]} if in_a_bucket(objects) else {})
 
 
 def test_the_images_are_those_that_compose_builds(rendered: dict[str, list[Object]]):
@@ -160,6 +199,7 @@ def test_the_images_are_those_that_compose_builds(rendered: dict[str, list[Objec
         ("base", "selfplay", COMPOSE["services"]["selfplay"]["image"]),
         ("base", "trainer", COMPOSE["services"]["trainer"]["image"]),
         ("overlays/gpu", "trainer", gpu),
+        ("overlays/evaluator", "evaluator", gpu),
     ):
         assert container_of(deployment(rendered[name], role))["image"] == image.replace("${TAG:-latest}", __version__)
 
@@ -184,8 +224,8 @@ def test_only_the_trainer_asks_for_a_gpu_and_workers_alone_run_on_spot_nodes(ren
 
 
 def spec(objects: list[Object], kind: str, name: str = "selfplay") -> Object:
-    (found,) = (each["spec"] for each in of_kind(objects, kind) if each["metadata"]["name"].startswith(name))
-    return found
+    named = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, kind)}
+    return named.get(name) or next(value for each, value in named.items() if each.startswith(name))
 
 
 def pod(objects: list[Object]) -> Object:
@@ -233,7 +273,7 @@ PLANTED: dict[str, tuple[Callable[[list[Object]], object], str]] = {
     ),
     "a policy": (
         lambda o: spec(o, "NetworkPolicy", "plyzero")["podSelector"].update(matchLabels={"app": "plyzero"}),
-        "NetworkPolicy plyzero is not for all pods",
+        "no NetworkPolicy is for all pods",
     ),
     "a target": (
         lambda o: spec(o, "HorizontalPodAutoscaler")["scaleTargetRef"].update(name="worker"),

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from unittest.mock import patch
 
 from plyzero import bucket
@@ -30,18 +31,26 @@ SLOW_SECONDS = 2.0
 @contextmanager
 def s3_server() -> Iterator[str]:
     """Yield the endpoint of an S3 server in this process, with the bucket `runs`."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    answer, one_at_a_time = DomainDispatcherApplication.__call__, threading.Lock()
+
+    def answer_alone(application: Any, environment: Any, start_response: Any) -> Any:
+        with one_at_a_time:  # moto looks whether an object exists, and writes it, in two steps
+            return answer(application, environment, start_response)
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        make_bucket(endpoint, "runs")
-        yield endpoint
-    finally:
-        server.stop()
+    with patch.object(DomainDispatcherApplication, "__call__", answer_alone):
+        server.start()
+        try:
+            host, port = server.get_host_and_port()
+            endpoint = f"http://{host}:{port}"
+            make_bucket(endpoint, "runs")
+            yield endpoint
+        finally:
+            server.stop()
 
 
 def make_bucket(endpoint: str, name: str) -> None:

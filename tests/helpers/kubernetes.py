@@ -62,9 +62,17 @@ def in_references(objects: list[Object]) -> Iterator[str]:
         if each["spec"].get("minReplicas", 1) > each["spec"]["maxReplicas"]:
             yield f"{title(each)} has more replicas at least than at most"
     pods = {title(each): each["spec"]["template"]["metadata"]["labels"] for each in of_kind(objects, "Deployment")}
-    for each in of_kind(objects, "NetworkPolicy"):
-        if chosen_by(each["spec"]["podSelector"], pods) != list(pods):
-            yield f"{title(each)} is not for all pods"
+    policies = {title(each): chosen_by(each["spec"]["podSelector"], pods) for each in of_kind(objects, "NetworkPolicy")}
+    if list(pods) not in policies.values():
+        yield "no NetworkPolicy is for all pods"
+    yield from (f"{policy} is for no pod" for policy, chosen in policies.items() if not chosen)
+    for each in of_kind(objects, "Service"):
+        chosen = [
+            other for other in of_kind(objects, "Deployment") if title(other) in chosen_by(selector_of(each), pods)
+        ]
+        ports = [port["name"] for other in chosen for port in container_of(other).get("ports", [])]
+        if not chosen or [port["targetPort"] for port in each["spec"]["ports"]] != ports:
+            yield f"{title(each)} leads to no port of a pod"
     for each in of_kind(objects, "Deployment"):
         if chosen_by(each["spec"]["selector"], pods) != [title(each)]:
             yield f"{title(each)} selects the pods of others, or not its own"
@@ -78,8 +86,13 @@ def in_references(objects: list[Object]) -> Iterator[str]:
             if source and not source.get("optional") and ("ConfigMap", source["name"]) not in names:
                 yield f"{title(each)}: the ConfigMap {source['name']} of the volume {name} is not there"
         for source in container_of(each).get("envFrom", []):
-            if ("ConfigMap", source["configMapRef"]["name"]) not in names:
-                yield f"{title(each)}: the ConfigMap {source['configMapRef']['name']} of its environment is not there"
+            kind, found = (
+                ("ConfigMap", source.get("configMapRef"))
+                if "configMapRef" in source
+                else ("Secret", source["secretRef"])
+            )
+            if not found.get("optional") and (kind, found["name"]) not in names:
+                yield f"{title(each)}: the {kind} {found['name']} of its environment is not there"
         for word in arguments_of(objects, each):
             if "$(" in word:
                 yield f"{title(each)}: {word} has a variable that is not there"
@@ -108,7 +121,8 @@ def in_quantities(objects: list[Object]) -> Iterator[str]:
         for name, volume in volumes_of(each).items():
             if "emptyDir" in volume:
                 size = bytes_or_cores(volume["emptyDir"].get("sizeLimit", ""))
-                if not size or size >= (bytes_or_cores(limits["memory"]) or 0):
+                in_memory = volume["emptyDir"].get("medium") == "Memory"
+                if not size or (in_memory and size >= (bytes_or_cores(limits["memory"]) or 0)):
                     yield f"{title(each)}: the volume {name} needs a size below the container's memory"
 
 
@@ -153,7 +167,7 @@ def environment_of(objects: list[Object], deployment: Object, pod: str) -> dict[
     maps = {each["metadata"]["name"]: each["data"] for each in of_kind(objects, "ConfigMap")}
     container, found = container_of(deployment), {}
     for source in container.get("envFrom", []):
-        found |= maps.get(source["configMapRef"]["name"], {})
+        found |= maps.get(source.get("configMapRef", {}).get("name"), {})
     for variable in container.get("env", []):
         field = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
         assert "value" in variable or field == "metadata.name", variable
@@ -178,6 +192,10 @@ def of_kind(objects: list[Object], kind: str) -> list[Object]:
 def chosen_by(selector: Object, pods: dict[str, Object]) -> list[str]:
     """Return the names of those that have the labels."""
     return [name for name, labels in pods.items() if selector["matchLabels"].items() <= labels.items()]
+
+
+def selector_of(service: Object) -> Object:
+    return {"matchLabels": service["spec"]["selector"]}
 
 
 def title(each: Object) -> str:
