@@ -26,7 +26,7 @@ from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from tests.helpers import victims
-from tests.helpers.buckets import bucket_of_tests
+from tests.helpers.buckets import connected, new_prefix, server_of_tests
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.victims import visible
@@ -281,15 +281,14 @@ def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_r
     check_that_nothing_is_lost(run, logs, at_random(180, random.Random(0)))
 
 
-@pytest.fixture
-def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """A run on an S3 server of the tests, or on that of AWS_ENDPOINT_URL_OF_TESTS."""
+@pytest.fixture(params=[pytest.param("moto", marks=pytest.mark.slow), pytest.param("ceph", marks=pytest.mark.cluster)])
+def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Run]:
     monkeypatch.setattr(files, "BUCKET_SECONDS", 0.5)
-    with bucket_of_tests() as root:
-        yield replace(small_run(root, "tic-tac-toe", *SURVIVAL), scratch=tmp_path / "scratch")
+    (tmp_path / "server").mkdir()
+    with server_of_tests(request.param, tmp_path / "server") as (endpoint, variables), connected(endpoint, **variables):
+        yield replace(small_run(new_prefix(), "tic-tac-toe", *SURVIVAL), scratch=tmp_path / "scratch")
 
 
-@pytest.mark.slow
 def test_every_acknowledged_game_is_in_the_bucket_and_is_taken_in_once_though_everybody_is_killed(
     tmp_path: Path, run_in_a_bucket: Run
 ):

@@ -1,8 +1,4 @@
-"""What every volume promises, be it a directory, a bucket in memory or one of an S3 server; and a store with faults.
-
-With AWS_ENDPOINT_URL_OF_TESTS=http://..., AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the bucket `runs` of a further
-server is tested too.
-"""
+"""What every volume promises, be it a directory, a bucket in memory or one of an S3 server; and a store with faults."""
 
 import os
 import threading
@@ -32,33 +28,37 @@ from plyzero.files import (
 from plyzero.ops.doctor import examine
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, to_path
-from plyzero.volume_errors import NO_LOCKS, PASSING, UnreadableError
-from tests.helpers.buckets import SLOW_SECONDS, Proxy, bucket_of_tests, connected, new_prefix, s3_server
+from plyzero.volume_errors import NO_LOCKS, PASSING, UnreadableError, explain
+from tests.helpers.buckets import SLOW_SECONDS, Proxy, connected, new_prefix, server_of_tests
 
 MOST = 1 << 20
-FURTHER = os.environ.get("AWS_ENDPOINT_URL_OF_TESTS")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with s3_server() as endpoint:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with server_of_tests("moto", tmp_path_factory.mktemp("moto")) as (endpoint, _):
         yield endpoint
 
 
-@pytest.fixture(params=["directory", "memory", "s3", "further s3"])
+@pytest.fixture(scope="module")
+def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    with server_of_tests("ceph", tmp_path_factory.mktemp("ceph")) as found:
+        yield found
+
+
+@pytest.fixture(params=["directory", "memory", "moto", pytest.param("ceph", marks=pytest.mark.cluster)])
 def volume(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     if request.param == "directory":
         yield tmp_path
     elif request.param == "memory":
         yield new_prefix("memory")
-    elif request.param == "s3":
+    elif request.param == "moto":
         with connected(request.getfixturevalue("server")):
             yield new_prefix()
-    elif FURTHER is None:
-        pytest.skip("AWS_ENDPOINT_URL_OF_TESTS is not set")
     else:
-        with bucket_of_tests() as root:
-            yield root
+        endpoint, variables = request.getfixturevalue("ceph")
+        with connected(endpoint, **variables):
+            yield new_prefix()
 
 
 def content_of(path: Path) -> bytes:
@@ -169,10 +169,24 @@ def test_a_path_of_a_bucket_looks_as_it_was_given_and_is_no_file_of_this_machine
             to_path(wrong)
 
 
-@pytest.fixture
-def proxy(server: str) -> Iterator[Proxy]:
-    with Proxy(server) as proxy, connected(proxy.endpoint):
+@pytest.fixture(params=["moto", pytest.param("ceph", marks=pytest.mark.cluster)])
+def proxy(request: pytest.FixtureRequest) -> Iterator[Proxy]:
+    found: tuple[str, dict[str, str]] = (request.getfixturevalue("server"), {})
+    if request.param == "ceph":
+        found = request.getfixturevalue("ceph")
+    with Proxy(found[0]) as proxy, connected(proxy.endpoint, **found[1]):
         yield proxy
+
+
+@pytest.mark.cluster
+def test_a_wrong_key_is_refused_in_a_sentence(ceph: tuple[str, dict[str, str]]):
+    endpoint, variables = ceph
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        with connected(endpoint, **{**variables, name: "wrong"}):
+            for ask in ((new_prefix() / "a").exists, lambda: write_file(new_prefix() / "a", b"")):
+                with pytest.raises(PermissionError, match="the store refuses access; check AWS_ACCESS_KEY_ID") as error:
+                    ask()
+                assert explain(error.value) == error.value.strerror
 
 
 def test_a_creation_whose_answer_is_lost_has_succeeded(proxy: Proxy):
@@ -235,6 +249,7 @@ def test_a_store_that_is_too_slow_is_an_error_that_may_pass(proxy: Proxy, monkey
     assert error.value.errno in PASSING
 
 
+@pytest.mark.parametrize("proxy", ["moto"], indirect=True)  # Ceph notices that the proxy has taken the condition away
 def test_a_store_that_ignores_the_condition_is_refused(proxy: Proxy):
     root = new_prefix()
     assert keeps_first(root)

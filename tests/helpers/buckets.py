@@ -5,16 +5,20 @@ import logging
 import os
 import threading
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import boto3
+import pytest
+
 from plyzero import bucket
 from plyzero.bucket import BucketPath
+from tests.helpers.ceph import ceph_gateway, lacks_ceph
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_REGION": "us-east-1"}
 
@@ -47,14 +51,9 @@ def s3_server() -> Iterator[str]:
         try:
             host, port = server.get_host_and_port()
             endpoint = f"http://{host}:{port}"
-            make_bucket(endpoint, "runs")
             yield endpoint
         finally:
             server.stop()
-
-
-def make_bucket(endpoint: str, name: str) -> None:
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{name}", method="PUT")).close()
 
 
 @contextmanager
@@ -65,16 +64,25 @@ def connected(endpoint: str, **variables: str) -> Iterator[None]:
         yield
 
 
+def make_bucket(endpoint: str, variables: dict[str, str] = CREDENTIALS) -> None:
+    """Make the bucket `runs`."""
+    keys = {name.lower(): value for name, value in variables.items() if name != "AWS_REGION"}
+    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys).create_bucket(Bucket="runs")
+
+
 @contextmanager
-def bucket_of_tests() -> Iterator[BucketPath]:
-    """Yield an empty place in a bucket: on the server that AWS_ENDPOINT_URL_OF_TESTS names, or on one of the tests."""
-    with ExitStack() as stack:
-        if further := os.environ.get("AWS_ENDPOINT_URL_OF_TESTS"):
-            given = {name: os.environ[name] for name in CREDENTIALS if name in os.environ}
-            stack.enter_context(connected(further, **given))
-        else:
-            stack.enter_context(connected(stack.enter_context(s3_server())))
-        yield new_prefix()
+def server_of_tests(kind: str, directory: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the endpoint and the variables of a server with the bucket `runs`; kind: moto or ceph."""
+    if kind == "moto":
+        with s3_server() as endpoint:
+            make_bucket(endpoint)
+            yield endpoint, {}
+        return
+    if missing := lacks_ceph():
+        pytest.skip(missing)
+    with ceph_gateway(directory) as (endpoint, variables):
+        make_bucket(endpoint, variables)
+        yield endpoint, variables
 
 
 def new_prefix(scheme: str = "s3") -> BucketPath:
