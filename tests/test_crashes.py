@@ -281,7 +281,7 @@ def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_r
     check_that_nothing_is_lost(run, logs, at_random(180, random.Random(0)))
 
 
-@pytest.fixture(params=[pytest.param("moto", marks=pytest.mark.slow), pytest.param("ceph", marks=pytest.mark.cluster)])
+@pytest.fixture
 def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Run]:
     monkeypatch.setattr(files, "BUCKET_SECONDS", 0.5)
     (tmp_path / "server").mkdir()
@@ -289,15 +289,17 @@ def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: py
         yield replace(small_run(new_prefix(), "tic-tac-toe", *SURVIVAL), scratch=tmp_path / "scratch")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("run_in_a_bucket", ["moto"], indirect=True)
 def test_every_acknowledged_game_is_in_the_bucket_and_is_taken_in_once_though_everybody_is_killed(
     tmp_path: Path, run_in_a_bucket: Run
 ):
-    check_that_nothing_is_lost(
-        run_in_a_bucket, [tmp_path / "log0", tmp_path / "log1"], at_progress(run_in_a_bucket, "0t1t")
-    )
+    run, logs = run_in_a_bucket, [tmp_path / "log0", tmp_path / "log1"]
+    check_that_nothing_is_lost(run, logs, at_progress(run, "0t1t"))
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("run_in_a_bucket", ["moto", "ceph"], indirect=True)
 def test_every_acknowledged_game_is_in_the_bucket_and_is_taken_in_once_while_everybody_is_killed_at_random(
     tmp_path: Path, run_in_a_bucket: Run
 ):
