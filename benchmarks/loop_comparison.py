@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.loop_simulation import Loop, simulate
+from benchmarks.loop_simulation import Loop, Report, simulate
 from plyzero.ops.rating import RATING_SHARE
 from plyzero.settings import SelfplaySettings, Settings, TrainerSettings
 
@@ -22,8 +23,8 @@ TRAINER_AND_TWO_WORKERS = Loop(
     cores=2,
     beside=RATING_SHARE,
     settings=QUICK,
-    full_per_second=615,  # benchmarks/loop_costs.py, here and below, as in scaling.py
-    positions_for_full=5.46,
+    full_per_second=0,  # of each run
+    positions_for_full=5.46,  # benchmarks/loop_costs.py, here and below, as in scaling.py
     trained_per_second=8200,
     segment_cost=0.006,
     position_cost=1.5e-6,
@@ -34,12 +35,20 @@ TRAINER_AND_TWO_WORKERS = Loop(
 """The loop of `plyzero train` on two cores."""
 
 
+EVALUATIONS = 28_600
+"""Evaluations that a worker makes in a second of a core: loop_costs.py, the mean of 30,430, 27,920 and 27,490."""
+
+
 class Measured(NamedTuple):
-    """A run, or the average of several; None = not known, or of no use because other work slowed it down."""
+    """A run. `evaluations` for a full-search position is what the run recorded, and is given to the simulation.
+
+    It depends on the cache, the length of games and the simulations of a search, and falls while a network learns.
+    None = not known, or of no use because other work slowed the run down.
+    """
 
     what: str
     minutes: float
-    full_per_second: float  # given to the simulation: of a worker with a core of its own
+    evaluations: float
     ratio: float
     trained: float | None = None
     full: float | None = None
@@ -48,44 +57,57 @@ class Measured(NamedTuple):
 
 def measured() -> Iterator[Measured]:
     """Yield what is known of runs with two workers and a trainer on two cores."""
-    speeds = {5.0: 615, 15.0: 615, 60.0: 642}  # of workers with a network of five minutes, and of an hour
-    for line in map(json.loads, LEARNED.read_text().splitlines()):
+    lines = map(json.loads, LEARNED.read_text().splitlines())
+    for line in sorted(lines, key=lambda line: (line["minutes"], line["seed"])):
         if line["game"] == "connect-four":
             seconds, generated = 60 * line["minutes"], line["generated_positions"]
             yield Measured(
                 f"learning.jsonl, seed {line['seed']}",
                 line["minutes"],
-                speeds[line["minutes"]],
+                line["evaluations"] / (generated + QUICK.selfplay.bootstrap_positions),
                 ratio=(line["trained_positions"] - FREE) / generated,
                 trained=line["trained_positions"] / seconds,
                 full=generated / seconds,
             )
-    # the metrics of the runs of sweep.md, beside other work: last line of the trainer
-    for ratio, waited in ((7.584, 11.5 / 113.5), (7.690, 8.3 / 112.7), (7.785, 8.5 / 112.5)):
-        yield Measured("sweep.md, 64 simulations", 2, 615, ratio, trainer_waits=waited)
-    for ratio, waited in ((6.284, 4.0 / 113.0), (6.464, 4.4 / 113.3), (6.362, 4.1 / 113.8)):
-        yield Measured("sweep.md, 32 simulations", 2, 834, ratio, trainer_waits=waited)
-    # the run whose costs were measured
-    yield Measured("the run of loop_costs.py", 5, 615, 7.211, trainer_waits=13.3 / 290.8)
+    # the last lines of the metrics of these runs, beside which other work ran
+    yield Measured("the run of loop_costs.py", 5, 62.7, 7.211, trainer_waits=13.3 / 290.8)
+    yield Measured("sweep.md, 64 simulations, seed 0", 2, 70.5, 7.584, trainer_waits=11.5 / 113.5)
+    yield Measured("sweep.md, 64 simulations, seed 1", 2, 71.4, 7.690, trainer_waits=8.3 / 112.7)
+    yield Measured("sweep.md, 64 simulations, seed 2", 2, 75.2, 7.785, trainer_waits=8.5 / 112.5)
+    yield Measured("sweep.md, 32 simulations, seed 0", 2, 53.3, 6.284, trainer_waits=4.0 / 113.0)
+    yield Measured("sweep.md, 32 simulations, seed 1", 2, 53.8, 6.464, trainer_waits=4.4 / 113.3)
+    yield Measured("sweep.md, 32 simulations, seed 2", 2, 53.0, 6.362, trainer_waits=4.1 / 113.8)
 
 
 def compare() -> Iterator[str]:
     """Yield the lines of a table: measured and simulated."""
-    yield from TITLE
-    heads = ("run", "minutes", "ratio measured", "simulated", "difference", "trained/s measured", "simulated")
+    yield from (*TITLE, "")
+    heads = (
+        "run",
+        "minutes",
+        "evaluations for a full position",
+        "ratio measured",
+        "simulated",
+        "difference",
+        "trained/s measured",
+        "simulated",
+    )
     heads += ("full positions/s measured", "simulated", "trainer waits measured", "simulated")
     yield from (f"| {' | '.join(heads)} |", "|---|" + "--:|" * (len(heads) - 1))
     for each in measured():
-        loop = TRAINER_AND_TWO_WORKERS.__class__(
-            **{**TRAINER_AND_TWO_WORKERS.__dict__, "full_per_second": each.full_per_second}
-        )
-        found = simulate(loop, 60 * each.minutes)
-        cells = [each.what, f"{each.minutes:g}", f"{each.ratio:.2f}", f"{found.ratio:.2f}"]
+        found = simulated(each)
+        cells = [each.what, f"{each.minutes:g}", f"{each.evaluations:.1f}", f"{each.ratio:.2f}", f"{found.ratio:.2f}"]
         cells += [f"{found.ratio / each.ratio - 1:+.0%}"]
         trained = found.trained + FREE / (60 * each.minutes)
         cells += [known(each.trained, ",.0f"), f"{trained:,.0f}", known(each.full, ",.0f"), f"{found.full:,.0f}"]
         cells += [known(each.trainer_waits, ".1%"), f"{found.trainer_waits:.1%}"]
         yield f"| {' | '.join(cells)} |"
+
+
+def simulated(run: Measured) -> Report:
+    """Return what the simulation makes of a run."""
+    loop = replace(TRAINER_AND_TWO_WORKERS, full_per_second=EVALUATIONS / run.evaluations)
+    return simulate(loop, 60 * run.minutes)
 
 
 def known(value: float | None, form: str) -> str:
@@ -94,8 +116,11 @@ def known(value: float | None, form: str) -> str:
 
 TITLE = """## The loop, simulated and measured
 
-`benchmarks/loop_simulation.py` simulates workers that play, seal and look for models, and a trainer that reads, trains
-while it has credit, and publishes. It gets the costs above and the settings, and nothing is fitted. All runs: Connect
-Four, preset quick, `plyzero train` with two workers and a trainer, which share two cores; a third process measures
-strength for a tenth of the time. Where a cell is empty the figure was not recorded, or other work slowed the run down.
+`benchmarks/loop_simulation.py` simulates workers that play, seal and look for models, and a trainer that reads,
+trains while it has credit, and publishes. It is given the costs above, the settings, and how many evaluations a
+full-search position took in the run, which depends on its games and its cache. Nothing is fitted. All runs: Connect
+Four, preset quick, `plyzero train` with two workers and a trainer on two cores; a fourth process, which measures
+strength, wants a core for a tenth of the time. Where a cell is empty the figure was not recorded, or other work
+slowed the run down. The columns of the ratio compare what the queues and the shares of the cores make of these rates;
+the rates themselves are those of a machine that was not quiet.
 """.splitlines()

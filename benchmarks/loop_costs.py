@@ -26,7 +26,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run, open_run
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games
-from plyzero.run.segments import list_segments, read_segment, write_segment
+from plyzero.run.segments import SegmentName, list_segments, read_segment, write_segment
 from plyzero.search.onnx_network import Network
 from selfplay.games_in_play import GamesInPlay
 from selfplay.worker import game_seeds
@@ -49,6 +49,9 @@ YARDSTICK = 50_138
 
 YARDSTICK_SECONDS = 0.5
 """Processor time for which it is measured before a slice."""
+
+NAMES = 10_000
+"""Segments in a listing."""
 
 BEATS = 200
 """Heartbeats of workers that `maintain` reads."""
@@ -80,6 +83,7 @@ def main() -> None:
                 measure_intake(clock, root / str(size), run, list(islice(parts_of(games, size), SEGMENTS)))
                 for size in POSITIONS
             ],
+            "listing_seconds_for_a_name": measure_listing(clock, create_run(root / "names", run.game)),
             "trainer": measure_trainer(clock, own, games),
             "share of the yardstick's documented speed": spread(clock.speeds),
         }
@@ -195,6 +199,17 @@ def measure_trainer(clock: Clock, taken: Run, games: Games) -> dict[str, Any]:
         "maintain_seconds_for_a_heartbeat": spread([(each - np.median(alone)) / BEATS for each in beside]),
         "state_bytes": state_bytes,
     }
+
+
+def measure_listing(clock: Clock, run: Run) -> list[float]:
+    """Let a trainer look for new segments among many that it has read; return seconds for each of them."""
+    for number in range(NAMES):
+        name = SegmentName("w0", "00000001", number, games=20, positions=600, full=150, first_step=1, last_step=1)
+        (run.segments / str(name)).touch()
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.replay_reader.cursor["00000001"] = NAMES
+        trainer.ingest()
+        return spread([clock.seconds(trainer.ingest) / NAMES for _ in range(SLICES)])
 
 
 def parts_of(games: Games, positions: int) -> Iterator[Games]:

@@ -9,7 +9,7 @@ Every figure below is an option, and so is every price.
 import argparse
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,7 @@ class Figures:
     trained_per_second: float = figure(8200, COSTS + "; positions trained in a second of a core, 7,400 to 8,700")
     segment_cost: float = figure(0.006, COSTS + "; seconds of the trainer for each segment")
     position_cost: float = figure(1.5e-6, COSTS + "; and for each position in it")
+    name_cost: float = figure(6.5e-6, COSTS + "; seconds of the trainer for each segment in a list")
     beat_cost: float = figure(26e-6, COSTS + "; seconds of the trainer for each heartbeat that it looks at")
     publish_cost: float = figure(0.22, COSTS + "; seconds of the trainer to save, export, check and publish")
     load_cost: float = figure(0.007, COSTS + "; seconds of a worker to load a model")
@@ -108,19 +109,26 @@ SLOW = Figures(
 )
 """Connect Four with a network of 4 x 64 and 800 simulations, the preset standard."""
 
+BUCKET_SETTINGS = {"seal_seconds": 60.0, "poll_seconds": 30.0, "keep_positions": 1_000_000.0}
+"""What suits a bucket: fewer and larger segments, and fewer requests."""
+
 
 class Store(NamedTuple):
-    """How long a request to a store takes, in seconds: a GET, a PUT, a LIST of up to 1,000 names."""
+    """How long a request to a store takes, in seconds: a GET, HEAD or LIST, a PUT, and each name in a list besides.
+
+    poll: time between two looks at replay/.
+    """
 
     get: float = 0.0
     put: float = 0.0
-    page: float = 0.0
+    name: float = 0.0
+    poll: float = POLL_SECONDS
 
 
 STORES = {
-    "directory on a disk": Store(),
-    "bucket, Ceph on the same machine": Store(0.0033, 0.0095, 0.240),  # 200 objects: GET 3.3, PUT 9.5, LIST 48 ms
-    "bucket, 30 ms for a request": Store(0.03, 0.03, 0.03),  # "tens of milliseconds": S3's guide, small requests
+    "disk": Store(),
+    "Ceph": Store(0.0033, 0.0095, 0.00024, BUCKET_SECONDS),  # 1 MiB: GET 3.3 ms, PUT 9.5 ms; LIST of 200 names 48 ms
+    "30 ms": Store(0.03, 0.03, 0.0, BUCKET_SECONDS),  # S3's guide: "tens of milliseconds" for small requests
 }
 
 
@@ -179,12 +187,13 @@ def bytes_out(figures: Figures, workers: int) -> float:
 def upkeep(figures: Figures, workers: int, store: Store) -> float:
     """Return the share of its time that the trainer does not train, although nothing is missing."""
     rate = requests_of_the_trainer(figures, workers)
-    waiting = (rate["GET"] + rate["HEAD"]) * store.get + rate["PUT"] * store.put + rate["LIST"] * store.page
-    intake = figures.segments_per_second * (
-        figures.segment_cost + figures.position_cost * figures.positions_per_segment
-    )
-    beats = workers * figures.beat_cost / MAINTAIN_SECONDS
-    return waiting + workers * intake + beats + figures.publish_cost / figures.publish_seconds
+    asking = (rate["GET"] + rate["HEAD"] + rate["LIST"]) * store.get + rate["PUT"] * store.put
+    lists_of_segments = 1 / store.poll + 4 / MAINTAIN_SECONDS
+    names = lists_of_segments * figures.kept_segments + 2 / MAINTAIN_SECONDS * workers
+    listing = lists_of_segments * figures.kept_segments * figures.name_cost + names * store.name
+    reading = figures.segment_cost + figures.position_cost * figures.positions_per_segment
+    intake = workers * (figures.segments_per_second * reading + figures.beat_cost / MAINTAIN_SECONDS)
+    return asking + listing + intake + figures.publish_cost / figures.publish_seconds
 
 
 def reached_ratio(figures: Figures, workers: int, store: Store) -> float:
@@ -242,7 +251,12 @@ def main() -> None:
         parser.add_argument("--" + each.name.replace("_", "-"), type=float, metavar="X", help=text)
     given = vars(parser.parse_args())
     changed = {each.name: given[each.name] for each in fields(Figures) if given[each.name] is not None}
-    lines = list(page(replace(Figures(), **changed), replace(SLOW, **changed)))
+    profiles = {
+        "3 x 32, quick": Figures(),
+        "4 x 64, 800 simulations, standard": SLOW,
+        "the same, settings for a bucket": replace(SLOW, **BUCKET_SETTINGS),
+    }
+    lines = list(page({name: replace(figures, **changed) for name, figures in profiles.items()}))
     if not given["no_simulation"]:
         lines += ["", *compare()]
     text = "\n".join(lines) + "\n"
@@ -252,18 +266,25 @@ def main() -> None:
         print(text, end="")
 
 
-def page(quick: Figures, slow: Figures) -> Iterator[str]:
+def page(profiles: Mapping[str, Figures]) -> Iterator[str]:
     """Yield the lines of the page: what the arithmetic says."""
-    yield from TITLE
-    yield from ("| figure | Connect Four, 3 x 32, quick | 4 x 64, 800 simulations, standard | unit and source |",)
-    yield "|---|--:|--:|---|"
+    heads = " | ".join(profiles)
+    yield from (*TITLE, "", f"| figure | {heads} | source, and unit |", f"|---|{'--:|' * len(profiles)}---|")
     for each in fields(Figures):
-        values = " | ".join(short(getattr(figures, each.name)) for figures in (quick, slow))
+        values = " | ".join(short(getattr(figures, each.name)) for figures in profiles.values())
         yield f"| `{each.name}` | {values} | {each.metadata['source']} |"
-    for name, figures in (("Connect Four, 3 x 32, preset quick", quick), ("4 x 64, 800 simulations", slow)):
-        yield from ("", f"## {name}", "", *table_by_workers(figures))
-    yield from ("", "## How many workers until a limit is reached", "", *table_of_limits((quick, slow)))
-    yield from ("", "## How old models and positions are", "", *table_of_ages((quick, slow)))
+    for name, figures in profiles.items():
+        yield from ("", f"## By the number of workers: {name}", "", *table_by_workers(figures))
+    yield from ("", "## How many workers until a limit is reached", "")
+    yield "The largest number of workers, with a core each, with which this still holds; 0 = not even with one."
+    yield from ("", f"| what | {heads} |", f"|---|{'--:|' * len(profiles)}")
+    for row in zip(*map(limits, profiles.values()), strict=True):
+        yield f"| {row[0][0]} | {' | '.join(f'{most:,}' for _, most in row)} |"
+    yield from ("", "## How old models and positions are", "")
+    yield "Seconds since a model was published, on average: when it chooses a move, when the trainer reads that game."
+    yield from ("", f"| volume | {heads} |", f"|---|{'--:|' * len(profiles)}")
+    for name in ("file events", "a directory without them, such as NFS", "bucket"):
+        yield f"| {name} | {' | '.join(ages(figures, name) for figures in profiles.values())} |"
 
 
 def table_by_workers(figures: Figures) -> Iterator[str]:
@@ -275,7 +296,7 @@ def table_by_workers(figures: Figures) -> Iterator[str]:
     )
     heads = ["workers", "games/s", "segments/min", "MB/s in", "MB/s out", "PUT/min", "LIST/min", "GET and HEAD/min"]
     heads += [f"upkeep, {name}" for name in STORES] + [f"ratio, {name}" for name in STORES]
-    heads += ["$ for 1 M games: workers", "trainer", "requests"]
+    heads += ["$ for 1 M games: workers", "its trainer", "its requests"]
     yield from ("", f"| {' | '.join(heads)} |", "|--:" * len(heads) + "|")
     for workers in WORKERS:
         rate = requests(figures, workers)
@@ -290,7 +311,7 @@ def table_by_workers(figures: Figures) -> Iterator[str]:
 
 def limits(figures: Figures) -> Iterator[tuple[str, int]]:
     """Yield what is limited, and the largest number of workers with which it still holds."""
-    disk = STORES["directory on a disk"]
+    disk = STORES["disk"]
     for speed in (1, 10, 100):
         for ratio in (8, 4, 1):
             wanted = replace(figures, replay_ratio=ratio, trained_per_second=speed * figures.trained_per_second)
@@ -318,25 +339,10 @@ def limits(figures: Figures) -> Iterator[tuple[str, int]]:
     )
 
 
-def table_of_limits(both: tuple[Figures, Figures]) -> Iterator[str]:
-    yield "The largest number of workers, with a core each, with which this still holds; 0 = not even with one."
-    yield from ("", "| what | 3 x 32, quick | 4 x 64, 800 simulations |", "|---|--:|--:|")
-    for (what, first), (_, second) in zip(limits(both[0]), limits(both[1]), strict=True):
-        yield f"| {what} | {first:,} | {second:,} |"
-
-
-def table_of_ages(both: tuple[Figures, Figures]) -> Iterator[str]:
-    yield "In seconds since the publication, on average; the ratio counts nothing of this."
-    yield from ("", "| volume | 3 x 32, quick: at a move | when it is read | 4 x 64: at a move | when it is read |")
-    yield "|---|--:|--:|--:|--:|"
-    polls = {
-        "file events": (0.0, POLL_SECONDS),
-        "NFS, FUSE": (both[0].poll_seconds, POLL_SECONDS),
-        "bucket": (max(both[0].poll_seconds, BUCKET_SECONDS), BUCKET_SECONDS),
-    }
-    for name, (poll, trainer_poll) in polls.items():
-        pairs = ((model_age(each, poll=poll), sample_age(each, poll=poll, trainer_poll=trainer_poll)) for each in both)
-        yield f"| {name} | {' | '.join(f'{age:.1f}' for pair in pairs for age in pair)} |"
+def ages(figures: Figures, volume: str) -> str:
+    polls = {"file events": 0.0, "bucket": max(figures.poll_seconds, BUCKET_SECONDS)}
+    poll, trainer_poll = polls.get(volume, figures.poll_seconds), BUCKET_SECONDS if volume == "bucket" else POLL_SECONDS
+    return f"{model_age(figures, poll=poll):.1f}, {sample_age(figures, poll=poll, trainer_poll=trainer_poll):.1f}"
 
 
 def short(value: float) -> str:
@@ -348,23 +354,32 @@ def short(value: float) -> str:
 
 TITLE = """# What limits a run of many workers
 
-`python -m benchmarks.scaling --write benchmarks/results/scaling.md` makes this page; every figure of the first table is
-an option of it. 23 November 2026. The costs were measured on two cores of a shared AMD EPYC while other work ran, in
-processor time and relative to a yardstick (`python -m benchmarks.loop_costs --run RUN`). Nothing here has been tried
-with more than a few workers: it is arithmetic from figures of one machine, and says which limit comes first and about
-where.
+`python -m benchmarks.scaling --write benchmarks/results/scaling.md` makes this page, and every figure of the first
+table is an option of it. 23 November 2026; the costs were measured by `python -m benchmarks.loop_costs --run RUN`
+with a run of Connect Four of five minutes, on two cores of a shared AMD EPYC. Nothing here was tried with more than a
+few workers: it is arithmetic from the figures of one machine, and says which limit comes first, and about where.
 
-* **Upkeep** is the share of its time that the trainer spends on other things than training: it reads segments, looks at
-  heartbeats, lists and publishes, one after the other, and waits for every answer of the store. **Ratio** is the replay
-  ratio that it then reaches, of a wanted 8, with a core for it and one for each worker.
-* The three stores: a directory on a disk of the same machine; an S3 server of Ceph on the same machine, with its data
-  in memory (GET 3.3 ms, PUT 9.5 ms, LIST 0.24 ms for each name); and a store that takes 30 ms for any request, since
-  S3's guide names "tens of milliseconds" for small ones. A shared file system was not measured.
+* **Costs** are processor time, because other work ran on that machine. The network of 2 x 32 was measured before each
+  slice and made 50 to 69 % of the evaluations that it makes on the quiet machine; the costs are converted by that.
+  The same conversion gives 6,900 evaluations/s for the network of 4 x 64, of which a quiet machine makes 9,150
+  ([speed.md](speed.md)): so an absolute rate may be wrong by a quarter, a ratio of two rates by less.
+* **Intake.** A segment of 8,200 positions takes the trainer 19 ms (14 to 23 over 15 slices): 54 segments/s, 440,000
+  positions/s, if it does nothing else. One of 1,000 positions takes 8 ms (4.8 to 12.7), one of 220 takes 5 ms (3.2 to
+  8.4).
+* **Upkeep** is the share of its time that the trainer spends on other things than training: it reads segments, looks
+  at heartbeats, lists and publishes, one after the other, and waits for every answer of the store. **Ratio** is the
+  replay ratio that it then reaches, of a wanted 8, with a core for it and one for each worker. Above 100 % it never
+  catches up.
+* **Stores.** *Disk* is a directory on a disk of the same machine. *Ceph* is an S3 server on the same machine with its
+  data in memory (GET 3.3 ms, PUT 9.5 ms, LIST 0.24 ms for each name: upper bounds, other work ran). *30 ms* is a
+  store that takes so long for any request; S3's guide names "tens of milliseconds" for small ones. No shared file
+  system was measured.
 * **MB/s in** are segments, models and states, **out** models and segments. Journals stay on the workers' disks where
   the run is in a bucket, and are written to the volume besides where it is in a directory.
-* **PUT, LIST, GET** are those of a run in a bucket. `tests/test_scaling.py` compares them with those that a trainer and
-  the parts of a worker send.
-* Prices are list prices, without taxes, transfer and storage.
+* **PUT, LIST, GET** are those of a run in a bucket, with a scratch directory for each worker: of several with one
+  directory, each reads the heartbeats of all. `tests/test_scaling.py` compares them with those that a trainer and the
+  parts of a worker send.
+* **Prices** are list prices, without taxes, transfer and storage.
 
 ## Figures
 """.splitlines()
