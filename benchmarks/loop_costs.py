@@ -50,6 +50,9 @@ YARDSTICK = 50_138
 YARDSTICK_SECONDS = 0.5
 """Processor time for which it is measured before a slice."""
 
+SEGMENT_POSITIONS = 4096
+"""Size of the segments of which the trainer has a window when it trains."""
+
 NAMES = 10_000
 """Segments in a listing."""
 
@@ -175,7 +178,7 @@ def measure_intake(clock: Clock, root: Path, run: Run, parts: list[Games]) -> di
 
 def measure_trainer(clock: Clock, taken: Run, games: Games) -> dict[str, Any]:
     """Let a trainer of a new run train on these games, publish, and look at the heartbeats of many workers."""
-    write_segments(taken, list(parts_of(games, 4096)), incarnation=0)
+    write_segments(taken, list(parts_of(games, SEGMENT_POSITIONS)), incarnation=0)
     with closing(Trainer(taken, device="cpu")) as trainer:
         trainer.ingest()
         batch = trainer.settings.batch_size

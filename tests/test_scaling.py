@@ -1,5 +1,7 @@
 """The arithmetic of scaling and the simulated loop: known answers, and requests as real processes send them."""
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +11,15 @@ from typing import Any
 import obstore
 import pytest
 
-from benchmarks import loop_comparison, scaling
+from benchmarks import bucket_speed, loop_comparison, loop_costs, loop_load, scaling
+from benchmarks.loop_load import Figures, Store
 from benchmarks.loop_simulation import Loop, simulate
-from benchmarks.scaling import Figures, Store
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.adoption import Adoption
 from plyzero.run.metrics import TRAINER, Heartbeat, SparseLines
 from plyzero.run.models import publish_model
+from plyzero.run.records import Games
+from plyzero.run.segments import write_segment
 from plyzero.search.evaluators import Uniform
 from plyzero.settings import SelfplaySettings, Settings, TrainerSettings
 from selfplay.backpressure import Backpressure
@@ -102,7 +106,7 @@ def test_a_model_is_half_a_period_and_half_a_poll_old_on_average(publish, poll):
     period = publish + 0.1  # the trainer, which waits, looks every 0.2 s
     assert report.model_age == pytest.approx(period / 2 + poll / 2, abs=0.15)
     figures = Figures(publish_seconds=publish, load_cost=0)
-    assert scaling.model_age(figures, poll=poll) == publish / 2 + poll / 2
+    assert loop_load.model_age(figures, poll=poll) == publish / 2 + poll / 2
 
 
 def test_segments_are_sealed_by_time_or_by_positions():
@@ -131,8 +135,8 @@ def test_costs_of_the_trainer_come_off_its_training():
         seal_seconds=10,
     )
     upkeep = 0.04 + 0.04 + 0.05 + 0.02
-    assert scaling.upkeep(figures, 4, Store()) == pytest.approx(upkeep)
-    assert scaling.reached_ratio(figures, 4, Store()) == pytest.approx((1 - upkeep) * 1000 / 400)
+    assert loop_load.upkeep(figures, 4, Store()) == pytest.approx(upkeep)
+    assert loop_load.reached_ratio(figures, 4, Store()) == pytest.approx((1 - upkeep) * 1000 / 400)
     assert simulate(costly, HOUR).ratio == pytest.approx((1 - upkeep) * 1000 / 400, rel=0.02)
 
 
@@ -168,23 +172,23 @@ def test_known_answers_of_the_arithmetic():
         get_price=0.5,
     )
     assert (figures.games_per_second, figures.positions_per_segment, figures.kept_segments) == (2, 400, 2500)
-    assert scaling.bytes_in(figures, 3) == pytest.approx(3 * 500 + 250)
-    assert scaling.bytes_out(figures, 3) == pytest.approx(3 * 500 + 3 * 100)
-    worker = scaling.requests_of_a_worker(figures)
+    assert loop_load.bytes_in(figures, 3) == pytest.approx(3 * 500 + 250)
+    assert loop_load.bytes_out(figures, 3) == pytest.approx(3 * 500 + 3 * 100)
+    worker = loop_load.requests_of_a_worker(figures)
     assert worker["PUT"] == pytest.approx(1 / 5 + 1 / 10 + 1 / 60)
     assert worker["LIST"] == pytest.approx(1 / 5 + 3 / 10)
-    assert scaling.sample_age(figures, poll=2, trainer_poll=1) == 10 + 1 + 16 + 5 + 0.5
-    workers, trainer, paid = scaling.dollars_per_million_games(figures, 4, bucket=False)
+    assert loop_load.sample_age(figures, poll=2, trainer_poll=1) == 10 + 1 + 16 + 5 + 0.5
+    workers, trainer, paid = loop_load.dollars_per_million_games(figures, 4, bucket=False)
     assert (workers, trainer, paid) == pytest.approx((50, 12.5, 0))
-    rate = scaling.requests(figures, 4)
-    dear = scaling.dollars_per_million_games(figures, 4, bucket=True)[2]
+    rate = loop_load.requests(figures, 4)
+    dear = loop_load.dollars_per_million_games(figures, 4, bucket=True)[2]
     assert dear == pytest.approx(125_000 / 1000 * (rate["PUT"] + rate["LIST"] + (rate["GET"] + rate["HEAD"]) / 2))
 
 
 def test_the_largest_number_of_workers_is_found():
-    assert scaling.largest(lambda workers: workers <= 1234) == 1234
-    assert scaling.largest(lambda workers: False) == 0
-    assert scaling.largest(lambda workers: True, most=50) == 50
+    assert loop_load.largest(lambda workers: workers <= 1234) == 1234
+    assert loop_load.largest(lambda workers: False) == 0
+    assert loop_load.largest(lambda workers: True, most=50) == 50
 
 
 def test_an_option_replaces_a_figure(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
@@ -195,6 +199,56 @@ def test_an_option_replaces_a_figure(capsys: pytest.CaptureFixture[str], monkeyp
     shown = capsys.readouterr().out
     assert "| `trained_per_second` | 1,230,000 |" in shown
     assert "| `cpu_hour` | 7.5 |" in shown
+
+
+def test_a_further_store_is_a_further_column(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.argv", ["scaling.py", "--no-simulation", "--store", "mine", "0.5", "0", "0", "0"])
+    scaling.main()
+    shown = capsys.readouterr().out
+    assert "| mine: upkeep | ratio |" in shown
+    assert "| mine: any of its time is left | 0 | 0 | 0 |" in shown  # 18 requests every ten seconds take 90 %
+
+
+def test_the_committed_page_is_that_of_the_committed_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr("sys.argv", ["scaling.py", "--write", str(tmp_path / "page.md")])
+    scaling.main()
+    assert (tmp_path / "page.md").read_text() == (Path(scaling.__file__).parent / "results" / "scaling.md").read_text()
+
+
+@pytest.mark.slow
+def test_costs_are_measured_with_a_run_that_is_only_read(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
+    run = small_run(tmp_path / "r")
+    publish_model(run.models, untrained(run), fence=1, step=1)
+    games, finished = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(0, "w0", "00000001")), []
+    while len(finished) < 40:
+        finished += games.run(Uniform(run.game.start.num_actions), fence=1, step=1)
+    sealed = Games.concatenate(finished)
+    write_segment(run.segments, sealed, run.game, worker="w0", incarnation="00000001", sequence=0)
+    small = {"PLAYED_SECONDS": 0.1, "YARDSTICK_SECONDS": 0.01, "SLICES": 2, "STEPS": 2, "NAMES": 20, "BEATS": 2}
+    for name, value in {**small, "POSITIONS": (20, 60), "SEGMENT_POSITIONS": 50}.items():
+        monkeypatch.setattr(loop_costs, name, value)
+    before = {path: path.stat().st_mtime_ns for path in run.root.rglob("*")}
+    monkeypatch.setattr("sys.argv", ["loop_costs.py", "--run", str(run.root), "-o", "trainer.batch_size=16"])
+    loop_costs.main()
+    report = json.loads(capsys.readouterr().out)
+    assert {path: path.stat().st_mtime_ns for path in run.root.rglob("*")} == before
+    (playing,) = report["self-play"].values()
+    assert playing["positions_per_second"][0] > playing["full_positions_per_second"][0] > 0
+    assert [size["positions"] >= least for size, least in zip(report["intake"], (20, 60), strict=True)] == [True, True]
+    assert all(low <= median <= high for median, low, high in (size["seconds"] for size in report["intake"]))
+    assert report["trainer"]["trained_per_second"][0] > 0
+
+
+def test_the_speed_of_a_bucket_is_measured_and_nothing_is_left_in_it(capsys, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bucket_speed, "REQUESTS", 10)
+    monkeypatch.setattr(bucket_speed, "NAMES", (3, 12))
+    place = new_prefix("memory")
+    monkeypatch.setattr("sys.argv", ["bucket_speed.py", str(place)])
+    bucket_speed.main()
+    assert re.search(
+        r"LIST of 12 objects: [\d.]+ ms \([\d.]+ to [\d.]+\)\n--store NAME( -?[\d.]+){4}\n", capsys.readouterr().out
+    )
+    assert not place.is_dir()
 
 
 # --- requests as they are sent ---
@@ -253,7 +307,7 @@ def test_the_trainers_requests_are_those_of_the_arithmetic(tmp_path: Path, count
     assert (published["PUT"], kept["GET"], read["GET"], polled) == (3, workers + 2, 2, Counter(LIST=1))
     sent = per(8, published) + per(5, polled) + per(10, kept) + per(5, beat)
     sent += Counter(GET=workers * figures.segments_per_second)
-    expected = scaling.requests_of_the_trainer(replace(figures, keep_positions=1000), workers)
+    expected = loop_load.requests_of_the_trainer(replace(figures, keep_positions=1000), workers)
     assert dict(sent) == pytest.approx(dict(expected))
 
 
@@ -284,4 +338,4 @@ def test_a_workers_requests_are_those_of_the_arithmetic(tmp_path: Path, count):
     figures = Figures(publish_seconds=8, poll_seconds=2, seal_seconds=4, keep_positions=1000)
     sent = per(5, polled) + per(8, loaded - polled) + per(5, beat) + per(5, looked) + per(60, line)
     sent += per(1 / figures.segments_per_second, sealed)
-    assert dict(sent) == pytest.approx(dict(scaling.requests_of_a_worker(figures)))
+    assert dict(sent) == pytest.approx(dict(loop_load.requests_of_a_worker(figures)))
