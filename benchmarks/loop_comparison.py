@@ -94,14 +94,24 @@ def compare() -> Iterator[str]:
     )
     heads += ("full positions/s measured", "simulated", "trainer waits measured", "simulated")
     yield from (f"| {' | '.join(heads)} |", "|---|" + "--:|" * (len(heads) - 1))
+    differences = []
     for each in measured():
         found = simulated(each)
+        differences.append(found.ratio / each.ratio - 1)
         cells = [each.what, f"{each.minutes:g}", f"{each.evaluations:.1f}", f"{each.ratio:.2f}", f"{found.ratio:.2f}"]
-        cells += [f"{found.ratio / each.ratio - 1:+.0%}"]
+        cells += [f"{differences[-1]:+.0%}"]
         trained = found.trained + FREE / (60 * each.minutes)
         cells += [known(each.trained, ",.0f"), f"{trained:,.0f}", known(each.full, ",.0f"), f"{found.full:,.0f}"]
         cells += [known(each.trainer_waits, ".1%"), f"{found.trainer_waits:.1%}"]
         yield f"| {' | '.join(cells)} |"
+    yield from ("", f"The simulated ratio differs by {min(differences):+.0%} to {max(differences):+.0%}. {REASONS}")
+
+
+REASONS = (
+    "Known reasons: a simulated worker has one speed for the whole run, while a real one becomes faster as its network "
+    "learns (its cache answers more, and more of its positions have a full search), so that the trainer of a short run "
+    "waits at other times; and the speeds were measured on another day than the runs, beside other work."
+)
 
 
 def simulated(run: Measured) -> Report:
