@@ -1,7 +1,7 @@
 """A simulation of the training loop as queues: what workers, volume and trainer do, without games and networks.
 
-`simulate` is exact about when positions are sealed, read, trained and skipped, and about which model a worker plays
-with; how fast a worker plays and the trainer trains is given. Processes that share a machine share its cores equally.
+`simulate` follows when positions are sealed, read, trained and skipped, and with which model a worker plays; how fast a
+worker plays and the trainer trains is given. Processes that share a machine share its cores equally.
 """
 
 import heapq
@@ -96,7 +96,6 @@ class _Simulation:
     def __init__(self, loop: Loop, seconds: float) -> None:
         self.loop, self.seconds = loop, seconds
         self.now = self.clock = 0.0
-        self.share = 1.0
         self.workers = [_Worker(number) for number in range(loop.workers)]
         self.playing = 0
         self.events: list[tuple[float, int, str, _Worker]] = []
@@ -105,9 +104,8 @@ class _Simulation:
         self.credit = self.generated = self.trained = self.skipped = self.made = 0.0
         self.segments = 0
         self.waited = self.worker_waited = self.age = self.aged = 0.0
-        self.published = math.nan
+        self.published, self.published_after = math.nan, -1.0  # when; after how many positions trained
         self.beat = (0.0, math.inf)  # credit, and how much is enough, of the trainer's last heartbeat
-        self.speed = (0.0, 0.0)  # positions trained, and seconds in which the trainer did not wait
 
     def run(self) -> Report:
         """The loop of the trainer (trainer/loop.py), while the workers' events happen when their time has come."""
@@ -131,7 +129,7 @@ class _Simulation:
                 self.work(batch / loop.trained_per_second)
                 self.credit -= batch
                 self.trained += batch
-            if self.now >= next_publication and (self.trained or math.isnan(self.published)):
+            if self.now >= next_publication and self.trained != self.published_after:
                 next_publication = self.now + trainer.publish_seconds
                 self.work(loop.publish_cost)
                 self.publish()
@@ -171,7 +169,7 @@ class _Simulation:
 
     def publish(self) -> None:
         """Publish a model; each worker finds it when it looks next, at a phase of its own."""
-        self.published = self.now
+        self.published, self.published_after = self.now, self.trained
         for worker in self.workers:
             phase = self.loop.poll * (worker.number + 0.5) / len(self.workers)
             delay = (phase - self.now) % self.loop.poll if self.loop.poll else 0.0
@@ -234,7 +232,8 @@ class _Simulation:
     def turn(self, worker: _Worker, *, plays: bool) -> None:
         """Let a worker play or wait from now on."""
         if not math.isnan(worker.model) and plays != worker.plays:
-            self.worker_waited += 0.0 if worker.plays else self.now - worker.since if worker.since else 0.0
+            if worker.since and not worker.plays:
+                self.worker_waited += self.now - worker.since
             worker.plays, worker.since = plays, self.now
             self.playing += 1 if plays else -1
 
