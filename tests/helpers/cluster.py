@@ -1,5 +1,6 @@
 """A namespace of a real cluster for one test: its volume, its nodes, and what is applied to it."""
 
+import http.client
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -44,20 +45,12 @@ class Space:
         server.create("/api/v1/namespaces", {"metadata": {"name": name}})
 
     def remove(self) -> None:
-        """Remove the namespace with all that is in it, its volume and its nodes."""
-        self.server.request("DELETE", f"/api/v1/namespaces/{self.name}")
-        wait_until(self._is_gone, SECONDS)
-        for path in self._cluster_wide:
-            self.server.request("DELETE", path)
-
-    def _is_gone(self) -> bool:
+        """Remove the pods, the volume and the nodes. The namespace goes later, with what is left in it."""
+        self.server.request("DELETE", f"/api/v1/namespaces/{self.name}")  # from now on it gets no new pods
         for pod in self.pods():
             self.remove_pod(pod)
-        try:
-            self.server.get(f"/api/v1/namespaces/{self.name}")
-        except NotThereError:
-            return True
-        return False
+        for path in self._cluster_wide:
+            self.server.request("DELETE", path)
 
     def add_volume(self) -> None:
         """Offer a volume that many nodes may write to, for the claim of this namespace."""
@@ -139,15 +132,17 @@ class Watched:
         return self
 
     def __exit__(self, *_: object) -> None:
+        assert self._thread.is_alive(), "the server has ended the watch: there may have been more pods"
         self._ended = True
 
     def _follow(self) -> None:
-        for event in self._events():
-            if self._ended:
-                return
-            name = event["object"]["metadata"]["name"]
-            (self._names.discard if event["type"] == "DELETED" else self._names.add)(name)
-            self.most = max(self.most, len(self._names))
+        with suppress(OSError, http.client.HTTPException, ValueError):  # once the server ends
+            for event in self._events():
+                if self._ended:
+                    return
+                name = event["object"]["metadata"]["name"]
+                (self._names.discard if event["type"] == "DELETED" else self._names.add)(name)
+                self.most = max(self.most, len(self._names))
 
 
 def kustomized(

@@ -116,7 +116,7 @@ def control_plane(directory: Path) -> Iterator[ApiServer]:
     """
     missing = [name for name in SERVERS if not (PROGRAMS / name).is_file()]
     if missing:
-        pytest.skip(f"no {', '.join(missing)} in {PROGRAMS}; run tests/cluster/build_control_plane.sh")
+        pytest.skip(f"no {', '.join(missing)} in {PROGRAMS}; run make control-plane")
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl, which makes the key of the service accounts")
     key, tokens, token = directory / "accounts.key", directory / "tokens.csv", secrets.token_hex()
