@@ -41,7 +41,7 @@ test-docker: $(READY)
 test-cluster: $(READY)
 	$(BIN)/pytest -m cluster -rs --durations 10
 
-# Half an hour, once; it needs Debian 12.
+# Once, 15 to 30 minutes; it needs Debian 12.
 control-plane:
 	tests/cluster/build_control_plane.sh build/control-plane
 

@@ -44,18 +44,28 @@ def add_node(space: Space, tmp_path: Path) -> Iterator[Callable[[str], NodeAgent
 
 
 def begin(space: Space, workers: int, *, hurry: bool = False) -> None:
-    """Start a run of tic-tac-toe, and wait for the first model that was trained.
+    """Start a run of tic-tac-toe, and wait until all are at work and a model has been trained.
 
-    hurry: whether a pod has 5 seconds to end, not 60, and is asked for its health every second.
+    A pod that starts is asked for its health every 2 seconds, not 30.
+
+    hurry: whether it has 5 seconds to end, not 60, and is later asked for its health every second, not every 30.
     """
     space.add_volume()
     objects = kustomized(space.volume.parent / "kustomization", settings=SETTINGS)
-    for each in of_kind(objects, "Deployment") if hurry else []:
-        each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 5
-        container_of(each)["livenessProbe"]["periodSeconds"] = 1
+    for each in of_kind(objects, "Deployment"):
+        container_of(each)["startupProbe"]["periodSeconds"] = 2
+        if hurry:
+            container_of(each)["livenessProbe"]["periodSeconds"] = 1
+            each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 5
     space.apply(objects)
     space.scale("selfplay", workers)
-    space.wait(lambda: steps(space) > 0, 180)
+    space.wait(lambda: are_at_work(space, workers) and steps(space) > 0, 180)
+
+
+def are_at_work(space: Space, workers: int) -> bool:
+    """Return whether there are so many workers and a trainer, all of them ready, and no pod that is about to end."""
+    pods = len(space.pods("selfplay")), len(space.pods("trainer"))
+    return pods == (len(running(space, "selfplay")), len(running(space, "trainer"))) == (workers, 1)
 
 
 def run_of(space: Space) -> Run:
@@ -69,7 +79,8 @@ def steps(space: Space) -> int:
 
 
 def acknowledged(nodes: Path) -> set[int]:
-    return {int(line) for log in nodes.glob("*/acknowledged-*") for line in log.read_text().splitlines()}
+    lines = (line for log in nodes.glob("*/acknowledged-*") for line in log.read_text().splitlines(keepends=True))
+    return {int(line) for line in lines if line.endswith("\n")}
 
 
 def running(space: Space, component: str) -> list[str]:
@@ -108,9 +119,9 @@ def test_workers_and_trainer_make_a_run_and_workers_that_are_scaled_down_seal_ev
     node = add_node("node")
     begin(space, workers=1)
     space.scale("selfplay", 4)
-    space.wait(lambda: len(running(space, "selfplay")) == 4, 120)
+    space.wait(lambda: are_at_work(space, 4), 120)
     space.scale("selfplay", 2)
-    space.wait(lambda: len(space.pods("selfplay")) == 2, GRACE)
+    space.wait(lambda: are_at_work(space, 2), GRACE)
     assert len(node.ended) == 2
     before = steps(space)
     space.wait(lambda: steps(space) > before, 120)
@@ -151,7 +162,7 @@ def test_the_pods_of_a_drained_node_seal_and_save_within_their_grace_and_go_on_e
     space.server.kubectl("drain", name, "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=120s")
     assert len(drained.ended) == 3
     assert [each for each in drained.ended if each.code or not (each.seconds and each.seconds < GRACE / 2)] == []
-    space.wait(lambda: len(running(space, "selfplay")) == 2 and running(space, "trainer"), 120)
+    space.wait(lambda: are_at_work(space, 2), 120)
     before = steps(space)
     space.wait(lambda: steps(space) > before, 120)
     # The trainer that replaces it is started while the old one saves, may be refused, and is then started again.
@@ -170,7 +181,7 @@ def test_a_trainer_that_died_and_a_worker_that_stands_still_are_started_again(
     os.kill(node.process_of(trainer), signal.SIGKILL)
     space.wait(lambda: restarts(space) == {trainer: 1, worker: 1}, 120)
     assert {(each.pod, each.code) for each in node.ended} == {(trainer, -signal.SIGKILL), (worker, -signal.SIGKILL)}
-    space.wait(lambda: len(running(space, "selfplay")) == 2 and running(space, "trainer"), 120)
+    space.wait(lambda: are_at_work(space, 2), 120)
     before = steps(space)
     space.wait(lambda: steps(space) > before, 120)
     assert fences(space) == {1, 2}
@@ -191,7 +202,7 @@ def test_the_games_of_a_lost_node_are_sealed_by_the_trainer_and_its_workers_go_o
     space.server.merge(f"/api/v1/nodes/{space.name}-kept", {"spec": {"unschedulable": True}})
     with NodeAgent(space.server, space.add_node("lost"), tmp_path / "nodes" / "lost") as lost:
         space.scale("selfplay", 3)
-        space.wait(lambda: len(running(space, "selfplay")) == 3, 120)
+        space.wait(lambda: are_at_work(space, 3), 120)
         known = len(acknowledged(tmp_path / "nodes"))
         space.wait(lambda: len(acknowledged(tmp_path / "nodes")) > known + 20, 120)
     assert {each.code for each in lost.ended} == {-signal.SIGKILL}
@@ -202,6 +213,6 @@ def test_the_games_of_a_lost_node_are_sealed_by_the_trainer_and_its_workers_go_o
             space.remove_pod(pod)
     space.server.merge(f"/api/v1/nodes/{space.name}-kept", {"spec": {"unschedulable": False}})
     space.server.merge(f"/api/v1/nodes/{space.name}-lost", {"spec": {"unschedulable": True}})
-    space.wait(lambda: len(running(space, "selfplay")) == 3, 120)
+    space.wait(lambda: are_at_work(space, 3), 120)
     assert space.node_of("selfplay") == {"kept"}
     check_that_nothing_is_lost(space, tmp_path / "nodes")
