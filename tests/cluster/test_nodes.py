@@ -199,7 +199,7 @@ def test_the_games_of_a_lost_node_are_sealed_by_the_trainer_and_its_workers_go_o
 ):
     add_node("kept")
     begin(space, workers=1)
-    space.server.merge(f"/api/v1/nodes/{space.name}-kept", {"spec": {"unschedulable": True}})
+    space.cordon("kept")
     with NodeAgent(space.server, space.add_node("lost"), tmp_path / "nodes" / "lost") as lost:
         space.scale("selfplay", 3)
         space.wait(lambda: are_at_work(space, 3), 120)
@@ -207,12 +207,12 @@ def test_the_games_of_a_lost_node_are_sealed_by_the_trainer_and_its_workers_go_o
         space.wait(lambda: len(acknowledged(tmp_path / "nodes")) > known + 20, 120)
     assert {each.code for each in lost.ended} == {-signal.SIGKILL}
     assert len(list(run_of(space).journals.glob("*.wal"))) >= 2
-    # As the node controller does, but after five minutes.
+    # What the node controller does, but after five minutes: no new pods for the node, and none of its old ones.
+    space.cordon("lost")
+    space.cordon("kept", on=False)
     for pod in space.pods("selfplay"):
         if pod["spec"]["nodeName"].endswith("-lost"):
             space.remove_pod(pod)
-    space.server.merge(f"/api/v1/nodes/{space.name}-kept", {"spec": {"unschedulable": False}})
-    space.server.merge(f"/api/v1/nodes/{space.name}-lost", {"spec": {"unschedulable": True}})
     space.wait(lambda: are_at_work(space, 3), 120)
     assert space.node_of("selfplay") == {"kept"}
     check_that_nothing_is_lost(space, tmp_path / "nodes")

@@ -74,6 +74,10 @@ class Space:
         self._create("/api/v1/nodes", {**about, "status": status})
         return name
 
+    def cordon(self, node: str, *, on: bool = True) -> None:
+        """Let a node get no new pods, or let it get them again."""
+        self.server.merge(f"/api/v1/nodes/{self.name}-{node}", {"spec": {"unschedulable": on}})
+
     def _create(self, path: str, body: Object) -> None:
         self.server.create(path, body)
         self._cluster_wide.append(f"{path}/{body['metadata']['name']}")
