@@ -130,10 +130,7 @@ def test_a_claim_is_bound_to_a_volume_that_many_nodes_write_to(space: Space):
 
 
 def test_a_volume_for_one_node_alone_is_not_taken_and_the_pods_wait(space: Space):
-    space.add_volume()
-    space.server.request("DELETE", f"/api/v1/persistentvolumes/{space.name}")
-    single = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "50Gi"}, "hostPath": {"path": "/nowhere"}}
-    space.server.create("/api/v1/persistentvolumes", {"metadata": {"name": space.name}, "spec": single})
+    space.add_volume("ReadWriteOnce")
     space.add_node("node")
     space.apply(kustomized(space.volume / "k"))
     space.wait(lambda: "unbound immediate PersistentVolumeClaims" in waiting_for(space, "trainer"))

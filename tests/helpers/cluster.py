@@ -52,10 +52,10 @@ class Space:
         for path in self._cluster_wide:
             self.server.request("DELETE", path)
 
-    def add_volume(self) -> None:
-        """Offer a volume that many nodes may write to, for the claim of this namespace."""
+    def add_volume(self, access: str = "ReadWriteMany") -> None:
+        """Offer a volume for the claim of this namespace."""
         spec = {
-            "accessModes": ["ReadWriteMany"],
+            "accessModes": [access],
             "capacity": {"storage": "50Gi"},
             "hostPath": {"path": str(self.volume)},
             "claimRef": {"namespace": self.name, "name": "plyzero-runs"},
