@@ -110,6 +110,8 @@ class PodOfNode:
 
     def _report(self, state: Object, *, ready: bool = False) -> None:
         """Tell the server how the pod is; a server that does not answer now is told the next time."""
+        if self.latest is None:
+            return
         holds = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
         conditions = [{"type": key, "status": str(value), "lastTransitionTime": now()} for key, value in holds.items()]
         container = {key: self._container[key] for key in ("name", "image")}
