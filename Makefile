@@ -5,6 +5,7 @@
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
 # make test-browser the web page in a real browser, where there is Chromium
 # make test-docker  the containers, where there is a Docker engine with Compose
+# make test-cluster the Kubernetes manifests on a real control plane, where `make control-plane` has built one
 # make bench        write benchmarks/results/speed.md, half an hour
 # make bots         train the bundled bots again, two hours
 PYTHON ?= python3
@@ -13,13 +14,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
 
-.PHONY: demo test test-slow test-browser test-docker soak attacks bench bots lint clean
+.PHONY: demo test test-slow test-browser test-docker test-cluster control-plane soak attacks bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest -m "not slow and not soak and not docker and not browser" --numprocesses auto --dist worksteal --durations 25
+	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25
@@ -37,6 +38,13 @@ test-browser: $(READY)
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
 
+test-cluster: $(READY)
+	$(BIN)/pytest -m cluster -rs --durations 10
+
+# Once, 15 to 30 minutes; it needs Debian 12.
+control-plane:
+	tests/cluster/build_control_plane.sh build/control-plane
+
 bench: $(READY) $(OPENSPIEL)/.ready
 	$(BIN)/python benchmarks/speed.py --write benchmarks/results/speed.md --openspiel $(OPENSPIEL)/bin/python
 
@@ -53,7 +61,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch
+	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/cluster/*.sh
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yaml
 

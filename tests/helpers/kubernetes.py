@@ -25,13 +25,18 @@ Object = dict
 
 def render(folder: Path) -> list[Object]:
     """Return the objects of a kustomization."""
-    beside = Path(sys.executable).parent / "kubectl"
-    kubectl = beside if beside.exists() else shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("there is no kubectl")
-    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, check=False)
+    done = subprocess.run([find_kubectl(), "kustomize", folder], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return list(yaml.safe_load_all(done.stdout))
+
+
+def find_kubectl() -> str:
+    """Return the path of kubectl, that of the tests' environment first. Skips the test where there is none."""
+    beside = Path(sys.executable).parent / "kubectl"
+    kubectl = str(beside) if beside.exists() else shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("there is no kubectl")
+    return kubectl
 
 
 def mistakes(objects: list[Object]) -> list[str]:

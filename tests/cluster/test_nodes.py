@@ -1,0 +1,227 @@
+"""Workers and trainer under a real control plane, on nodes that run their pods as processes of this machine."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from plyzero.ops.verify import find_faults
+from plyzero.run.directory import Run, open_run
+from plyzero.run.journals import JournalName, list_journals
+from plyzero.run.metrics import read_heartbeat
+from plyzero.run.models import list_models
+from tests.helpers.cluster import Space, Watched, kustomized
+from tests.helpers.kubernetes import container_of, of_kind
+from tests.helpers.node_agent import NodeAgent
+from tests.helpers.runs import SMALL
+from tests.helpers.victims import visible
+from trainer.state import load_state
+
+pytestmark = pytest.mark.cluster
+GRACE = 60
+"""What deploy/kubernetes gives a pod to end after SIGTERM, in seconds."""
+
+SETTINGS = {"GAME": "tic-tac-toe"} | {
+    f"PLYZERO_{name.replace('.', '__').upper()}": value
+    for name, value in (
+        option.split("=") for option in (*SMALL, "trainer.publish_seconds=1", "trainer.window_positions=1000000")
+    )
+}
+
+
+@pytest.fixture
+def add_node(space: Space, tmp_path: Path) -> Iterator[Callable[[str], NodeAgent]]:
+    """Return a function that adds a node which runs its pods."""
+    with ExitStack() as running:
+
+        def add(name: str) -> NodeAgent:
+            whole = space.add_node(name)
+            return running.enter_context(NodeAgent(space.server, whole, tmp_path / "nodes" / name))
+
+        yield add
+
+
+def begin(space: Space, workers: int, *, hurry: bool = False) -> None:
+    """Start a run of tic-tac-toe, and wait until all are at work and a model has been trained.
+
+    A pod that starts is asked for its health every 5 seconds, not 30.
+
+    hurry: whether it has 5 seconds to end, not 60, and is later asked for its health every second, not every 30.
+    """
+    space.add_volume()
+    objects = kustomized(space.volume.parent / "kustomization", settings=SETTINGS)
+    for each in of_kind(objects, "Deployment"):
+        container_of(each)["startupProbe"]["periodSeconds"] = 5
+        if hurry:
+            container_of(each)["livenessProbe"]["periodSeconds"] = 1
+            each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 5
+    space.apply(objects)
+    space.scale("selfplay", workers)
+    space.wait(lambda: are_at_work(space, workers) and steps(space) > 0, 180)
+
+
+def are_at_work(space: Space, workers: int) -> bool:
+    """Return whether there are so many workers and a trainer, all of them ready, and no pod that is about to end."""
+    pods = len(space.pods("selfplay")), len(space.pods("trainer"))
+    return pods == (len(running(space, "selfplay")), len(running(space, "trainer"))) == (workers, 1)
+
+
+def run_of(space: Space) -> Run:
+    return open_run(space.volume / "run")
+
+
+def steps(space: Space) -> int:
+    """Return the step of the newest model, 0 if there is none."""
+    models = space.volume / "run" / "models"
+    return max((name.step for name in list_models(models)), default=0) if models.exists() else 0
+
+
+def acknowledged(nodes: Path) -> set[int]:
+    lines = (line for log in nodes.glob("*/acknowledged-*") for line in log.read_text().splitlines(keepends=True))
+    return {int(line) for line in lines if line.endswith("\n")}
+
+
+def running(space: Space, component: str) -> list[str]:
+    """Return the names of the pods that are ready and not about to end."""
+    pods = [each for each in space.pods(component) if "deletionTimestamp" not in each["metadata"]]
+    ready = {"type": "Ready", "status": "True"}
+    return [
+        each["metadata"]["name"]
+        for each in pods
+        if any(ready.items() <= has.items() for has in each["status"].get("conditions", []))
+    ]
+
+
+def check_that_nothing_is_lost(space: Space, nodes: Path) -> None:
+    """Stop the workers, let the trainer read the rest, stop it too, and count the games: acknowledged, sealed, read."""
+    space.scale("selfplay", 0)
+    space.wait(lambda: not space.pods("selfplay"), GRACE)
+    run = run_of(space)
+    space.wait(lambda: not list_journals(run.journals), 60)
+    found, beat = visible(run), run.workers / "trainer.json"
+    space.wait(lambda: (read_heartbeat(beat) or {}).get("games") == len(found), 60)
+    space.scale("trainer", 0)
+    space.wait(lambda: not space.pods("trainer"), GRACE)
+    assert acknowledged(nodes)
+    assert acknowledged(nodes) - found.keys() == set(), "lost"
+    assert set(found.values()) == {1}, "doubled"
+    state = load_state(run.trainer)
+    assert state is not None
+    assert state["games"] == len(found)
+    assert [fault for _, fault in find_faults(run) if fault] == []
+
+
+def test_workers_and_trainer_make_a_run_and_workers_that_are_scaled_down_seal_every_game(
+    space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
+):
+    node = add_node("node")
+    begin(space, workers=1)
+    space.scale("selfplay", 4)
+    space.wait(lambda: are_at_work(space, 4), 120)
+    space.scale("selfplay", 2)
+    space.wait(lambda: are_at_work(space, 2), GRACE)
+    assert len(node.ended) == 2
+    assert not unsealed(space, node)
+    before = steps(space)
+    space.wait(lambda: steps(space) > before, 120)
+    check_that_nothing_is_lost(space, tmp_path / "nodes")
+    assert [each for each in node.ended if each.code or not (each.seconds and each.seconds < GRACE / 2)] == []
+    assert len(node.ended) == 5
+
+
+def unsealed(space: Space, node: NodeAgent) -> list[JournalName]:
+    """Return the journals of workers that have ended on a node; the trainer takes them only after 8 seconds."""
+    ended = {each.pod.replace("-", "_") for each in node.ended}
+    return [name for name in list_journals(run_of(space).journals) if name.worker in ended]
+
+
+def test_a_template_that_changes_gives_the_run_to_a_new_trainer_once_the_old_one_has_saved(
+    space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
+):
+    node = add_node("node")
+    begin(space, workers=1)
+    (old,) = running(space, "trainer")
+    with Watched(space, "trainer") as trainers:
+        space.patch("trainer", {"spec": {"template": {"metadata": {"annotations": {"changed": "now"}}}}})
+        space.wait(lambda: {*running(space, "trainer")} - {old}, 120)
+        assert trainers.most == 1
+    assert [(each.pod, each.code) for each in node.ended] == [(old, 0)]
+    before = steps(space)
+    space.wait(lambda: steps(space) > before, 120)
+    assert fences(space) == {1, 2}
+    check_that_nothing_is_lost(space, tmp_path / "nodes")
+
+
+def fences(space: Space) -> set[int]:
+    """Return the number of every start of a trainer, other than of one that was refused."""
+    return {int(path.stem.removeprefix("fence-")) for path in run_of(space).trainer.glob("fence-*.json")}
+
+
+def test_the_pods_of_a_drained_node_seal_and_save_within_their_grace_and_go_on_elsewhere(
+    space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
+):
+    drained = add_node("drained")
+    begin(space, workers=2)
+    other = add_node("other")
+    name = f"{space.name}-drained"
+    space.server.kubectl("drain", name, "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=120s")
+    assert len(drained.ended) == 3
+    assert [each for each in drained.ended if each.code or not (each.seconds and each.seconds < GRACE / 2)] == []
+    assert not unsealed(space, drained)
+    space.wait(lambda: are_at_work(space, 2), 120)
+    before = steps(space)
+    space.wait(lambda: steps(space) > before, 120)
+    # The trainer that replaces it is started while the old one saves, may be refused, and is then started again.
+    assert {(each.pod, each.code) for each in other.ended} <= {(pod, 2) for pod in running(space, "trainer")}
+    assert fences(space) == {1, 2}
+    check_that_nothing_is_lost(space, tmp_path / "nodes")
+
+
+def test_a_trainer_that_died_and_a_worker_that_stands_still_are_started_again(
+    space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
+):
+    node = add_node("node")
+    begin(space, workers=2, hurry=True)
+    (trainer,), (worker, _) = running(space, "trainer"), sorted(running(space, "selfplay"))
+    os.kill(node.process_of(worker), signal.SIGSTOP)
+    os.kill(node.process_of(trainer), signal.SIGKILL)
+    space.wait(lambda: restarts(space) == {trainer: 1, worker: 1}, 120)
+    assert {(each.pod, each.code) for each in node.ended} == {(trainer, -signal.SIGKILL), (worker, -signal.SIGKILL)}
+    space.wait(lambda: are_at_work(space, 2), 120)
+    before = steps(space)
+    space.wait(lambda: steps(space) > before, 120)
+    assert fences(space) == {1, 2}
+    check_that_nothing_is_lost(space, tmp_path / "nodes")
+
+
+def restarts(space: Space) -> dict[str, int]:
+    """Return how often the container of each pod was started again, if it was."""
+    counts = {each["metadata"]["name"]: each["status"]["containerStatuses"][0]["restartCount"] for each in space.pods()}
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_the_games_of_a_lost_node_are_sealed_by_the_trainer_and_its_workers_go_on_elsewhere(
+    space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
+):
+    add_node("kept")
+    begin(space, workers=1)
+    space.cordon("kept")
+    with NodeAgent(space.server, space.add_node("lost"), tmp_path / "nodes" / "lost") as lost:
+        space.scale("selfplay", 3)
+        space.wait(lambda: are_at_work(space, 3), 120)
+        known = len(acknowledged(tmp_path / "nodes"))
+        space.wait(lambda: len(acknowledged(tmp_path / "nodes")) > known + 20, 120)
+    assert {each.code for each in lost.ended} == {-signal.SIGKILL}
+    assert unsealed(space, lost)
+    # What the node controller does, but after five minutes: no new pods for the node, and none of its old ones.
+    space.cordon("lost")
+    space.cordon("kept", on=False)
+    for pod in space.pods("selfplay"):
+        if pod["spec"]["nodeName"].endswith("-lost"):
+            space.remove_pod(pod)
+    space.wait(lambda: are_at_work(space, 3), 120)
+    assert space.node_of("selfplay") == {"kept"}
+    check_that_nothing_is_lost(space, tmp_path / "nodes")
