@@ -207,6 +207,9 @@ def trainer(
     run: RunOption,
     game: GameOption = None,
     device: Device = "auto",
+    devices: Annotated[
+        int, typer.Option(min=1, max=64, help="Number of GPUs of this machine that train together.")
+    ] = 1,
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
@@ -215,9 +218,13 @@ def trainer(
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input)
+    from trainer.data_parallel import RankError
     from trainer.loop import run_trainer
 
-    run_trainer(opened, device=device, stop=stop)
+    try:
+        run_trainer(opened, device=device, devices=devices, stop=stop)
+    except RankError as error:
+        raise FailedError(str(error)) from error
 
 
 def evaluator(
