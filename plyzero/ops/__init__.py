@@ -1,6 +1,7 @@
 """What is running?
 
 supervisor  `plyzero train`: workers and a trainer on this machine, and reports of their progress
+ray_cluster  workers and a trainer on a Ray cluster, which are started again when they die
 rating      the newest model plays fixed opponents, beside the training
 failures    why a process failed, in one sentence, and whether the rules of the game are the cause
 processes   signals, child processes, usable cores

@@ -18,13 +18,14 @@ from plyzero.errors import UserError
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import read_heartbeat
-from plyzero.run.models import list_models
+from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from tests.helpers.cli import plyzero
 from tests.helpers.ranks import observe_ranks, snapshot
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.victims import visible
 from trainer.data_parallel import RankError, check_devices, share_of
+from trainer.export import untrained
 from trainer.learner import LossesOfNetwork
 from trainer.loop import Trainer
 from trainer.loss import loss, to_device
@@ -230,6 +231,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 200) -> float:
 def test_a_killed_process_ends_the_others_and_the_run_goes_on_with_an_exact_ledger(tmp_path: Path):
     options = ("trainer.publish_seconds=0.5", "trainer.window_positions=1000000", "trainer.replay_ratio=4")
     run = small_run(tmp_path / "r", "tic-tac-toe", *options)
+    publish_model(run.models, untrained(run), fence=0, step=0)  # so that the trainer publishes while it trains
     play_segment(run, full=200)
     play_segment(run, full=1500, sequence=1, fence=1, step=1)
 
