@@ -32,7 +32,8 @@ def ray_up(
         raise UserError("a Ray cluster needs a further package: pip install 'plyzero[ray]'")
     if not workers and not trainer:
         raise UserError("expected --workers N with at least one worker, or --trainer")
-    from plyzero.ops.ray_cluster import Role, keep_running
+    from plyzero.ops.keeper import Role
+    from plyzero.ops.ray_cluster import keep_running
     from plyzero.run.directory import open_or_create_run
 
     spec = find_game(game) if game else None

@@ -7,13 +7,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from plyzero.errors import UserError, plain
 from plyzero.ops.failures import describe_log
-from plyzero.ops.processes import Child, stop_on_signals
+from plyzero.ops.keeper import Keeper, Report, Role
+from plyzero.ops.processes import stop_on_signals
 from plyzero.ops.supervisor import STOP_SECONDS, RunView
 from plyzero.run.directory import Run
 
@@ -23,40 +22,11 @@ POLL_SECONDS: Final = 0.5
 PROGRESS_SECONDS: Final = 10.0
 """Time between two lines that say what the processes are doing, in seconds."""
 
-FIRST_DELAY, LAST_DELAY, STEADY_SECONDS = 1.0, 60.0, 60.0
-"""A process that has ended starts again after the first delay, which doubles up to the last one. It is the first one
-again after a process has lasted for STEADY_SECONDS. In seconds."""
+CONNECT_SECONDS: Final = 10.0
+"""Time within which a cluster must accept a connection, in seconds."""
 
 STORE_BYTES: Final = 100 << 20
 """Memory for Ray's objects on a cluster that is started here, in bytes; plyzero has none there."""
-
-
-class Role(NamedTuple):
-    """A process to keep running.
-
-    name:      of the process and of its log.
-    arguments: of its command.
-    gpus:      number of GPUs that it needs.
-    """
-
-    name: str
-    arguments: list[str]
-    gpus: int = 0
-
-
-class Report(NamedTuple):
-    """What an actor says of its process.
-
-    node:    the host.
-    actor:   the process number of the actor.
-    process: the process number of the command; 0 while it has ended.
-    ended:   exit code and log of the process before, None if there was none.
-    """
-
-    node: str
-    actor: int
-    process: int
-    ended: tuple[int, str] | None
 
 
 def keep_running(
@@ -101,60 +71,19 @@ def _connect(address: str | None, *, cpus: int) -> threading.Event:
     if address is None:
         options |= {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
+        _check_reachable(address)
         ray.init(address=address or "local", **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise UserError(f"--address {address}: there is no Ray cluster: {plain(str(error), 200)}") from error
+    except (OSError, ValueError, RuntimeError) as error:
+        where = f"there is no Ray cluster at --address {address}" if address else "Ray does not start here"
+        raise UserError(f"{where}: {plain(str(error), 200)}") from error
     return stop_on_signals()  # only now: Ray has a handler of its own
 
 
-class Keeper:
-    """The actor: a command in a child process, which is started again whenever it has ended.
-
-    The child stops when its standard input ends, which is a pipe from here, so it never outlives the actor.
-    """
-
-    def __init__(self, role: Role, log: Path, directory: str, environment: Mapping[str, str]) -> None:
-        """Start the command in `directory`, where that exists, as modules of games are looked for there."""
-        with suppress(OSError):
-            os.chdir(directory)
-        os.environ.update(environment)
-        self._role, self._log = role, log
-        self._ended: tuple[int, str] | None = None
-        self._delay, self._is_stopping = FIRST_DELAY, False
-        self._child: Child | None = None
-        self._next_start = 0.0
-        self._lock = threading.Lock()
-        threading.Thread(target=self._keep, name="keeper", daemon=True).start()
-
-    def report(self) -> Report:
-        """Return what the process is doing."""
-        with self._lock:
-            process = self._child.pid if self._child else 0
-            return Report(socket.gethostname(), os.getpid(), process, self._ended)
-
-    def stop(self) -> None:
-        """Let the process store what it has and end, and start no other."""
-        with self._lock:
-            self._is_stopping = True
-            if self._child:
-                self._child.ask_to_stop()
-
-    def _keep(self) -> None:
-        while True:
-            with self._lock:
-                self._look()
-            time.sleep(POLL_SECONDS)
-
-    def _look(self) -> None:
-        now = time.monotonic()
-        if self._child is None:
-            if now >= self._next_start and not self._is_stopping:
-                self._child, self._started = Child(self._role.name, self._role.arguments, self._log), now
-        elif (code := self._child.exit_code()) is not None:
-            self._ended = (code, self._child.read_log())
-            self._delay = FIRST_DELAY if now - self._started >= STEADY_SECONDS else min(LAST_DELAY, 2 * self._delay)
-            self._next_start = now + self._delay
-            self._child = None
+def _check_reachable(address: str | None) -> None:
+    """Raise OSError if nobody listens at HOST:PORT, which Ray itself says after many minutes only."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
 class Watch:
@@ -192,10 +121,9 @@ class Watch:
             self._reports[name] = report
 
     def _compare(self, name: str, before: Report | None, report: Report) -> None:
-        ended = report.ended if before is None or report.ended != before.ended else None
-        if ended:
-            code, log = ended
-            self._tell(f"{name} has ended" + (f": {describe_log(log, code, self._run.game)}" if code else ""))
+        if report.ended and (before is None or report.ended != before.ended):
+            reason = f": {describe_log(report.log, report.exit_code, self._run.game)}" if report.exit_code else ""
+            self._tell(f"{name} has ended{reason}")
         if report.process and (before is None or report.process != before.process):
             again = " again" if before else ""
             self._tell(f"{name} runs{again}, process {report.process} on {report.node}")
