@@ -31,7 +31,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import nn
-from torch._C._distributed_c10d import FileStore, Store
+from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
 from plyzero.errors import UserError
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from trainer.learner import Learner
 
 START_SECONDS: Final = 300.0
-"""Longest time until all processes have imported what they need, in seconds."""
+"""Longest time until all processes can make a step, in seconds."""
 
 STEP_SECONDS: Final = 300.0
-"""Longest time that a step may take, in seconds; then a process does not answer any more."""
+"""Longest time that a step may take, in seconds; it takes longer only if a process does not answer any more."""
 
 NOTICE_SECONDS: Final = 5.0
 """Time within which the end of another process is noticed after a step has failed because of it, in seconds."""
@@ -80,18 +80,24 @@ class Ranks:
         self._learner, self._devices = learner, devices
         self._failure = ""  # why no further step is possible
         self._failed, self._closed, self._is_closing = threading.Event(), threading.Event(), False
-        self._seconds_left: float | None = None  # for what must not last forever
+        self._limit: list[float] = []  # seconds left for what must not last forever
         self._folder = tempfile.TemporaryDirectory(prefix="plyzero-")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._channels: list[Connection] = []
         place = Place(0, devices, learner.device.type, str(Path(self._folder.name) / "store"))
         try:
-            for rank in range(1, devices):
-                self._start(place.of_rank(rank), game, settings, seed)
+            for _ in range(1, devices):
+                self._start()
             threading.Thread(target=self._watch, name="ranks", daemon=True).start()
-            store = place.store()
-            self._wait_until_ready(store)
-            with self._noticing_failures():
+            work = {"game": game.name, "settings": settings.model_dump(mode="json"), "seed": seed}
+            state, store = pack_state(learner.state_dict()), place.store()
+            with self._noticing_failures(START_SECONDS):
+                for rank, channel in enumerate(self._channels, 1):
+                    channel.send_bytes(json.dumps({"place": place.of_rank(rank), **work}).encode())
+                    channel.send_bytes(state)
+                while not store.check([f"ready {rank}" for rank in range(1, devices)]):
+                    self._failed.wait(POLL_SECONDS)
+                    self.check()
                 place.join(learner, store)
             if learner.device.type == "cpu":
                 log.info("%d processes on the CPU train together, which is for tests", devices)
@@ -105,7 +111,7 @@ class Ranks:
         The losses are means over the whole batch. Raises RankError if a process has ended or does not answer.
         """
         self.check()
-        with self._noticing_failures():
+        with self._noticing_failures(STEP_SECONDS):
             for rank, channel in enumerate(self._channels, 1):
                 for field in share_of(batch, rank, self._devices):
                     channel.send_bytes(np.ascontiguousarray(field).reshape(-1).view(np.uint8).data)
@@ -134,30 +140,20 @@ class Ranks:
         self._closed.set()
         self._folder.cleanup()
 
-    def _start(self, place: Place, game: GameSpec, settings: Settings, seed: int) -> None:
+    def _start(self) -> None:
+        """Start a process, whose standard input is a pipe."""
         reader, channel = Pipe(duplex=False)
         self._channels.append(channel)
         with reader:
             # -P: no module is imported from the current directory, which may be a volume, except a part by its name
             command = [sys.executable, "-P", "-c", COMMAND]
             self._processes.append(subprocess.Popen(command, stdin=reader.fileno(), start_new_session=True))
-        work = {"place": place, "game": game.name, "settings": settings.model_dump(mode="json"), "seed": seed}
-        channel.send_bytes(json.dumps(work).encode())
-        channel.send_bytes(pack_state(self._learner.state_dict()))
-
-    def _wait_until_ready(self, store: Store) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not store.check([f"ready {rank}" for rank in range(1, self._devices)]):
-            if time.monotonic() > deadline:
-                raise RankError(f"the processes of --devices {self._devices} do not start within {START_SECONDS:.0f} s")
-            if self._failed.wait(POLL_SECONDS):
-                raise RankError(self._failure)
 
     @contextmanager
-    def _noticing_failures(self) -> Iterator[None]:
+    def _noticing_failures(self, seconds: float) -> Iterator[None]:
         """Raise RankError in place of the error that the end of another process causes in this one."""
         try:
-            with self._limited(STEP_SECONDS):
+            with self._limited(seconds):
                 yield
         except (RuntimeError, OSError) as error:
             if self._failed.wait(NOTICE_SECONDS):
@@ -167,11 +163,11 @@ class Ranks:
     @contextmanager
     def _limited(self, seconds: float) -> Iterator[None]:
         """End this process if what is done takes longer."""
-        self._seconds_left = seconds
+        self._limit = [seconds]
         try:
             yield
         finally:
-            self._seconds_left = None
+            self._limit = []
 
     def _watch(self) -> None:
         """Notice the end of other processes, and end this one where its main thread waits for one without end.
@@ -179,18 +175,17 @@ class Ranks:
         With NCCL it cannot be woken in another way.
         """
         while not self._closed.wait(POLL_SECONDS):
+            limit = self._limit  # each block has its own
             for rank, process in enumerate(self._processes, 1):
                 if not self._failure and not self._is_closing and process.poll() is not None:
                     self._fail(f"process {rank} of --devices {self._devices} has ended, {_reason(process.returncode)}")
-                    if self._seconds_left is not None:
-                        self._seconds_left = min(self._seconds_left, 3 * END_SECONDS)
-            if self._seconds_left is not None:
-                self._seconds_left -= POLL_SECONDS  # not by a clock: this process may have been suspended
-                if self._seconds_left < 0:
-                    if not self._failure:
-                        self._fail(f"a process of --devices {self._devices} does not answer any more")
-                    print(f"plyzero: {self._failure}", file=sys.stderr, flush=True)
-                    os._exit(1)
+                    limit[:] = [3 * END_SECONDS for _ in limit]
+            limit[:] = [left - POLL_SECONDS for left in limit]  # not by a clock: this process may have been suspended
+            if limit and limit[0] < 0:
+                if not self._failure:
+                    self._fail(f"a process of --devices {self._devices} does not answer")
+                print(f"plyzero: {self._failure}", file=sys.stderr, flush=True)
+                os._exit(1)
 
     def _fail(self, what: str) -> None:
         self._failure = f"{what}; the next start of the trainer continues from the last saved state"
@@ -234,7 +229,7 @@ class Place(NamedTuple):
             store=store,
             rank=self.rank,
             world_size=self.devices,
-            timeout=timedelta(seconds=STEP_SECONDS),
+            timeout=timedelta(seconds=2 * STEP_SECONDS),  # rank 0 ends before that, with a sentence
         )
         learner.share(average)
 

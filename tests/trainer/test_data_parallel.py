@@ -293,3 +293,28 @@ def test_a_process_that_ends_while_the_trainer_waits_or_cannot_start_is_noticed(
         Trainer(run, device="cpu", devices=2)
     with closing(Trainer(run, device="cpu")):  # the lease is free
         pass
+
+
+@pytest.mark.slow
+def test_a_process_that_does_not_answer_ends_the_trainer(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.replay_ratio=1000")
+    publish_model(run.models, untrained(run), fence=0, step=0)
+    play_segment(run, full=200)
+    play_segment(run, full=1500, sequence=1, fence=1, step=1)
+    program = (
+        "import sys; from trainer import data_parallel; data_parallel.STEP_SECONDS = 5.0; "
+        "from plyzero.commands.cli import main; "
+        f"sys.argv = ['plyzero', 'trainer', '--run', {str(run.root)!r}, '--device', 'cpu', '--devices', '2']; main()"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as trainer:
+        wait_until(lambda: list_models(run.models)[0].fence == 1)
+        (other,) = others_of(trainer.pid)
+        os.kill(other, signal.SIGSTOP)
+        try:
+            assert trainer.wait(60) == 1
+        finally:
+            os.kill(other, signal.SIGCONT)
+        said = trainer.stderr.read()
+    assert said.startswith("plyzero: a process of --devices 2 does not answer; the next start of the trainer continues")
+    wait_until(lambda: not is_running(other), seconds=30)
