@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,12 +31,14 @@ def ray_up(
         raise UserError("a Ray cluster needs a further package: pip install 'plyzero[ray]'")
     if not workers and not trainer:
         raise UserError("expected --workers N with at least one worker, or --trainer")
+    if devices > 1 and device == "auto":
+        raise UserError(f"--devices {devices} needs --device cuda, for Ray to give the trainer its GPUs")
     from plyzero.ops.keeper import Role
     from plyzero.ops.ray_cluster import keep_running
     from plyzero.run.directory import open_or_create_run
 
     spec = find_game(game) if game else None
-    opened = open_or_create_run(Path(run).resolve(), spec, preset=preset, seed=seed, options=options or ())
+    opened = open_or_create_run(run.resolve(), spec, preset=preset, seed=seed, options=options or ())
     common = ["--run", str(opened.root), *(part for option in options or () for part in ("-o", option))]
     roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
     if trainer:

@@ -37,11 +37,21 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
     assert not (tmp_path / "r").exists()
 
 
-def test_a_cluster_without_any_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--workers", "0"], "expected --workers N with at least one worker, or --trainer"),
+        (["--trainer", "--devices", "2"], "--devices 2 needs --device cuda, for Ray to give the trainer its GPUs"),
+        (["--trainer"], "R is not a run directory: it has no run.toml; "),
+    ],
+)
+def test_what_a_cluster_cannot_run_is_refused_before_ray_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str
+):
     monkeypatch.setattr("plyzero.commands.ray_up.find_spec", lambda name: name)
-    done = plyzero("ray", "up", "--run", str(tmp_path / "r"), "--workers", "0")
+    done = plyzero("ray", "up", "--run", str(tmp_path / "r"), *options)
     assert done.returncode == 2
-    assert done.stderr == "plyzero: expected --workers N with at least one worker, or --trainer\n"
+    assert done.stderr.startswith(f"plyzero: {sentence.replace('R is', str(tmp_path / 'r') + ' is')}")
 
 
 @pytest.fixture
