@@ -32,18 +32,21 @@ def run_worker(
     stop: threading.Event,
     incarnation: str | None = None,
     evaluator: RemoteNetwork | None = None,
+    on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Play until `stop` is set, then seal the finished games; games that are still being played are lost.
 
     name:        name of the worker, of the characters [a-z0-9_].
     incarnation: 8 hex digits, random if not given, so that two workers of the same name do not collide.
     evaluator:   evaluates the positions while it can; this process does so otherwise.
+    on_ready:    called when everything is compiled; no game has been finished and no file written before.
     """
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
     seeds = game_seeds(run.seed, name, incarnation)
     watch = ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads)
     games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)
+    on_ready()
     heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     reason: str | None = None

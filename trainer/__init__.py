@@ -2,6 +2,8 @@
 
 loop           the loop of the trainer: ingest, train or wait, publish
 learner        network, moving average and optimiser: a step on each batch
+data_parallel  several processes, each with a GPU, make every step together
+rank           what each of these processes does but the first, which is the trainer
 imitation      the network learns recorded games of anybody
 warm_start     the files of a bot with which a run can begin
 replay_reader  new segments: each is read once, in its writer's order

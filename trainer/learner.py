@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero.settings import TrainerSettings
-from trainer.loss import Loss, to_device
+from trainer.loss import BatchTensors, Loss, Losses, to_device
 from trainer.window import Batch
 
 
@@ -26,7 +26,7 @@ class Learner:
 
     def __init__(self, network: nn.Module, loss: Loss, settings: TrainerSettings, device: torch.device) -> None:
         self.step = 0
-        self.settings, self.device, self._loss = settings, device, loss
+        self.settings, self.device = settings, device
         self.network = network.to(device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
         self.averaged = AveragedModel(
@@ -37,6 +37,11 @@ class Learner:
         self._optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
+        self._losses_of: nn.Module = LossesOfNetwork(self.network, loss)
+
+    def share(self, wrap: Callable[[nn.Module], nn.Module]) -> None:
+        """Let `wrap` replace the module that computes the losses, so that several processes make each step together."""
+        self._losses_of = wrap(self._losses_of)
 
     def learn(self, batch: Batch) -> NDArray[np.float64]:
         """Make one optimiser step; on a GPU the forward pass is in bfloat16. Return the policy and the value loss."""
@@ -44,11 +49,7 @@ class Learner:
         self.network.train()
         for group in self._optimiser.param_groups:
             group["lr"] = self.settings.learning_rate * min(1.0, (self.step + 1) / self.settings.warmup_steps)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            policy_logits, wdl_logits = self.network(tensors.observations.contiguous(memory_format=torch.channels_last))
-        losses = self._loss(
-            policy_logits.float(), wdl_logits.float(), legal=tensors.legal, policy=tensors.policy, wdl=tensors.wdl
-        )
+        losses: Losses = self._losses_of(tensors)
         self._optimiser.zero_grad(set_to_none=True)
         losses.total.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
@@ -72,3 +73,19 @@ class Learner:
         self.averaged.load_state_dict(state["averaged"])
         self._optimiser.load_state_dict(state["optimiser"])
         self.step = state["step"]
+
+
+class LossesOfNetwork(nn.Module):
+    """A network and its loss as one module, whose output has a gradient in `total` only."""
+
+    def __init__(self, network: nn.Module, loss: Loss) -> None:
+        super().__init__()
+        self.network, self._loss = network, loss
+
+    def forward(self, batch: BatchTensors) -> Losses:
+        with torch.autocast(batch.legal.device.type, torch.bfloat16, enabled=batch.legal.is_cuda):
+            policy_logits, wdl_logits = self.network(batch.observations.contiguous(memory_format=torch.channels_last))
+        losses = self._loss(
+            policy_logits.float(), wdl_logits.float(), legal=batch.legal, policy=batch.policy, wdl=batch.wdl
+        )
+        return Losses(total=losses.total, policy=losses.policy.detach(), value=losses.value.detach())

@@ -30,6 +30,7 @@ from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import PASSING_WRITES, retry
+from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
 from trainer.learner import Learner
@@ -60,19 +61,22 @@ SAVE_SECONDS: Final = 40.0
 """Time for which a trainer that ends tries to save its state, where the volume has an error, in seconds."""
 
 
-def run_trainer(run: Run, *, device: str = "auto", stop: threading.Event) -> None:
+def run_trainer(run: Run, *, device: str = "auto", devices: int = 1, stop: threading.Event) -> None:
     """Train until `stop` is set, then save the state and publish what is not published yet.
 
     A trainer resumes from the newest state of the run.
 
-    device: cpu, cuda, or auto, which is cuda if it is available and otherwise cpu.
+    device:  cpu, cuda, or auto, which is cuda if it is available and otherwise cpu.
+    devices: number of GPUs, or of processes on the CPU, that make every step together.
 
-    Raises UserError if another trainer works on this run.
+    Raises UserError if another trainer works on this run, and RankError if one of these processes ends.
     """
-    with closing(Trainer(run, device=device)) as trainer:
+    with closing(Trainer(run, device=device, devices=devices)) as trainer:
         heartbeat = Heartbeat(*run.heartbeats(TRAINER))
         next_maintenance = next_poll = 0.0
         while not stop.is_set():
+            if trainer.ranks:
+                trainer.ranks.check()
             now = time.monotonic()
             if now >= next_maintenance:
                 trainer.maintain()
@@ -119,12 +123,13 @@ class Trainer(Learner):
     waited:    seconds for which this process has waited for positions.
     """
 
-    def __init__(self, run: Run, *, device: str) -> None:
-        """Try the parts, acquire the lease of the run and resume from its newest state.
+    def __init__(self, run: Run, *, device: str, devices: int = 1) -> None:
+        """Try the parts, acquire the lease of the run, resume from its newest state and start further processes.
 
-        Raises UserError if one of these is impossible.
+        Raises UserError if one of these is impossible, and RankError if one of the processes cannot start.
         """
         self.run, found = run, choose_device(device)
+        check_devices(devices, found, asked=device, batch_size=run.settings.trainer.batch_size)
         torch.set_num_threads(run.settings.trainer.threads)
         torch.manual_seed(run.seed)
         self.parts = make_parts(run.game, run.settings)
@@ -150,15 +155,20 @@ class Trainer(Learner):
         self._published_step = -1
         self._published_at = -np.inf
         self._began = time.monotonic()
+        self.ranks: Ranks | None = None
         try:
             self._resume()
+            if devices > 1:
+                self.ranks = Ranks(self, run.game, run.settings, seed=run.seed, devices=devices)
         except BaseException:
             self.close()
             raise
         log.info("trainer of %s on %s, step %d, fence %d", run.game.name, self.device, self.step, self.lease.fence)
 
     def close(self) -> None:
-        """Release the lease, so that another trainer can start."""
+        """End the further processes and release the lease, so that another trainer can start."""
+        if self.ranks:
+            self.ranks.close()
         self.lease.release()
 
     def maintain(self) -> None:
@@ -200,7 +210,8 @@ class Trainer(Learner):
 
     def train_step(self) -> None:
         """Make one optimiser step on a batch of the window."""
-        self._loss_sums += self.learn(self.window.sample(self.settings.batch_size, self.rng))
+        batch = self.window.sample(self.settings.batch_size, self.rng)
+        self._loss_sums += self.ranks.learn(batch) if self.ranks else self.learn(batch)
         self.ledger.spend(self.settings.batch_size)
         self._summed_steps += 1
         self._check_finite("loss", bool(np.isfinite(self._loss_sums).all()))

@@ -3,6 +3,7 @@
 cli            the commands by panel of the help, and the exit codes
 common         arguments that several commands share
 train          train, init, selfplay, trainer
+ray_up         ray up
 imitate        imitate
 experiment     experiment run, ls, task, argo, snakefile
 builtin_tasks  the built-in tasks of experiments, and what is checked before they start

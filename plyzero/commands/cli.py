@@ -25,6 +25,7 @@ from plyzero.commands import (
     ladder,
     play,
     plot,
+    ray_up,
     render,
     serve,
     train,
@@ -62,6 +63,9 @@ experiment_app.command("task")(experiment.task)
 experiment_app.command("argo")(experiment.argo)
 experiment_app.command("snakefile")(experiment.snakefile)
 
+ray_app = typer.Typer(help="Train on a Ray cluster.", no_args_is_help=True)
+ray_app.command("up")(ray_up.ray_up)
+
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
         "train": train.train,
@@ -97,6 +101,7 @@ for panel, commands in PANELS.items():
         app.command(name, rich_help_panel=panel)(command)
 app.add_typer(replay_app, name="replay", rich_help_panel="Inspect")
 app.add_typer(experiment_app, name="experiment", rich_help_panel="Train")
+app.add_typer(ray_app, name="ray", rich_help_panel="Train")
 
 
 def main() -> None:

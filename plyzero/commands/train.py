@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
@@ -197,22 +197,28 @@ def selfplay(
 ) -> None:
     """Run a self-play worker for a run until it is stopped."""
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    from plyzero.ops.processes import ending_at_once
     from selfplay.worker import run_worker
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
-    if not evaluator:
-        run_worker(opened, name=worker, stop=stop)
-        return
-    with _needs_grpc():
-        from plyzero.inference.remote_network import RemoteNetwork
-    with closing(RemoteNetwork(evaluator, opened.game)) as remote:
-        run_worker(opened, name=worker, stop=stop, evaluator=remote)
+    with ExitStack() as starting:
+        starting.enter_context(ending_at_once(stop))
+        if not evaluator:
+            run_worker(opened, name=worker, stop=stop, on_ready=starting.close)
+            return
+        with _needs_grpc():
+            from plyzero.inference.remote_network import RemoteNetwork
+        with closing(RemoteNetwork(evaluator, opened.game)) as remote:
+            run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
 
 
 def trainer(
     run: RunOption,
     game: GameOption = None,
     device: Device = "auto",
+    devices: Annotated[
+        int, typer.Option(min=1, max=64, help="Number of GPUs of this machine that train together.")
+    ] = 1,
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
@@ -222,9 +228,13 @@ def trainer(
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    from trainer.data_parallel import RankError
     from trainer.loop import run_trainer
 
-    run_trainer(opened, device=device, stop=stop)
+    try:
+        run_trainer(opened, device=device, devices=devices, stop=stop)
+    except RankError as error:
+        raise FailedError(str(error)) from error
 
 
 def evaluator(
@@ -304,7 +314,7 @@ def _begin_role(
     scratch: Path | None,
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process. Signals are caught before the slow imports."""
-    from plyzero.ops.processes import stop_on_end_of_input, stop_on_signals
+    from plyzero.ops.processes import ending_at_once, stop_on_end_of_input, stop_on_signals
 
     stop = stop_on_signals()
     if until_end:
@@ -313,9 +323,10 @@ def _begin_role(
 
     check_scratch(run, scratch)
     _set_up_logging(log_format)
-    spec = find_game(game) if game else None
-    # compose.yaml passes an empty --preset if none is set
-    opened = open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or (), scratch=scratch)
+    with ending_at_once(stop):
+        spec = find_game(game) if game else None
+        # compose.yaml passes an empty --preset if none is set
+        opened = open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or (), scratch=scratch)
     if changes := describe_changed_settings(opened):
         logging.getLogger(__name__).info("%s", changes)
     return opened, stop

@@ -1,6 +1,8 @@
 """What is running?
 
 supervisor  `plyzero train`: workers and a trainer on this machine, and reports of their progress
+ray_cluster  `plyzero ray up`: workers and a trainer on a Ray cluster, and what becomes of them
+keeper      starts a process again whenever it has ended
 rating      the newest model plays fixed opponents, beside the training
 failures    why a process failed, in one sentence, and whether the rules of the game are the cause
 processes   signals, child processes, usable cores

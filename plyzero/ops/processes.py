@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from plyzero.files import open_to_append
+
+STOP_POLL_SECONDS: Final = 0.1
+"""Time between two looks whether a process that starts must end, in seconds."""
+
+log = logging.getLogger(__name__)
 
 
 def stop_on_signals() -> threading.Event:
@@ -51,6 +58,29 @@ def stop_on_end_of_input(stop: threading.Event) -> None:
         stop.set()
 
     threading.Thread(target=watch, name="end-of-input", daemon=True).start()
+
+
+@contextmanager
+def ending_at_once(stop: threading.Event) -> Iterator[None]:
+    """While the block runs, end this process with exit code 0 as soon as `stop` is set.
+
+    For a start that has nothing to save yet, and that may last a minute: compiling cannot be interrupted otherwise.
+    """
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(STOP_POLL_SECONDS):
+            if stop.is_set():
+                log.info("stopped while it started; there is nothing to store")
+                os._exit(0)
+
+    thread = threading.Thread(target=watch, name="start", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:

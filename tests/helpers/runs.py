@@ -33,14 +33,15 @@ def small_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
     return create_run(root, load_game(game), options=[*SMALL, *options])
 
 
-def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0) -> Path:
+def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0, step: int = 0) -> Path:
     """Play games without a network until they have so many positions with a full search, and seal them.
 
     fence: of the model that is said to have evaluated them; with 0 their search values teach nothing.
+    step:  of that model; with 0 they count as played before there was a model.
     """
     in_play, played = GamesInPlay(run.game.start, run.settings, seeds=count(1000 * sequence)), []
     while sum(games.num_full for games in played) < full:
-        played += in_play.run(Uniform(run.game.start.num_actions), fence=fence)
+        played += in_play.run(Uniform(run.game.start.num_actions), fence=fence, step=step)
     games = Games.concatenate(played)
     return write_segment(run.segments, games, run.game, worker="w0", incarnation="00000001", sequence=sequence)
 

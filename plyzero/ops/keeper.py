@@ -1,0 +1,121 @@
+"""A keeper runs a plyzero command in a child process and starts it again whenever it has ended.
+
+It is an actor of a Ray cluster, of which there may be hundreds, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from plyzero.ops.processes import Child
+
+POLL_SECONDS: Final = 0.5
+"""Time between two looks at the process, in seconds."""
+
+FIRST_DELAY: Final = 1.0
+"""Time after which a process that has ended is started again, in seconds; it doubles each time."""
+
+LAST_DELAY: Final = 60.0
+"""Longest such time, in seconds."""
+
+STEADY_SECONDS: Final = 60.0
+"""Time for which a process must have lasted so that the next one starts after FIRST_DELAY, in seconds."""
+
+
+class Role(NamedTuple):
+    """A process to keep running.
+
+    name:      of the process and of its log.
+    arguments: of its command.
+    gpus:      number of GPUs that it needs.
+    """
+
+    name: str
+    arguments: list[str]
+    gpus: int = 0
+
+
+class Report(NamedTuple):
+    """What a keeper says of its process.
+
+    node:      the host.
+    process:   the process number; 0 while it has ended and is not started again yet.
+    ended:     number of processes that have ended so far.
+    exit_code: of the last one of these.
+    log:       end of what that one has written.
+    """
+
+    node: str
+    process: int
+    ended: int
+    exit_code: int
+    log: str
+
+
+class Keeper:
+    """Keeps the process of a role running until `stop` is called.
+
+    The process stops when its standard input ends, which is a pipe from here, so it never outlives this one.
+    """
+
+    def __init__(self, role: Role, log: Path, directory: str, environment: Mapping[str, str]) -> None:
+        """Start the process in `directory`, where modules of games are looked for, if there is such a directory here.
+
+        environment: variables to set.
+        """
+        with suppress(OSError):
+            os.chdir(directory)
+        os.environ.update(environment)
+        self._role, self._log_file = role, log
+        self._child: Child | None = None
+        self._started = self._next_start = 0.0
+        self._delay, self._is_stopping = FIRST_DELAY, False
+        self._ended, self._exit_code, self._log = 0, 0, ""
+        self._lock = threading.Lock()
+        threading.Thread(target=self._keep, name="keeper", daemon=True).start()
+
+    def report(self) -> Report:
+        """Return what the process is doing."""
+        with self._lock:
+            process = self._child.pid if self._child else 0
+            return Report(socket.gethostname(), process, self._ended, self._exit_code, self._log)
+
+    def stop(self) -> None:
+        """Let the process store what it has and end, and start no other."""
+        with self._lock:
+            self._is_stopping = True
+            if self._child:
+                self._child.ask_to_stop()
+
+    def _keep(self) -> None:
+        while True:
+            with self._lock:
+                self._look(time.monotonic())
+            time.sleep(POLL_SECONDS)
+
+    def _look(self, now: float) -> None:
+        """Start the process if it does not run and the time has come; take note of its end."""
+        if self._child is None:
+            if now >= self._next_start and not self._is_stopping:
+                self._started = now
+                try:
+                    self._child = Child(self._role.name, self._role.arguments, self._log_file)
+                except OSError as error:  # its log cannot be opened, or there is no memory for a process
+                    self._take_note(now, 1, str(error))
+        elif (code := self._child.exit_code()) is not None:
+            self._take_note(now, code, self._child.read_log())
+            self._child = None
+
+    def _take_note(self, now: float, exit_code: int, log: str) -> None:
+        """Take note of the end of the process, and of when it is started again."""
+        self._ended, self._exit_code, self._log = self._ended + 1, exit_code, log
+        if now - self._started >= STEADY_SECONDS:
+            self._delay = FIRST_DELAY
+        self._next_start, self._delay = now + self._delay, min(LAST_DELAY, 2 * self._delay)

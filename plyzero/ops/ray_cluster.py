@@ -1,0 +1,159 @@
+"""Workers and a trainer on a Ray cluster: each is a plyzero command that an actor starts, and starts again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from plyzero.errors import UserError, plain
+from plyzero.ops.failures import describe_log
+from plyzero.ops.keeper import Keeper, Report, Role
+from plyzero.ops.processes import stop_on_signals
+from plyzero.ops.supervisor import STOP_SECONDS, RunView
+from plyzero.run.directory import Run
+
+POLL_SECONDS: Final = 0.5
+"""Time between two looks at the actors, in seconds."""
+
+PROGRESS_SECONDS: Final = 10.0
+"""Time between two lines that say what the processes are doing, in seconds."""
+
+CONNECT_SECONDS: Final = 10.0
+"""Time within which a cluster must accept a connection, in seconds."""
+
+STORE_BYTES: Final = 100 << 20
+"""Memory for Ray's objects on a cluster that is started here, in bytes; plyzero has none there."""
+
+
+def keep_running(
+    run: Run,
+    roles: Sequence[Role],
+    *,
+    address: str | None,
+    on_line: Callable[[str], None],
+) -> None:
+    """Keep the processes of `roles` running on a Ray cluster, until a signal stops this process and them.
+
+    address: of the cluster, auto = one that this machine belongs to, None = start one on this machine.
+    on_line: called with every change, and from time to time with what the processes are doing.
+
+    Raises UserError if there is no such cluster.
+    """
+    import ray
+
+    stop = _connect(address, cpus=len(roles))
+    try:
+        environment = {key: value for key, value in os.environ.items() if key.startswith("PLYZERO_")}
+        keeper, actors = ray.remote(Keeper), {}
+        for role in roles:
+            options = {"num_cpus": 1, "num_gpus": role.gpus, "max_restarts": -1}
+            log = run.logs / f"{role.name}.log"
+            actors[role.name] = keeper.options(**options).remote(role, log, os.getcwd(), environment)
+        watch = Watch(run, actors, on_line)
+        while not stop.wait(POLL_SECONDS):
+            watch.look()
+            watch.tell_progress()
+        watch.stop()
+    finally:
+        ray.shutdown()
+
+
+def _connect(address: str | None, *, cpus: int) -> threading.Event:
+    """Connect to a cluster, or start one with so many CPU slots. Return the event that signals set."""
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address is None:
+        options |= {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+    try:
+        _check_reachable(address)
+        ray.init(address=address or "local", **options)
+    except (OSError, ValueError, RuntimeError) as error:
+        where = f"there is no Ray cluster at --address {address}" if address else "Ray does not start here"
+        raise UserError(f"{where}: {plain(str(error), 200)}") from error
+    return stop_on_signals()  # only now: Ray has a handler of its own
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise OSError if nobody listens at HOST:PORT, which Ray itself says after many minutes only."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=CONNECT_SECONDS).close()
+
+
+class Watch:
+    """Asks the actors what they do, and tells every change."""
+
+    def __init__(self, run: Run, actors: Mapping[str, Any], on_line: Callable[[str], None]) -> None:
+        self._run, self._actors, self._on_line = run, actors, on_line
+        self._began = time.monotonic()
+        self._view = RunView(run, began=self._began)
+        self._questions: dict[Any, str] = {}  # reference to an answer that has not come yet -> name
+        self._reports: dict[str, Report] = {}  # the newest ones
+        self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
+        self._next_progress = 0.0
+
+    def look(self) -> None:
+        """Tell what has changed."""
+        import ray
+
+        asked = set(self._questions.values())
+        for name, actor in self._actors.items():
+            if name not in asked:
+                self._questions[actor.report.remote()] = name
+        done, _ = ray.wait(list(self._questions), num_returns=len(self._questions), timeout=POLL_SECONDS)
+        for answer in done:
+            name = self._questions.pop(answer)
+            try:
+                report = ray.get(answer)
+            except ray.exceptions.RayActorError:
+                if name not in self._absent:
+                    self._absent.add(name)
+                    self._tell(f"{name}: its actor has died, Ray starts it again; its process ends by itself")
+                continue
+            self._absent.discard(name)
+            self._compare(name, self._reports.get(name), report)
+            self._reports[name] = report
+
+    def _compare(self, name: str, before: Report | None, report: Report) -> None:
+        if report.ended and (before is None or report.ended != before.ended):
+            reason = f": {describe_log(report.log, report.exit_code, self._run.game)}" if report.exit_code else ""
+            self._tell(f"{name} has ended{reason}")
+        if report.process and (before is None or report.process != before.process):
+            again = " again" if before else ""
+            self._tell(f"{name} runs{again}, process {report.process} on {report.node}")
+
+    def tell_progress(self) -> None:
+        """Every PROGRESS_SECONDS, tell what the processes are doing."""
+        if time.monotonic() < self._next_progress:
+            return
+        self._next_progress = time.monotonic() + PROGRESS_SECONDS
+        try:
+            self._view.refresh()
+        except OSError as error:
+            self._tell(f"warning: cannot read the run: {error}")
+            return
+        absent = f"Ray starts {', '.join(sorted(self._absent))}" if self._absent else ""
+        self._tell(", ".join(filter(None, [absent, self._view.describe([], rating=None)])))
+
+    def stop(self) -> None:
+        """Stop all processes and wait until they have ended, for STOP_SECONDS at most."""
+        self._tell("stopping: the workers store their finished games, the trainer saves")
+        for actor in self._actors.values():
+            actor.stop.remote()
+        deadline = time.monotonic() + STOP_SECONDS
+        while left := sorted(name for name, report in self._reports.items() if report.process):
+            if time.monotonic() >= deadline:
+                self._tell(f"not ended within {STOP_SECONDS:.0f} s: {', '.join(left)}")
+                return
+            time.sleep(POLL_SECONDS)
+            self.look()
+
+    def _tell(self, text: str) -> None:
+        seconds = int(time.monotonic() - self._began)
+        self._on_line(f"{seconds // 60:3d}:{seconds % 60:02d}  {plain(text)}")

@@ -1,0 +1,45 @@
+"""Processes that are stopped while they start."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+START = """
+import threading, time
+from plyzero.ops.processes import ending_at_once
+
+stop = threading.Event()
+threading.Timer(0.2, stop.set).start()
+with ending_at_once(stop):
+    time.sleep({seconds})  # as uninterruptible as a compiler
+print("it has started")
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize(("seconds", "printed"), [(600, ""), (0, "it has started\n")])
+def test_a_process_ends_at_once_while_it_starts_and_goes_on_afterwards(seconds: int, printed: str):
+    command = [sys.executable, "-c", START.format(seconds=seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_stopped_while_it_compiles_ends_at_once_and_leaves_nothing(tmp_path: Path):
+    root = tmp_path / "r"
+    command = [sys.executable, "-m", "plyzero", "selfplay", "--run", str(root), "--game", "tic-tac-toe"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    with subprocess.Popen(
+        [*command, "--until-end-of-input"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as worker:
+        while not list((tmp_path / "cache").rglob("*.nbi")):  # the first kernel has been compiled
+            assert worker.poll() is None
+            time.sleep(0.05)
+        said, _ = worker.communicate(timeout=10)
+    assert worker.returncode == 0
+    assert "stopped while it started; there is nothing to store" in said
+    assert [list((root / name).iterdir()) for name in ("journal", "replay", "workers")] == [[], [], []]

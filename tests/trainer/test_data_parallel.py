@@ -1,0 +1,329 @@
+"""Several processes train together: on the CPU, with gloo. NCCL needs several GPUs."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from plyzero.errors import UserError
+from plyzero.ops.verify import find_faults
+from plyzero.run.directory import Run, open_run
+from plyzero.run.metrics import read_heartbeat
+from plyzero.run.models import list_models, publish_model
+from plyzero.run.segments import list_segments
+from tests.helpers.cli import plyzero
+from tests.helpers.ranks import observe_ranks, snapshot
+from tests.helpers.runs import play_segment, small_run
+from tests.helpers.victims import visible
+from trainer.data_parallel import RankError, check_devices, share_of
+from trainer.export import untrained
+from trainer.learner import LossesOfNetwork
+from trainer.loop import Trainer
+from trainer.loss import loss, to_device
+from trainer.state import load_state
+from trainer.window import Batch
+
+CPU = torch.device("cpu")
+
+
+def test_every_row_of_a_batch_belongs_to_one_process():
+    rows = np.arange(12)
+    batch = Batch(rows[:, None, None, None], rows[:, None], rows[:, None], rows[:, None])
+    parts = [share_of(batch, rank, 3) for rank in range(3)]
+    assert [part.wdl[:, 0].tolist() for part in parts] == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
+    assert all(field.shape[0] == 4 for part in parts for field in part)
+
+
+@pytest.mark.parametrize(
+    ("devices", "found", "asked", "chosen", "sentence"),
+    [
+        (2, 0, "auto", "cpu", "--devices 2: torch finds no CUDA device here; for tests, add --device cpu, "),
+        (4, 2, "auto", "cuda", "--devices 4: torch finds 2 CUDA devices here; use at most --devices 2"),
+        (3, 8, "cuda", "cuda", "--devices 3 must divide trainer.batch_size = 32; .* -o trainer.batch_size=30"),
+        (3, 0, "cpu", "cpu", "--devices 3 must divide trainer.batch_size = 32"),
+        (64, 0, "cpu", "cpu", "--devices 64 must divide trainer.batch_size = 32; .* -o trainer.batch_size=64"),
+    ],
+)
+def test_devices_that_cannot_train_together_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, devices: int, found: int, asked: str, chosen: str, sentence: str
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: found > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
+    with pytest.raises(UserError, match=sentence):
+        check_devices(devices, torch.device(chosen), asked=asked, batch_size=32)
+    check_devices(1, torch.device(chosen), asked=asked, batch_size=33)
+    check_devices(2, torch.device("cpu"), asked="cpu", batch_size=32)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there are GPUs")
+def test_devices_that_are_not_there_are_refused_before_a_lease_is_taken(tmp_path: Path):
+    run = small_run(tmp_path / "r")
+    done = plyzero("trainer", "--run", str(run.root), "--devices", "2")
+    assert done.returncode == 2
+    assert done.stderr.startswith("plyzero: --devices 2: torch finds no CUDA device here;")
+    assert list(run.trainer.glob("fence-*")) == []
+
+
+OWN_PARTS = """
+import torch
+from torch import nn
+from trainer.loss import loss
+
+
+class Plain(nn.Module):
+    '''Without batch normalisation, so that a step on a batch is the same in one process and in two.'''
+
+    def __init__(self, observation_shape, num_actions, *, blocks, channels):
+        super().__init__()
+        self.hidden, self.policy, self.value = nn.Linear(18, 16), nn.Linear(16, 9), nn.Linear(16, 3)
+        self.never_used = nn.Parameter(torch.ones(5))
+
+    def forward(self, observations):
+        features = torch.relu(self.hidden(observations.flatten(1)))
+        return self.policy(features), self.value(features)
+
+
+def policy_alone(policy_logits, wdl_logits, **targets):
+    found = loss(policy_logits, wdl_logits, **targets)
+    return found._replace(total=loss(policy_logits, wdl_logits.detach(), **targets).total)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run with games enough for many steps, whose gradients are not clipped."""
+    run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.max_grad_norm=1e9")
+    play_segment(run, full=300)
+    return run
+
+
+def gradients(network: torch.nn.Module, batch: Batch, loss_function: Callable = loss) -> dict[str, torch.Tensor]:
+    """The gradients of one process on `batch`, computed on a copy of the network."""
+    network = copy.deepcopy(network).train()
+    LossesOfNetwork(network, loss_function)(to_device(batch, CPU)).total.backward()
+    return {name: each.grad for name, each in network.named_parameters() if each.grad is not None}
+
+
+def difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    """The largest difference of any element, relative to the largest element."""
+    assert one.keys() == other.keys()
+    scale = max(float(each.abs().max()) for each in one.values())
+    return max(float((one[name] - other[name]).abs().max()) for name in one) / scale
+
+
+def read_step(folder: Path, step: int) -> dict[str, dict[str, torch.Tensor]]:
+    deadline = time.monotonic() + 60
+    while not (folder / f"{step}.pt").exists():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+    return torch.load(folder / f"{step}.pt")
+
+
+@pytest.mark.slow
+def test_gradients_are_the_mean_of_the_shares_and_all_processes_have_the_same_weights(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    observe_ranks(monkeypatch, tmp_path)
+    with closing(Trainer(run, device="cpu", devices=2)) as trainer:
+        trainer.ingest()
+        for step in range(1, 6):
+            batch = trainer.window.sample(32, np.random.default_rng(step))
+            halves = [gradients(trainer.network, share_of(batch, rank, 2)) for rank in range(2)]
+            mean = {name: (halves[0][name] + halves[1][name]) / 2 for name in halves[0]}
+            losses = trainer.ranks.learn(batch)
+            here, there = snapshot(trainer), read_step(tmp_path, step)
+            assert difference(here["gradients"], mean) < 1e-5
+            assert difference(halves[0], halves[1]) > 0.1
+            for kind in here:
+                for name, values in here[kind].items():
+                    assert torch.equal(values, there[kind][name]), (step, kind, name)
+            assert np.isfinite(losses).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own_loss", [None, "policy_alone"])
+def test_without_batch_normalisation_two_processes_make_the_step_of_one_with_parts_of_ones_own(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_loss: str | None
+):
+    (tmp_path / "own_shared.py").write_text(OWN_PARTS)
+    monkeypatch.chdir(tmp_path)  # where the other process finds the module
+    monkeypatch.syspath_prepend(str(tmp_path))
+    options = ["network.module=own_shared:Plain"] + ([f"trainer.loss=own_shared:{own_loss}"] if own_loss else [])
+    run = open_run(run.root, options=options)
+    with closing(Trainer(run, device="cpu", devices=2)) as trainer:
+        trainer.ingest()
+        for step in range(3):
+            batch = trainer.window.sample(32, np.random.default_rng(step))
+            alone = gradients(trainer.network, batch, trainer.parts.loss)
+            whole = trainer.parts.loss(
+                *trainer.network(torch.from_numpy(batch.observations)),
+                **{name: torch.from_numpy(getattr(batch, name)) for name in ("legal", "policy", "wdl")},
+            )
+            losses = trainer.ranks.learn(batch)
+            assert difference(snapshot(trainer)["gradients"], alone) < 1e-5
+            assert losses == pytest.approx([whole.policy.item(), whole.value.item()], rel=1e-5)
+        assert ("value.weight" in alone) == (own_loss is None)
+
+
+@pytest.mark.slow
+def test_a_state_of_two_processes_is_continued_by_one_and_by_two_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    observe_ranks(monkeypatch, tmp_path)
+    trained, weights = 0, None
+    for devices, steps in ((2, 3), (1, 2), (2, 2)):
+        with closing(Trainer(run, device="cpu", devices=devices)) as trainer:
+            assert (trainer.step, trainer.ledger.trained) == (trained // 32, trained)
+            if weights is not None:
+                assert all(torch.equal(values, weights[name]) for name, values in trainer.network.state_dict().items())
+            trainer.ingest()
+            for _ in range(steps):
+                trainer.train_step()
+            trained += 32 * steps
+            trainer.save()
+            weights = copy.deepcopy(trainer.network.state_dict())
+            last = snapshot(trainer)
+    assert load_state(run.trainer)["ledger"]["trained"] == trained == 7 * 32
+    there = read_step(tmp_path, 7)  # the optimiser has come along too, or these would differ
+    assert all(torch.equal(values, there["weights"][name]) for name, values in last["weights"].items())
+
+
+def others_of(pid: int) -> list[int]:
+    """The children of a process that are processes of `--devices`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+            command = (path.parent / "cmdline").read_bytes()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z" and b"run_rank" in command:
+            found.append(int(path.parent.name))
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 200) -> float:
+    """Wait, and return for how many seconds."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, "waited in vain"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+@contextmanager
+def running(*command: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of Python that is killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_killed_process_ends_the_others_and_the_run_goes_on_with_an_exact_ledger(tmp_path: Path):
+    options = ("trainer.publish_seconds=5", "trainer.window_positions=1000000", "trainer.replay_ratio=4")
+    run = small_run(tmp_path / "r", "tic-tac-toe", *options)
+    publish_model(run.models, untrained(run), fence=0, step=0)  # so that the trainer publishes while it trains
+    play_segment(run, full=200)
+    play_segment(run, full=800, sequence=1, fence=1, step=1)
+
+    command = ("-m", "plyzero", "trainer", "--run", str(run.root), "--device", "cpu", "--devices", "2")
+
+    def has_new_model(fence: int) -> bool:
+        models = list_models(run.models)
+        return bool(models) and models[0].fence == fence
+
+    with running(*command) as trainer:
+        wait_until(lambda: has_new_model(1))
+        (other,) = others_of(trainer.pid)
+        os.kill(other, signal.SIGKILL)
+        assert trainer.wait(30) == 1
+        said = trainer.stderr.read()
+    assert "plyzero: process 1 of --devices 2 has ended, killed by SIGKILL; the next start of the trainer" in said
+    assert "Traceback" not in said
+
+    with running(*command) as trainer:
+        wait_until(lambda: has_new_model(2))
+        (other,) = others_of(trainer.pid)
+        trainer.kill()
+        wait_until(lambda: not is_running(other), seconds=10)
+
+    with running(*command) as trainer:
+
+        def waits() -> bool:
+            beat = read_heartbeat(run.workers / "trainer.json")
+            return beat is not None and beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
+
+        wait_until(waits)
+        (other,) = others_of(trainer.pid)
+        trainer.send_signal(signal.SIGTERM)
+        assert trainer.wait(100) == 0
+        assert not is_running(other)
+    state = load_state(run.trainer)
+    assert state["games"] == visible(run).total()
+    full = sum(name.full for name in list_segments(run.segments) if not name.bootstrap)
+    ledger = state["ledger"]
+    assert ledger["trained"] == 32 * state["step"]
+    assert ledger["generated"] == full >= 800
+    assert ledger["credit"] == pytest.approx(4 * 200 + 4 * full - ledger["trained"])
+    assert 0 <= ledger["credit"] < 32
+    assert [fault for _, fault in find_faults(run) if fault] == []
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_while_the_trainer_waits_or_cannot_start_is_noticed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    with closing(Trainer(run, device="cpu", devices=2)) as trainer:
+        trainer.ranks._processes[0].kill()
+        with pytest.raises(RankError, match="process 1 of --devices 2 has ended, killed by SIGKILL"):
+            wait_until(lambda: trainer.ranks.check())
+    monkeypatch.setattr("trainer.data_parallel.COMMAND", "raise SystemExit(3)")
+    with pytest.raises(RankError, match="process 1 of --devices 2 has ended, with exit code 3"):
+        Trainer(run, device="cpu", devices=2)
+    with closing(Trainer(run, device="cpu")):  # the lease is free
+        pass
+
+
+@pytest.mark.slow
+def test_a_process_that_does_not_answer_ends_the_trainer(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.replay_ratio=1000")
+    publish_model(run.models, untrained(run), fence=0, step=0)
+    play_segment(run, full=200)
+    play_segment(run, full=1500, sequence=1, fence=1, step=1)
+    program = (
+        "import sys; from trainer import data_parallel; data_parallel.STEP_SECONDS = 5.0; "
+        "from plyzero.commands.cli import main; "
+        f"sys.argv = ['plyzero', 'trainer', '--run', {str(run.root)!r}, '--device', 'cpu', '--devices', '2']; main()"
+    )
+    with running("-c", program) as trainer:
+        wait_until(lambda: list_models(run.models)[0].fence == 1)
+        (other,) = others_of(trainer.pid)
+        os.kill(other, signal.SIGSTOP)
+        try:
+            assert trainer.wait(60) == 1
+        finally:
+            os.kill(other, signal.SIGCONT)
+        said = trainer.stderr.read()
+    assert said.startswith("plyzero: a process of --devices 2 does not answer; the next start of the trainer continues")
+    wait_until(lambda: not is_running(other), seconds=30)
