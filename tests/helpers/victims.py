@@ -139,6 +139,15 @@ def work(root: Path, log: Path, name: str) -> None:
     run_worker(open_run(root), name=name, stop=stop_on_signals())
 
 
+def command(log: Path, *arguments: str) -> None:
+    """Be a command of plyzero."""
+    from plyzero.commands.cli import main
+
+    log_acknowledged(log)
+    sys.argv = ["plyzero", *arguments]
+    main()
+
+
 def train(root: Path) -> None:
     """Be the trainer."""
     from trainer.loop import run_trainer
@@ -185,6 +194,8 @@ def main(role: str, *arguments: str) -> None:
         fill_store(paths[0], paths[1], given[2])
     elif role == "worker":
         work(paths[0], paths[1], given[2])
+    elif role == "command":
+        command(paths[0], *given[1:])
     elif role == "trainer":
         train(paths[0])
     elif role == "publisher":
