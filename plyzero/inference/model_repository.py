@@ -11,8 +11,8 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from plyzero.errors import ModelRefusedError
-from plyzero.files import TEMPORARY, read_file, remove_tree, rename, write_file
+from plyzero.errors import ModelRefusedError, UserError
+from plyzero.files import TEMPORARY, explain, read_file, remove_tree, rename, write_file
 from plyzero.inference import wire
 from plyzero.play.model_loader import ModelWatch
 from plyzero.rules.game import Game
@@ -38,7 +38,7 @@ def keep_repository(
     """Publish every newer model of `run` in a model repository until `stop` is set.
 
     A model is loaded and tested here before Triton sees it. While it cannot be written, the one before stays, and this
-    is tried again.
+    is tried again. Raises UserError if `repository` is no directory and cannot become one.
 
     max_batch:    number of positions with which a batch of Triton leaves at once.
     wait_seconds: time after which it leaves with fewer.
@@ -47,6 +47,10 @@ def keep_repository(
     largest = max(max_batch, run.settings.selfplay.parallel_games)  # what a worker may send in one call
     name = wire.model_name(run.game.identity)
     config = triton_config(name, run.game.start, max_batch=largest, wait_seconds=wait_seconds)
+    try:
+        repository.mkdir(parents=True, exist_ok=True)  # at once: Triton does not start without it
+    except OSError as error:
+        raise UserError(f"cannot use {repository} as a model repository: {explain(error)}") from error
     heartbeat = Heartbeat(run.workers / f"evaluator.{uuid.uuid4().hex[:8]}.json")
     newest: ModelName | None = None
     published: ModelName | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plyzero import files
+from plyzero.errors import UserError
 from plyzero.inference.model_repository import keep_repository, publish_version, triton_config
 from plyzero.inference.wire import model_name
 from plyzero.rules.catalog import load_game
@@ -162,21 +163,23 @@ dynamic_batching { max_queue_delay_microseconds: 2000 }
     )
 
 
-def test_a_repository_that_cannot_be_written_is_one_warning_and_is_tried_again(tmp_path: Path, run: Run, caplog):
-    repository, stop = tmp_path / "repository", threading.Event()
-    repository.write_text("a file")
+def test_a_repository_that_cannot_be_written_is_one_warning_and_is_tried_again(run: Run, kept: Path, caplog):
+    while not kept.parent.exists():
+        threading.Event().wait(0.01)
+    kept.write_text("a file")
     publish_model(run.models, untrained(run), fence=1, step=10)
-    given = {"max_batch": 4, "wait_seconds": 0.002, "threads": 1, "stop": stop}
-    thread = threading.Thread(target=keep_repository, args=(run, repository), kwargs=given)
-    thread.start()
     while "cannot be written, the model before stays in use" not in caplog.text:
-        assert thread.is_alive()
         threading.Event().wait(0.05)
-    repository.unlink()
-    wait_for(repository / "connect-four_v1" / "10")
-    stop.set()
-    thread.join(60)
+    kept.unlink()
+    wait_for(kept / "10")
     assert len([record for record in caplog.records if "cannot be written" in record.message]) == 1
+
+
+def test_a_repository_that_is_no_directory_is_refused_in_one_sentence(tmp_path: Path, run: Run):
+    (tmp_path / "file").write_text("")
+    for repository, reason in ((tmp_path / "file", "File exists"), (tmp_path / "file" / "in", "Not a directory")):
+        with pytest.raises(UserError, match=f"cannot use {repository} as a model repository: {reason}"):
+            keep_repository(run, repository, max_batch=4, wait_seconds=0, threads=1, stop=threading.Event())
 
 
 @pytest.mark.parametrize(

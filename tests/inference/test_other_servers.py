@@ -6,8 +6,8 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import sysconfig
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from plyzero.inference import wire
-from plyzero.inference.model_repository import keep_repository
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.play.model_loader import ModelWatch, load_newest
 from plyzero.run.directory import Run
@@ -86,10 +85,11 @@ def test_a_server_without_bits_gets_numbers_and_its_version_is_the_step_of_a_mod
         assert (remote.fence, remote.step, remote.label) == (1, 10, str(newest))
         assert plain.requests[0].model_name == "connect-four_v1"
         assert not plain.requests[0].parameters  # none that only plyzero knows
-        publish_model(run.models, untrained(run), fence=2, step=15)
+        for fence in (2, 3):
+            publish_model(run.models, untrained(run), fence=fence, step=15)
         plain.version = "15"
         remote(batch_of(run))
-        assert (remote.fence, remote.step) == (2, 15)
+        assert (remote.fence, remote.step) == (3, 15)  # the newest of that step
         remote.close()
 
 
@@ -209,13 +209,14 @@ def add_onnx_backend(backends: Path) -> None:
 
 @contextmanager
 def kept_repository(run: Run, repository: Path) -> Iterator[None]:
-    stop = threading.Event()
-    given = {"max_batch": 64, "wait_seconds": 0.0, "threads": 1, "stop": stop}
-    thread = threading.Thread(target=keep_repository, args=(run, repository), kwargs=given)
-    thread.start()
-    yield
-    stop.set()
-    thread.join(60)
+    """The command that keeps it, once there is a model."""
+    command = [sys.executable, "-m", "plyzero", "evaluator", "--run", run.root, "--repository", repository]
+    deadline, log = time.monotonic() + 120, run.root.parent / "evaluator.log"
+    with process(*command, log=log, cwd=ROOT):
+        while not list(repository.glob("*/*/model.onnx")):
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield
 
 
 @pytest.mark.slow
