@@ -16,9 +16,8 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,10 @@ BATCH = 64
 CALLS = 10
 """Round trips of a case before the next case has its turn."""
 
-WARM_SECONDS = 4.0
+WARM_SECONDS = 3.0
 SETTLE_SECONDS = 0.1
-"""Time between two turns, in which batches of the one before come to their end."""
+"""Time at both ends of a turn that does not count, in which processes wake up, or finish their batches."""
 
-MOST_WORKERS = 4
 WAIT_MS = 2.0
 """Default of `plyzero evaluator --wait-ms`."""
 
@@ -59,13 +57,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="connect-four")
     parser.add_argument("--calls", type=int, default=2000, help="round trips of each case")
-    parser.add_argument("--rounds", type=int, default=12, help="turns of each case")
-    parser.add_argument("--seconds", type=float, default=2.0, help="length of a turn")
+    parser.add_argument("--rounds", type=int, default=24, help="turns of each case")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of a turn")
+    parser.add_argument("--network", nargs=2, type=int, action="append", metavar=("BLOCKS", "CHANNELS"))
     parser.add_argument("--write", type=Path, metavar="FILE", help="the page; without it, it is printed")
     given = parser.parse_args()
-    loads = [os.getloadavg()[0]]
-    sections = []
-    for blocks, channels in (LARGE, SMALL):
+    command = (
+        f"python -m benchmarks.inference --calls {given.calls} --rounds {given.rounds} --seconds {given.seconds:g}"
+    )
+    loads, sections = [os.getloadavg()[0]], []
+    for blocks, channels in given.network or (LARGE, SMALL):
         with tempfile.TemporaryDirectory() as directory:
             size = [f"network.blocks={blocks}", f"network.channels={channels}", "selfplay.cache_mb=0"]
             run = create_run(Path(directory) / "run", load_game(given.game), options=size)
@@ -74,11 +75,10 @@ def main() -> None:
             shares = measure_shares(run, rounds=given.rounds, seconds=given.seconds)
         loads.append(os.getloadavg()[0])
         sections.append(section(f"{given.game}, network of {blocks} x {channels}", trips, shares))
-    command = f"python -m benchmarks.inference --calls {given.calls} --rounds {given.rounds}"
-    text = page(f"{command} --seconds {given.seconds:g} --write {given.write}", loads, sections)
-    if given.write:
-        given.write.write_text(text, encoding="utf-8")
-    else:
+        text = page(f"{command} --write {given.write}", loads, sections)
+        if given.write:
+            given.write.write_text(text, encoding="utf-8")
+    if not given.write:
         print(text)
 
 
@@ -127,10 +127,10 @@ def measure_round_trips(run: Run, *, calls: int) -> dict[str, Trips]:
 
 
 @contextmanager
-def server(run: Run, *, wait_ms: float, is_free: bool = False, totals: Any = None) -> Iterator[str]:
-    """Run an evaluator in a process of its own; yield its address."""
+def server(run: Run, *, wait_ms: float, is_free: bool = False, cpu: Any = None) -> Iterator[str]:
+    """Run an evaluator in a process of its own; yield its address. Its CPU time is kept in `cpu`, if given."""
     address, stop = PROCESSES.SimpleQueue(), PROCESSES.Event()
-    process = PROCESSES.Process(target=serve, args=(run.root, wait_ms, is_free, address, stop, totals), daemon=True)
+    process = PROCESSES.Process(target=serve, args=(run.root, wait_ms, is_free, address, stop, cpu), daemon=True)
     process.start()
     try:
         yield address.get()
@@ -139,7 +139,7 @@ def server(run: Run, *, wait_ms: float, is_free: bool = False, totals: Any = Non
         process.join()
 
 
-def serve(root: Path, wait_ms: float, is_free: bool, address: Any, stop: Any, totals: Any) -> None:
+def serve(root: Path, wait_ms: float, is_free: bool, address: Any, stop: Any, cpu: Any) -> None:
     """Be an evaluator, with numbers at once in place of a network if `is_free`."""
     run = open_run(root)
     poll = run.settings.selfplay.poll_seconds
@@ -149,9 +149,9 @@ def serve(root: Path, wait_ms: float, is_free: bool, address: Any, stop: Any, to
             time.sleep(0.01)
         with serving(run, batcher) as port:
             address.put(f"127.0.0.1:{port}")
-            while not stop.wait(0.05):
-                if totals is not None:
-                    totals[:] = [batcher.evaluations, batcher.batches]
+            while not stop.wait(0.02):
+                if cpu is not None:
+                    cpu.value = time.process_time()
 
 
 class FreeWatch:
@@ -190,65 +190,88 @@ class Case:
     count: int
 
 
+SERVERS = {"evaluator": 0.0, "waiting evaluator": WAIT_MS}
+"""Kind of workers -> how long their evaluator waits, in milliseconds."""
+
 CASES = [
-    Case("alone", 1),
-    Case("alone", 2),
-    *(Case(kind, count) for kind in ("evaluator", "waiting evaluator", "local") for count in (2, MOST_WORKERS)),
+    *(Case("alone", count) for count in (1, 2)),
+    *(Case(kind, count) for kind in (*SERVERS, "local") for count in (2, 4)),
 ]
-IDLE, END = -1, -2
 
 
-def measure_shares(run: Run, *, rounds: int, seconds: float) -> dict[Case, NDArray[np.float64]]:
-    """Return the evaluations per second of every case in every round; the cases take turns."""
-    turn = PROCESSES.Value("i", IDLE)
-    kinds = {case.kind: max(each.count for each in CASES if each.kind == case.kind) for case in CASES}
-    players = [(kind, index) for kind, most in kinds.items() for index in range(most)]
-    counts = PROCESSES.Array("q", len(players), lock=False)
-    ready = PROCESSES.Barrier(len(players) + 1)
-    rates: dict[Case, list[float]] = {case: [] for case in CASES}
-    with server(run, wait_ms=0) as eager, server(run, wait_ms=WAIT_MS) as waiting:
-        addresses = {"evaluator": eager, "waiting evaluator": waiting}
-        processes: list[SpawnProcess] = []
-        for place, (kind, index) in enumerate(players):
-            arguments = (run.root, kind, index, addresses.get(kind), turn, counts, place, ready)
-            processes.append(PROCESSES.Process(target=play, args=arguments, daemon=True))
-            processes[-1].start()
-        ready.wait(600)
+class Player:
+    """A process that works while it is its turn: a worker without a store, or a network alone."""
 
-        def take_turn(number: int, seconds: float) -> float:
-            turn.value = number
-            before, began = sum(counts), time.perf_counter()
-            time.sleep(seconds)
-            made, took = sum(counts) - before, time.perf_counter() - began
-            turn.value = IDLE
-            time.sleep(SETTLE_SECONDS)
-            return made / took
+    def __init__(self, run: Run, kind: str, index: int, address: str | None) -> None:
+        self.turn, self.end, self.ready = PROCESSES.Event(), PROCESSES.Event(), PROCESSES.Event()
+        self.made, self.cpu = PROCESSES.Value("q", 0), PROCESSES.Value("d", 0.0)
+        self.process = PROCESSES.Process(target=self.work, args=(run.root, kind, index, address), daemon=True)
+        self.process.start()
 
-        for number in range(len(CASES)):
-            take_turn(number, WARM_SECONDS)
-        for _ in range(rounds):
-            for number, case in enumerate(CASES):
-                rates[case].append(take_turn(number, seconds))
-        turn.value = END
-        for process in processes:
-            process.join()
-    return {case: np.array(each) for case, each in rates.items()}
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "process"}
+
+    def work(self, root: Path, kind: str, index: int, address: str | None) -> None:
+        run = open_run(root)
+        with ModelWatch(run.models, run.game, poll_seconds=3600, threads=1) as watch:
+            play_on, count = alone(run) if kind == "alone" else player(run, watch, index, address)
+            self.ready.set()
+            while self.turn.wait() and not self.end.is_set():
+                play_on()
+                self.made.value, self.cpu.value = count(), time.process_time()
 
 
-def play(
-    root: Path, kind: str, index: int, address: str | None, turn: Any, counts: Any, place: int, ready: Any
-) -> None:
-    """Be a worker without a store, or a network alone; work while it is the turn of a case that has this process."""
-    run = open_run(root)
-    with ModelWatch(run.models, run.game, poll_seconds=3600, threads=1) as watch:
-        work, count = alone(run) if kind == "alone" else player(run, watch, index, address)
-        ready.wait(600)
-        while (number := turn.value) != END:
-            if number == IDLE or CASES[number].kind != kind or CASES[number].count <= index:
-                time.sleep(0.002)
-                continue
-            work()
-            counts[place] = count()
+@dataclass(frozen=True)
+class Rates:
+    """What a case made in each of its turns: evaluations per second, and per second of CPU time of its processes."""
+
+    per_second: list[float]
+    per_cpu_second: list[float]
+
+
+def measure_shares(run: Run, *, rounds: int, seconds: float) -> dict[Case, Rates]:
+    """Return what every case made in every round; the cases take turns."""
+    server_cpu = {kind: PROCESSES.Value("d", 0.0) for kind in SERVERS}
+    rates = {case: Rates([], []) for case in CASES}
+    with ExitStack() as stack:
+        addresses = {
+            kind: stack.enter_context(server(run, wait_ms=wait_ms, cpu=server_cpu[kind]))
+            for kind, wait_ms in SERVERS.items()
+        }
+        most = {case.kind: max(each.count for each in CASES if each.kind == case.kind) for case in CASES}
+        players = {
+            kind: [Player(run, kind, index, addresses.get(kind)) for index in range(count)]
+            for kind, count in most.items()
+        }
+        for each in itertools.chain(*players.values()):
+            each.ready.wait()
+        for number in range(-1, rounds):
+            for case in CASES:
+                working = players[case.kind][: case.count]
+                clocks = [*(each.cpu for each in working), *filter(None, [server_cpu.get(case.kind)])]
+
+                def totals(working: Any = working, clocks: Any = clocks) -> NDArray[np.float64]:
+                    return np.array(
+                        [sum(x.made.value for x in working), time.perf_counter(), sum(x.value for x in clocks)]
+                    )
+
+                for each in working:
+                    each.turn.set()
+                time.sleep(SETTLE_SECONDS if number >= 0 else WARM_SECONDS)
+                before = totals()
+                time.sleep(seconds)
+                made, took, cpu = totals() - before
+                for each in working:
+                    each.turn.clear()
+                time.sleep(SETTLE_SECONDS)
+                if number >= 0:
+                    rates[case].per_second.append(made / took)
+                    rates[case].per_cpu_second.append(made / max(cpu, 1e-9))
+        for each in itertools.chain(*players.values()):
+            each.end.set()
+            each.turn.set()
+            each.process.join()
+    return rates
 
 
 def alone(run: Run) -> tuple[Callable[[], Any], Callable[[], int]]:
@@ -277,7 +300,7 @@ def player(run: Run, watch: ModelWatch, index: int, address: str | None) -> tupl
 # --- the page ---
 
 
-def section(title: str, trips: dict[str, Trips], rates: dict[Case, NDArray[np.float64]]) -> str:
+def section(title: str, trips: dict[str, Trips], rates: dict[Case, Rates]) -> str:
     """Return the tables of one network."""
     calls = len(next(iter(trips.values())).seconds)
     lines = [
@@ -297,16 +320,22 @@ def section(title: str, trips: dict[str, Trips], rates: dict[Case, NDArray[np.fl
         f"With `--wait-ms 0` the median round trip takes {1000 * (there - here):.2f} ms longer than the evaluation in"
         " this process.",
         "",
-        "Evaluations per second, median and quartiles over the turns:",
+        "Evaluations per second, and per second of the CPU time of all processes that took part, the server included:",
+        "medians over the turns, with quartiles in brackets. A share compares a turn with that of the network alone in",
+        "the same round: an evaluator and its workers with one process, local inference with two.",
         "",
-        "| what | evaluations /s | share of the network alone |",
-        "|---|---|---|",
+        "| what | evaluations /s | share of the network alone | per CPU second | share of the network alone |",
+        "|---|---|---|---|---|",
     ]
-    bases = {1: rates[Case("alone", 1)], 2: rates[Case("alone", 2)]}
+    bases = {count: rates[Case("alone", count)] for count in (1, 2)}
     for case, found in rates.items():
-        processes = case.count if case.kind == "alone" else 1 if "evaluator" in case.kind else 2
-        share = "" if case.kind == "alone" else f"{shown(100 * found / bases[processes])} % of {processes}"
-        lines.append(f"| {NAMES[case.kind].format(case.count)} | {shown(found)} | {share} |")
+        base = bases[1 if case.kind in SERVERS else 2]
+        cells = []
+        for name in ("per_second", "per_cpu_second"):
+            values = np.array(getattr(found, name))
+            share = "" if case.kind == "alone" else f"{shown(100 * values / np.array(getattr(base, name)))} %"
+            cells += [shown(values), share]
+        lines.append(f"| {NAMES[case.kind].format(case.count)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -58,7 +58,7 @@ def keep_repository(
 
     def beat(state: str, *, force: bool = False) -> None:
         model = str(published) if published else None
-        heartbeat.beat({"role": "evaluator", "state": troubles.summary or state, "model": model}, force=force)
+        heartbeat.beat({"role": "evaluator", "state": state, "model": model}, force=force)
 
     with ModelWatch(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, threads=threads) as watch:
         log.info("keeps the newest model of %s in %s", run.game.name, repository / name)
@@ -74,7 +74,7 @@ def keep_repository(
                 except ModelRefusedError as error:  # damaged since it was loaded
                     watch.refuse_current(error)
                     newest = published
-            beat("keeps a model repository" if published else "waiting for the first model")
+            beat(troubles.summary or ("keeps a model repository" if published else "waiting for the first model"))
             watch.wait(LOOK_SECONDS)
     beat("stopped", force=True)
 

@@ -168,14 +168,17 @@ class RemoteNetwork:
 
     def _find_model(self, version: str) -> ModelName | None:
         """Return the model that an answer names: by its file name, or by its step, of which the newest is meant."""
-        name = ModelName.parse(version)
-        if name is None and version == self._version:
-            name = self._named
-        elif name is None and self._models and version.isdecimal() and len(version) < 10:
-            with suppress(OSError):
-                name = next((each for each in list_models(self._models) if each.step == int(version)), None)
-        self._version, self._named = version, name
-        return name
+        if self._named is None or version != self._version:
+            self._version, self._named = version, ModelName.parse(version) or self._newest_of_step(version)
+        return self._named
+
+    def _newest_of_step(self, step: str) -> ModelName | None:
+        """Return the newest model of the run with this step, as text; None if there is none, or it cannot be listed."""
+        if self._models is None or not step.isdecimal() or len(step) > 9:
+            return None
+        with suppress(OSError):
+            return next((each for each in list_models(self._models) if each.step == int(step)), None)
+        return None
 
     def close(self) -> None:
         """End the connection, and the calls that are on their way."""

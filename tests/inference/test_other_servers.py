@@ -103,6 +103,16 @@ def test_an_answer_that_names_no_model_of_the_run_is_not_used(run: Run, version:
         remote.close()
 
 
+def test_a_model_that_this_machine_does_not_see_yet_is_looked_for_again(run: Run):
+    plain = Plain(run, version="20")
+    with plain.start_serving() as address:
+        remote = RemoteNetwork(address, run.game, models=run.models)
+        assert remote.send(batch_of(run)).answer() is None
+        publish_model(run.models, untrained(run), fence=1, step=20)
+        assert remote.send(batch_of(run)).answer().step == 20
+        remote.close()
+
+
 def test_a_server_whose_model_has_another_face_is_not_used(run: Run, caplog):
     for part, change in (
         ("inputs", {"datatype": "INT64"}),
