@@ -1,6 +1,7 @@
 # make demo         train tic-tac-toe until the network cannot be beaten, and prove it
 # make test         the test suite, ruff, mypy and the schemas
 # make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
+# make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
 # make soak         half an hour of random kills, crashes and restarts
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
 # make test-browser the web page in a real browser, where there is Chromium
@@ -13,8 +14,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
+SERVERS := build/pytriton build/mlserver
 
-.PHONY: demo test test-slow test-browser test-docker test-cluster control-plane soak attacks bench bots lint clean
+.PHONY: demo test test-slow test-browser test-docker servers test-cluster control-plane soak attacks bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -75,6 +77,16 @@ $(READY): pyproject.toml constraints.txt
 $(OPENSPIEL)/.ready:
 	$(PYTHON) -m venv $(OPENSPIEL)
 	$(OPENSPIEL)/bin/pip install --quiet open_spiel onnxruntime jax flax optax chex
+	touch $@
+
+# Other servers of the protocol of plyzero evaluator. PyTriton needs a numpy that plyzero does not work with.
+servers: $(addsuffix /.ready,$(SERVERS))
+
+build/pytriton/.ready: PACKAGES := nvidia-pytriton
+build/mlserver/.ready: PACKAGES := mlserver
+$(addsuffix /.ready,$(SERVERS)):
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet $(PACKAGES) onnxruntime
 	touch $@
 
 clean:

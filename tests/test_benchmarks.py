@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import guard, openspiel_games, soak, speed, store
+from benchmarks import guard, inference, openspiel_games, soak, speed, store
 from benchmarks.strength import exams, ladder, score
 from benchmarks.strength.solver import Solver
 from games.backgammon import Backgammon
@@ -38,6 +38,20 @@ def test_store_benchmark_counts_every_game_once(tmp_path: Path):
     assert report["games_written"] == report["games_read_once"] == report["games_read"] > 0
     assert report["acknowledged_per_second"] > 0
     assert report["segment_bytes_per_position"] < report["journal_bytes_per_position"]
+
+
+def test_an_evaluator_is_compared_with_one_network_and_local_inference_with_two():
+    rates = {case: inference.Rates([50.0, 100.0], [10.0, 10.0]) for case in inference.CASES}
+    rates[inference.Case("alone", 2)] = inference.Rates([100.0, 200.0], [20.0, 20.0])
+    trips = {
+        name: inference.Trips(np.full(10, ms / 1000), ms / 2000) for name, ms in zip("abcd", (5, 1, 7, 8), strict=True)
+    }
+    page = inference.section("a game", trips, rates)
+    assert "| b | 1.00 | **1.00** | 1.00 | 0.50 |" in page
+    assert "takes 2.00 ms longer" in page
+    share = {line.partition(" | ")[0]: line.split(" | ")[2:] for line in page.splitlines() if "workers: 4" in line}
+    assert share["| one evaluator, --wait-ms 0, workers: 4"][0] == "**100.0** (100.0 to 100.0) %"
+    assert share["| local inference, workers: 4"][0::2] == ["**50.0** (50.0 to 50.0) %", "**50.0** (50.0 to 50.0) % |"]
 
 
 def test_sampling_benchmark_fills_the_window():

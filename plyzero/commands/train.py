@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 from rich.console import Console
@@ -208,7 +208,7 @@ def selfplay(
             return
         with _needs_grpc():
             from plyzero.inference.remote_network import RemoteNetwork
-        with closing(RemoteNetwork(evaluator, opened.game)) as remote:
+        with closing(RemoteNetwork(evaluator, opened.game, models=opened.models)) as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
 
 
@@ -241,6 +241,10 @@ def evaluator(
     run: RunOption,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8001,
+    repository: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Do not serve, but keep the newest model in this NVIDIA Triton repository."),
+    ] = None,
     max_batch: Annotated[
         int, typer.Option(min=1, max=65536, help="Number of positions with which a batch leaves at once.")
     ] = 512,
@@ -259,11 +263,13 @@ def evaluator(
     """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
     with _needs_grpc():
         from plyzero.inference.evaluation_server import run_evaluator
+        from plyzero.inference.model_repository import keep_repository
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
-    wait_seconds = wait_ms / 1000
-    run_evaluator(
-        opened, host=host, port=port, max_batch=max_batch, wait_seconds=wait_seconds, threads=threads, stop=stop
-    )
+    batches: dict[str, Any] = {"max_batch": max_batch, "wait_seconds": wait_ms / 1000, "threads": threads, "stop": stop}
+    if repository is None:
+        run_evaluator(opened, host=host, port=port, **batches)
+    else:
+        keep_repository(opened, repository, **batches)
 
 
 @contextmanager

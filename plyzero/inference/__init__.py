@@ -4,4 +4,5 @@ wire               the messages of the Open Inference Protocol, and the tensors 
 batcher            positions of many calls become batches of one network
 evaluation_server  `plyzero evaluator`: the server
 remote_network     the client: an evaluator that asks a server
+model_repository   `plyzero evaluator --repository`: the newest model of a run where NVIDIA Triton looks for it
 """

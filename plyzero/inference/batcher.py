@@ -20,7 +20,7 @@ from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.onnx_network import Network
 
 LOOK_SECONDS: Final = 0.2
-"""Longest time without a look for a newer model, in seconds, while nobody asks."""
+"""Longest time without a look for a newer model, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 
 class NoModelError(Exception):
-    """The run has no model yet."""
+    """There is no model that can be used, usually because the run has none yet."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,11 @@ class _Request:
 
 
 class Batcher:
-    """A thread that evaluates with the newest model of a run what other threads submit.
+    """Evaluates with the newest model of a run what other threads submit: one thread for batches, one for models.
 
     A batch leaves when it is full, or when its oldest call has waited for `wait_seconds`. No call waits for another one
-    longer than that, so it does not matter who is alive. Models change between two batches, never within one.
+    longer than that, so it does not matter who is alive. A newer model is loaded while batches go on with the old one;
+    models change between two batches, never within one.
 
     label:       the model in use, None if there is none.
     evaluations: number of positions evaluated so far.
@@ -60,34 +61,42 @@ class Batcher:
         self._watch, self._max_batch, self._wait_seconds = watch, max_batch, wait_seconds
         self._network: Network | None = None
         self._requests: deque[_Request] = deque()
+        self._refused: ModelRefusedError | None = None  # why the model that was loaded last is not used any more
         self._changed, self._stopped = threading.Condition(), False
-        self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._evaluate_batches, name="batches", daemon=True),
+            threading.Thread(target=self._load_models, name="models", daemon=True),
+        ]
         self.evaluations = self.batches = 0
 
-    def _work(self) -> None:
+    def _evaluate_batches(self) -> None:
         while not self._stopped:
-            requests = self._next_batch()
-            if newer := self._watch.newer():
-                self._network = newer
-                log.info("model %s", newer.label)
-            requests = [each for each in requests if each.future.set_running_or_notify_cancel()]
+            requests = [each for each in self._next_batch() if each.future.set_running_or_notify_cancel()]
             if requests:
                 self._answer(requests)
 
+    def _load_models(self) -> None:
+        while not self._stopped:
+            if error := self._refused:
+                self._refused = None
+                self._watch.refuse_current(error)
+            if newer := self._watch.newer():
+                with self._changed:
+                    self._network, self._refused = newer, None
+                log.info("model %s", newer.label)
+            self._watch.wait(LOOK_SECONDS)
+
     def _next_batch(self) -> list[_Request]:
-        """Return whole calls, together at most `max_batch` positions unless one alone has more; [] to look for models.
+        """Return whole calls, together at most `max_batch` positions unless one alone has more; [] once it stops.
 
         Calls that have been cancelled are dropped.
         """
         with self._changed:
-            if not self._requests:
-                self._changed.wait(LOOK_SECONDS)
-            while self._requests and not self._stopped:
+            while not self._stopped:
                 self._requests = deque(each for each in self._requests if not each.future.cancelled())
-                if not self._requests:
-                    break
-                left = self._requests[0].arrived + self._wait_seconds - time.monotonic()
-                if left <= 0 or sum(len(each.observations) for each in self._requests) >= self._max_batch:
+                left = self._requests[0].arrived + self._wait_seconds - time.monotonic() if self._requests else None
+                is_full = sum(len(each.observations) for each in self._requests) >= self._max_batch
+                if left is not None and (left <= 0 or is_full):
                     break
                 self._changed.wait(left)
             taken: list[_Request] = []
@@ -105,8 +114,9 @@ class Batcher:
             observations = np.concatenate([each.observations for each in requests])
             logits, wdl = network(EvaluationBatch(observations, list))
         except ModelRefusedError as error:  # before anybody has seen these answers
-            self._watch.refuse_current(error)
-            self._network = None
+            with self._changed:
+                if self._network is network:  # and no newer one has been loaded meanwhile
+                    self._network, self._refused = None, error
             self._fail(requests, error)
         except Exception as error:  # whatever it is, nobody may wait forever
             self._fail(requests, error)
@@ -140,7 +150,8 @@ class Batcher:
         return request.future
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(
@@ -149,6 +160,7 @@ class Batcher:
         with self._changed:
             self._stopped = True
             self._changed.notify()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         for each in self._requests:
             each.future.cancel()

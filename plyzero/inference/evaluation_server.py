@@ -19,7 +19,6 @@ from plyzero.inference.batcher import Answer, Batcher, NoModelError
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
-from plyzero.search.onnx_network import LOGITS, WDL
 
 MAX_CALLS: Final = 256
 """Number of calls that wait in the server at the same time; further ones wait in gRPC."""
@@ -110,7 +109,7 @@ def _with_status(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
         try:
             return method(request, context)
         except NoModelError:
-            end(grpc.StatusCode.UNAVAILABLE, "the run has no model yet; workers play without one until it comes")
+            end(grpc.StatusCode.UNAVAILABLE, "there is no model yet; workers play without one until it comes")
         except ModelRefusedError as error:
             end(grpc.StatusCode.INTERNAL, error)
         except UserError as error:
@@ -122,13 +121,11 @@ def _with_status(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 
 class EvaluationService:
-    """The methods of the protocol; the model's name is the identity of the game, such as `connect-four v1`.
-
-    Wrong requests raise UserError.
-    """
+    """The methods of the protocol. Wrong requests raise UserError; NoModelError is raised where a model is needed."""
 
     def __init__(self, run: Run, batcher: Batcher) -> None:
         self._game, self._batcher = run.game, batcher
+        self._name = wire.model_name(run.game.identity)
 
     def ServerLive(self, request: Any, context: Any) -> Any:
         """Return that this process is alive."""
@@ -144,12 +141,13 @@ class EvaluationService:
         return wire.MESSAGES["ModelReadyResponse"](ready=self._batcher.label is not None)
 
     def ModelMetadata(self, request: Any, context: Any) -> Any:
-        """Return inputs and outputs, and as the only version the file name of the model; none while there is none."""
+        """Return inputs and outputs, and as the only version the file name of the model."""
         self._check_game(request.name, request.version)
         inputs, outputs = wire.describe(self._game.start)
-        label = self._batcher.label
+        if (label := self._batcher.label) is None:
+            raise NoModelError
         return wire.MESSAGES["ModelMetadataResponse"](
-            name=self._game.identity, versions=[label] if label else [], platform="onnx", inputs=inputs, outputs=outputs
+            name=self._name, versions=[label], platform="onnx", inputs=inputs, outputs=outputs
         )
 
     def ModelInfer(self, request: Any, context: Any) -> Any:
@@ -159,7 +157,7 @@ class EvaluationService:
         shape = wire.shape_text(self._game.start)
         if parameters.get(wire.SHAPE, shape) != shape:
             raise UserError(f"expected observations of shape {shape}, got {shown(parameters[wire.SHAPE])}")
-        precision = parameters.get(wire.PRECISION, next(iter(wire.PRECISIONS)))
+        precision = parameters.get(wire.PRECISION, wire.DEFAULT_PRECISION)
         if precision not in wire.PRECISIONS:
             raise UserError(f"expected {wire.PRECISION} {' or '.join(wire.PRECISIONS)}, got {shown(precision)}")
         future = self._batcher.submit(wire.unpack_observations(request, self._game.start))
@@ -173,13 +171,11 @@ class EvaluationService:
         )
         response.parameters[wire.FENCE].int64_param = answer.fence
         response.parameters[wire.STEP].int64_param = answer.step
-        for name, values in ((LOGITS, answer.evaluation.logits), (WDL, answer.evaluation.wdl)):
-            response.outputs.add(name=name, datatype=precision, shape=values.shape)
-            response.raw_output_contents.append(values.astype(wire.PRECISIONS[precision]).tobytes())
+        wire.pack_evaluation(response, answer.evaluation, precision)
         return response
 
     def _check_game(self, name: str, version: str) -> None:
-        if name != self._game.identity:
-            raise UserError(f"this evaluator is for {self._game.identity}, got a request for {shown(name)}")
+        if name != self._name:
+            raise UserError(f"this evaluator is for {self._name}, got a request for {shown(name)}")
         if version:
             raise UserError(f"expected no model version, for only the newest model is served, got {shown(version)}")

@@ -1,24 +1,29 @@
-"""A network in another process: an evaluator that sends its batches to `plyzero evaluator`, and knows when it fails."""
+"""A network in another process: an evaluator that sends its batches to a server, and knows when it fails.
+
+The server is `plyzero evaluator`, or any other one of the Open Inference Protocol: what it says of its model decides
+how positions are sent.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import grpc
-import numpy as np
 
 from plyzero.errors import UserError, plain, shown
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.models import ModelName
+from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
-from plyzero.search.onnx_network import LOGITS, WDL
+from plyzero.search.onnx_network import INPUT
 
 DEADLINE_SECONDS: Final = 20.0
-"""Time in which a batch must be answered, in seconds; the server may be loading a model."""
+"""Time in which a batch must be answered, in seconds; a server may need some of it for the first batch of a model."""
 
 PROBE_SECONDS: Final = 5.0
 """Time in which a server must answer that it is there, in seconds."""
@@ -44,13 +49,15 @@ class RemoteNetwork:
         address: str,
         game: GameSpec,
         *,
-        precision: str = "FP16",
+        models: Path | None = None,
+        precision: str = wire.DEFAULT_PRECISION,
         deadline_seconds: float = DEADLINE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         """Ask the server at `address`, HOST:PORT, whether it is there, which takes at most PROBE_SECONDS.
 
-        precision: FP16 or FP32, of the answers.
+        models:    the models of the run, for a server whose answers name only the training step of their model.
+        precision: FP16 or FP32, of the answers, where the server has both.
         Raises UserError if the address has another form. A server that does not answer is no error.
         """
         host, _, port = address.rpartition(":")
@@ -59,7 +66,10 @@ class RemoteNetwork:
         self.fence, self.step = 0, 0
         self.label: str | None = None
         self.is_ready = False
-        self._address, self._game, self._precision = address, game, precision
+        self._address, self._game, self._models, self._precision = address, game, models, precision
+        self._model, self._input_type = wire.model_name(game.identity), wire.input_types(game.start)[0]
+        self._version = ""
+        self._named: ModelName | None = None  # of the last answer
         self._deadline_seconds, self._retry_seconds = deadline_seconds, retry_seconds
         self._failing = False
         retry_ms = max(100, int(1000 * retry_seconds))
@@ -93,13 +103,15 @@ class RemoteNetwork:
 
     def send(self, batch: EvaluationBatch) -> Call:
         """Send a batch on its way, and return at once. The observations may change as soon as this has returned."""
-        start, observations = self._game.start, batch.observations
-        (tensor,), _ = wire.describe(start)
-        tensor.shape[0] = len(observations)
-        request = wire.MESSAGES["ModelInferRequest"](model_name=self._game.identity, inputs=[tensor])
-        request.parameters[wire.PRECISION].string_param = self._precision
-        request.parameters[wire.SHAPE].string_param = wire.shape_text(start)
-        request.raw_input_contents.append(wire.pack_observations(observations, start))
+        observations, datatype = batch.observations, self._input_type
+        tensor = wire.MESSAGES["TensorMetadata"](name=INPUT, datatype=datatype)
+        tensor.shape.extend([len(observations), *wire.input_shape(self._game.start, datatype)])
+        request = wire.MESSAGES["ModelInferRequest"](model_name=self._model, inputs=[tensor])
+        if self._precision != wire.DEFAULT_PRECISION:
+            request.parameters[wire.PRECISION].string_param = self._precision
+        if datatype == wire.BITS:
+            request.parameters[wire.SHAPE].string_param = wire.shape_text(self._game.start)
+        request.raw_input_contents.append(wire.pack_observations(observations, datatype))
         future = self._infer.future(request, timeout=self._deadline_seconds)
         return Call(self, future, len(observations))
 
@@ -109,7 +121,7 @@ class RemoteNetwork:
             if self._probe.done():
                 self._read_probe()
         elif not self.is_ready and time.monotonic() >= self._next_probe:
-            request = wire.MESSAGES["ModelMetadataRequest"](name=self._game.identity)
+            request = wire.MESSAGES["ModelMetadataRequest"](name=self._model)
             self._probe = self._metadata.future(request, timeout=PROBE_SECONDS)
 
     def _read_probe(self) -> None:
@@ -119,13 +131,11 @@ class RemoteNetwork:
         except grpc.RpcError as error:
             self.fail(_sentence(error))
             return
-        expected = [str(each) for each in wire.describe(self._game.start)]
-        if [str(list(found.inputs)), str(list(found.outputs))] != expected:
+        datatype = wire.find_input_type(found, self._game.start)
+        if datatype is None:
             self.fail("its model has other inputs or outputs than this version of the game")
-        elif not found.versions:
-            self.fail("it has no model yet")
         else:
-            self.is_ready = True  # "answers again" is only said of an answer
+            self._input_type, self.is_ready = datatype, True  # "answers again" is only said of an answer
 
     def fail(self, reason: str) -> None:
         """Do not ask the server for a while; `reason` is logged once, until it answers again."""
@@ -145,24 +155,30 @@ class RemoteNetwork:
 
     def find_answer(self, response: Any, positions: int) -> Answer | str:
         """Return the answer in a ModelInferResponse to so many positions, or what is impossible in it."""
-        name = ModelName.parse(response.model_version)
-        stamp = tuple(response.parameters[each].int64_param for each in (wire.FENCE, wire.STEP))
-        if name is None or (name.fence, name.step) != stamp:
-            return f"its answer does not name the model of a run, but {shown(response.model_version)}"
-        outputs, expected = [], [(LOGITS, self._game.start.num_actions), (WDL, 3)]
-        found = [(each.name, each.datatype, list(each.shape)) for each in response.outputs]
-        wanted = [(each, self._precision, [positions, size]) for each, size in expected]
-        if found != wanted or len(response.raw_output_contents) != len(wanted):
-            return f"its outputs are {plain(str(found), 100)}, expected {wanted}"
-        dtype = wire.PRECISIONS[self._precision]
-        for content, (_, _, shape) in zip(response.raw_output_contents, wanted, strict=True):
-            if len(content) != dtype.itemsize * shape[0] * shape[1]:
-                return f"its output of shape {shape} has {len(content)} bytes"
-            outputs.append(np.frombuffer(content, dtype).astype(np.float32).reshape(shape))
-        evaluation = Evaluation(*outputs)
+        name = self._find_model(response.model_version)
+        if name is None:
+            return f"its answer names {shown(response.model_version)}, which is no model of the run"
+        try:
+            evaluation = wire.unpack_evaluation(response, self._game.start, positions)
+        except UserError as error:
+            return str(error)
         if fault := find_fault(evaluation, positions, self._game.start.num_actions):
             return fault
         return Answer(evaluation, fence=name.fence, step=name.step, label=str(name))
+
+    def _find_model(self, version: str) -> ModelName | None:
+        """Return the model that an answer names: by its file name, or by its step, of which the newest is meant."""
+        if self._named is None or version != self._version:
+            self._version, self._named = version, ModelName.parse(version) or self._newest_of_step(version)
+        return self._named
+
+    def _newest_of_step(self, step: str) -> ModelName | None:
+        """Return the newest model of the run with this step, as text; None if there is none, or it cannot be listed."""
+        if self._models is None or not step.isdecimal() or len(step) > 9:
+            return None
+        with suppress(OSError):
+            return next((each for each in list_models(self._models) if each.step == int(step)), None)
+        return None
 
     def close(self) -> None:
         """End the connection, and the calls that are on their way."""

@@ -7,14 +7,17 @@ them. https://github.com/kserve/open-inference-protocol (Apache-2.0)
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any, Final
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, plain, shown
 from plyzero.rules.game import Game
+from plyzero.search.evaluators import Evaluation
 from plyzero.search.onnx_network import INPUT, LOGITS, WDL
 
 SERVICE: Final = "inference.GRPCInferenceService"
@@ -29,11 +32,18 @@ MAX_MESSAGE_BYTES: Final = 1 << 28
 PRECISIONS: Final[dict[str, np.dtype[Any]]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4")}
 """Types of the outputs, by their names in the protocol."""
 
+DEFAULT_PRECISION: Final = "FP16"
+"""What `plyzero evaluator` answers in if a request does not say."""
+
+BITS, FLOATS = "UINT8", "FP32"
+"""Types of the input: bits, the highest first, each position in whole bytes; or numbers."""
+
 PRECISION: Final = "precision"
-"""Request parameter: one of PRECISIONS, the first if absent."""
+"""Request parameter of `plyzero evaluator`: one of PRECISIONS, DEFAULT_PRECISION if absent."""
 
 SHAPE: Final = "observation_shape"
-"""Request parameter, optional: the client's observation shape, such as 3x6x7, where bits do not show it."""
+"""Request parameter of `plyzero evaluator`, optional: the client's observation shape, such as 2x6x7, where bits do not
+show it."""
 
 FENCE, STEP = "fence", "step"
 """Response parameters: the model that has evaluated; see plyzero.run.models.ModelName."""
@@ -111,15 +121,23 @@ MESSAGES: Final = _make_messages()
 """The classes of the messages by their names."""
 
 
-def sends_bits(start: Game) -> bool:
-    """Return whether the observations of a game are sent as packed bits, UINT8, and not as FP32."""
-    return np.dtype(start.observation_dtype).kind == "b"
+def model_name(game: str) -> str:
+    """Return the name that servers have for the models of a game with the identity `game`, such as `connect-four_v1`.
+
+    It has only letters, digits and `_.-`, so that it can be the name of a directory and a part of a URL.
+    """
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", game).strip("_.")
 
 
-def input_shape(start: Game) -> list[int]:
-    """Return the shape of one observation as it is sent."""
+def input_types(start: Game) -> list[str]:
+    """Return the types in which the observations of a game may be sent, the best first: BITS if they are `bool`."""
+    return [BITS, FLOATS] if np.dtype(start.observation_dtype).kind == "b" else [FLOATS]
+
+
+def input_shape(start: Game, datatype: str) -> list[int]:
+    """Return the shape of one observation that is sent as `datatype`."""
     shape = start.observation_shape
-    return [-(-int(np.prod(shape)) // 8)] if sends_bits(start) else list(shape)
+    return [-(-int(np.prod(shape)) // 8)] if datatype == BITS else list(shape)
 
 
 def shape_text(start: Game) -> str:
@@ -128,16 +146,29 @@ def shape_text(start: Game) -> str:
 
 
 def describe(start: Game) -> tuple[list[Any], list[Any]]:
-    """Return the metadata of the input and of the outputs of a game's model; -1 is the number of positions."""
-    tensor, kind = MESSAGES["TensorMetadata"], "UINT8" if sends_bits(start) else "FP32"
-    inputs = [tensor(name=INPUT, datatype=kind, shape=[-1, *input_shape(start)])]
+    """Return the metadata of input and outputs in `plyzero evaluator`; -1 is the number of positions."""
+    tensor, (datatype, *_) = MESSAGES["TensorMetadata"], input_types(start)
+    inputs = [tensor(name=INPUT, datatype=datatype, shape=[-1, *input_shape(start, datatype)])]
     outputs = [(LOGITS, start.num_actions), (WDL, 3)]
-    return inputs, [tensor(name=name, datatype="FP16", shape=[-1, size]) for name, size in outputs]
+    return inputs, [tensor(name=name, datatype=DEFAULT_PRECISION, shape=[-1, size]) for name, size in outputs]
 
 
-def pack_observations(observations: NDArray[np.float32], start: Game) -> bytes:
+def find_input_type(metadata: Any, start: Game) -> str | None:
+    """Return the type in which a server takes observations, by its ModelMetadataResponse; None if it has another game.
+
+    Its outputs must be of types in PRECISIONS.
+    """
+    inputs = [(each.name, each.datatype, list(each.shape)[1:]) for each in metadata.inputs]
+    outputs = {each.name: list(each.shape)[1:] for each in metadata.outputs if each.datatype in PRECISIONS}
+    if outputs != {LOGITS: [start.num_actions], WDL: [3]}:
+        return None
+    known = (each for each in input_types(start) if inputs == [(INPUT, each, input_shape(start, each))])
+    return next(known, None)
+
+
+def pack_observations(observations: NDArray[np.float32], datatype: str) -> bytes:
     """Return `[n, C, H, W]` float32 as it is sent."""
-    if sends_bits(start):
+    if datatype == BITS:
         return np.packbits(observations.reshape(len(observations), -1) != 0, axis=1).tobytes()
     return np.ascontiguousarray(observations, "<f4").tobytes()
 
@@ -148,7 +179,8 @@ def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
     Raises UserError if they are not of the game that begins with `start`, or not finite.
     """
     (expected,), _ = describe(start)
-    wanted = f"one input {INPUT} of type {expected.datatype} and shape [n, {str(input_shape(start))[1:]}"
+    datatype, position = expected.datatype, input_shape(start, expected.datatype)
+    wanted = f"one input {INPUT} of type {datatype} and shape [n, {str(position)[1:]}"
     if len(request.inputs) != 1 or len(request.raw_input_contents) != 1:
         raise UserError(
             f"expected {wanted} in raw_input_contents, got {len(request.inputs)} inputs and "
@@ -156,12 +188,12 @@ def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
         )
     found, content = request.inputs[0], request.raw_input_contents[0]
     shape = list(found.shape)
-    if (found.name, found.datatype) != (INPUT, expected.datatype) or shape[1:] != input_shape(start) or shape[0] < 1:
+    if (found.name, found.datatype) != (INPUT, datatype) or shape[1:] != position or shape[0] < 1:
         raise UserError(f"expected {wanted}, got {shown(found.name)} of type {shown(found.datatype)} and shape {shape}")
-    size = int(np.prod(shape)) * (1 if sends_bits(start) else 4)
+    size = int(np.prod(shape)) * (1 if datatype == BITS else 4)
     if len(content) != size:
         raise UserError(f"expected {size} bytes for shape {shape}, got {len(content)}")
-    if sends_bits(start):
+    if datatype == BITS:
         bits = np.frombuffer(content, np.uint8).reshape(shape)
         unpacked = np.unpackbits(bits, axis=1, count=int(np.prod(start.observation_shape)))
         return unpacked.astype(np.float32).reshape(shape[0], *start.observation_shape)
@@ -169,3 +201,29 @@ def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
     if not np.isfinite(observations).all():
         raise UserError("expected observations of finite numbers, got some that are not")
     return observations
+
+
+def pack_evaluation(response: Any, evaluation: Evaluation, precision: str) -> None:
+    """Add an evaluation to a ModelInferResponse, with numbers of type `precision`."""
+    for name, values in ((LOGITS, evaluation.logits), (WDL, evaluation.wdl)):
+        response.outputs.add(name=name, datatype=precision, shape=values.shape)
+        response.raw_output_contents.append(values.astype(PRECISIONS[precision]).tobytes())
+
+
+def unpack_evaluation(response: Any, start: Game, positions: int) -> Evaluation:
+    """Return the evaluation of `positions` positions in a ModelInferResponse, whatever the order of its outputs.
+
+    Raises UserError if its outputs are not those of the game that begins with `start`. Their values are not checked.
+    """
+    expected = {LOGITS: [positions, start.num_actions], WDL: [positions, 3]}
+    values = {}
+    for output, content in zip(response.outputs, response.raw_output_contents, strict=False):
+        dtype, shape = PRECISIONS.get(output.datatype), list(output.shape)
+        if dtype and shape == expected.get(output.name) and len(content) == dtype.itemsize * math.prod(shape):
+            values[output.name] = np.frombuffer(content, dtype).astype(np.float32).reshape(shape)
+    if values.keys() != expected.keys():
+        found = {each.name: f"{each.datatype} {list(each.shape)}" for each in response.outputs}
+        sizes = [len(content) for content in response.raw_output_contents]
+        types = " or ".join(PRECISIONS)
+        raise UserError(f"its outputs are {plain(str(found), 200)} in {sizes} bytes, expected {types}, {expected}")
+    return Evaluation(values[LOGITS], values[WDL])

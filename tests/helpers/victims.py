@@ -143,6 +143,15 @@ def work(run: Run, log: Path, name: str) -> None:
     run_worker(run, name=name, stop=stop_on_signals())
 
 
+def command(log: Path, *arguments: str) -> None:
+    """Be a command of plyzero."""
+    from plyzero.commands.cli import main
+
+    log_acknowledged(log)
+    sys.argv = ["plyzero", *arguments]
+    main()
+
+
 def train(run: Run) -> None:
     """Be the trainer."""
     from trainer.loop import run_trainer
@@ -196,6 +205,8 @@ def main(role: str, *arguments: str, scratch: Path | None = None) -> None:
         fill_store(paths[0], paths[1], given[2])
     elif role == "worker":
         work(open_run(paths[0], scratch=scratch), paths[1], given[2])
+    elif role == "command":
+        command(paths[0], *given[1:])
     elif role == "trainer":
         train(open_run(paths[0], scratch=scratch))
     elif role == "publisher":

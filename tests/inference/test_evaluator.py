@@ -3,29 +3,23 @@
 import itertools
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
 import numpy as np
 import pytest
 
 from plyzero.errors import UserError
 from plyzero.inference import wire
-from plyzero.inference.batcher import Batcher
-from plyzero.inference.evaluation_server import serving
 from plyzero.inference.remote_network import RemoteNetwork
+from plyzero.play import model_loader
 from plyzero.play.model_loader import ModelWatch, load_newest
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
-from plyzero.run.models import publish_model
-from plyzero.run.records import Games
-from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import reachable_observations
+from plyzero.run.models import ModelName, publish_model
 from selfplay.evaluated_games import LocalGames, RemoteGames
+from tests.helpers.inference import ask, batch_of, finished, records, refusal, server
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -35,37 +29,6 @@ def run(tmp_path: Path) -> Run:
     made = small_run(tmp_path / "r")
     publish_model(made.models, untrained(made), fence=1, step=10)
     return made
-
-
-@contextmanager
-def server(run: Run, *, max_batch: int = 64, wait_seconds: float = 0.0, port: int = 0) -> Iterator[tuple[str, Batcher]]:
-    """A server in threads, ready if the run has a model; its address."""
-    with ExitStack() as stack:
-        watch = stack.enter_context(ModelWatch(run.models, run.game, poll_seconds=0.05, threads=1))
-        batcher = stack.enter_context(Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds))
-        while any(run.models.iterdir()) and not batcher.label:
-            time.sleep(0.01)
-        yield f"127.0.0.1:{stack.enter_context(serving(run, batcher, port=port))}", batcher
-
-
-def batch_of(run: Run, size: int = 8) -> EvaluationBatch:
-    return EvaluationBatch(reachable_observations(run.game)[:size], list)
-
-
-def ask(address: str, method: str, **fields: Any) -> Any:
-    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        call = channel.unary_unary(
-            f"/{wire.SERVICE}/{method}",
-            request_serializer=wire.MESSAGES[f"{method}Request"].SerializeToString,
-            response_deserializer=wire.MESSAGES[f"{method}Response"].FromString,
-        )
-        return call(wire.MESSAGES[f"{method}Request"](**fields), timeout=60)
-
-
-def refusal(address: str, method: str, **fields: Any) -> tuple[str, str]:
-    with pytest.raises(grpc.RpcError) as caught:
-        ask(address, method, **fields)
-    return caught.value.code().name, caught.value.details()
 
 
 @pytest.mark.parametrize("game", ["tic-tac-toe", "tests.helpers.toys:Written"])  # one sends bits, one numbers
@@ -84,10 +47,8 @@ def test_answers_are_those_of_the_network_and_name_the_model(tmp_path: Path, gam
 
 
 def test_both_kinds_of_observations_are_tested():
-    assert [wire.sends_bits(load_game(name).start) for name in ("tic-tac-toe", "tests.helpers.toys:Written")] == [
-        True,
-        False,
-    ]
+    types = [wire.input_types(load_game(name).start)[0] for name in ("tic-tac-toe", "tests.helpers.toys:Written")]
+    assert types == ["UINT8", "FP32"]
 
 
 def test_a_newer_model_is_used_between_two_batches_and_named_in_the_answer(run: Run):
@@ -98,6 +59,32 @@ def test_a_newer_model_is_used_between_two_batches_and_named_in_the_answer(run: 
         while remote.step == 10:
             remote(batch_of(run))
         assert (remote.fence, remote.step) == (2, 20)
+        remote.close()
+
+
+def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pytest.MonkeyPatch):
+    begun, may_end, load = threading.Event(), threading.Event(), model_loader.load_model
+
+    def load_slowly(directory: Path, name: ModelName, *arguments: Any, **more: Any) -> Any:
+        if name.step == 20:
+            begun.set()
+            assert may_end.wait(60)
+        return load(directory, name, *arguments, **more)
+
+    monkeypatch.setattr(model_loader, "load_model", load_slowly)
+    with server(run) as (address, _):
+        remote = RemoteNetwork(address, run.game, deadline_seconds=5)
+        publish_model(run.models, untrained(run), fence=1, step=20)
+        assert begun.wait(60)
+        try:
+            for _ in range(20):
+                remote(batch_of(run))
+                assert remote.step == 10
+        finally:
+            may_end.set()
+        while remote.step == 10:
+            remote(batch_of(run))
+        assert remote.step == 20
         remote.close()
 
 
@@ -141,30 +128,31 @@ def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path
     with server(run) as (address, _):
         assert not ask(address, "ServerReady").ready
         assert ask(address, "ServerLive").live
-        assert not ask(address, "ModelReady", name=run.game.identity).ready
+        assert not ask(address, "ModelReady", name=wire.model_name(run.game.identity)).ready
         remote = RemoteNetwork(address, run.game, retry_seconds=0.1)
         assert not remote.is_ready
-        assert "it has no model yet; evaluating here" in caplog.text
+        assert "there is no model yet; workers play without one until it comes (UNAVAILABLE); evaluating" in caplog.text
         assert remote.send(batch_of(run)).answer() is None
         publish_model(run.models, untrained(run), fence=1, step=10)
         while not remote.is_ready:
             remote.refresh()
             time.sleep(0.01)
         remote(batch_of(run))
-        assert ask(address, "ModelReady", name=run.game.identity).ready
+        assert ask(address, "ModelReady", name=wire.model_name(run.game.identity)).ready
         remote.close()
 
 
 def test_wrong_requests_are_refused_with_one_sentence(run: Run):
     with server(run) as (address, _):
-        code, sentence = refusal(address, "ModelInfer", model_name="connect-four v1")
+        name = wire.model_name(run.game.identity)
+        code, sentence = refusal(address, "ModelInfer", model_name="connect-four_v1")
         assert (code, sentence) == (
             "INVALID_ARGUMENT",
-            f"this evaluator is for {run.game.identity}, got a request for 'connect-four v1'",
+            f"this evaluator is for {name}, got a request for 'connect-four_v1'",
         )
-        content = wire.pack_observations(batch_of(run).observations, run.game.start)
-        tensor = {"name": "observations", "datatype": "UINT8", "shape": [8, *wire.input_shape(run.game.start)]}
-        right = {"model_name": run.game.identity, "inputs": [tensor], "raw_input_contents": [content]}
+        content = wire.pack_observations(batch_of(run).observations, "UINT8")
+        tensor = {"name": "observations", "datatype": "UINT8", "shape": [8, *wire.input_shape(run.game.start, "UINT8")]}
+        right = {"model_name": name, "inputs": [tensor], "raw_input_contents": [content]}
         assert ask(address, "ModelInfer", **right).outputs[0].datatype == "FP16"
         for wrong, part in (
             ({"inputs": [tensor | {"shape": [8, 99]}]}, "shape [8, 99]"),
@@ -187,7 +175,7 @@ def test_another_game_and_a_refused_port_are_one_warning_each_and_no_error(run: 
     with server(run) as (address, _):
         other = RemoteNetwork(address, load_game("connect-four"))
         assert not other.is_ready
-        assert f"this evaluator is for {run.game.identity}" in caplog.text
+        assert f"this evaluator is for {wire.model_name(run.game.identity)}" in caplog.text
     other.close()
     caplog.clear()
     refused = RemoteNetwork(address, run.game, retry_seconds=0.05)  # the server has gone
@@ -208,39 +196,43 @@ def test_impossible_answers_are_not_used(run: Run):
         call = remote.send(batch_of(run))
         response = call._future.result()
         assert not isinstance(remote.find_answer(response, 8), str)
-        assert "outputs are" in remote.find_answer(response, 9)
+        assert "its outputs are" in remote.find_answer(response, 9)
         response.raw_output_contents[1] = np.full(24, np.nan, np.float32).tobytes()
         assert "wdl are not finite" in remote.find_answer(response, 8)
         response.model_version = "mine"
-        assert "does not name the model" in remote.find_answer(response, 8)
+        assert "its answer names 'mine', which is no model of the run" in remote.find_answer(response, 8)
         remote.close()
 
 
-def finished(games: LocalGames | RemoteGames, most: int) -> dict[int, Games]:
-    """The games with the first `most` seeds, by seed."""
-    found: dict[int, Games] = {}
-    while not found.keys() >= set(range(most)):
-        games.refresh()
-        found |= {int(each.games["seed"][0]): each for each in games.run()}
-    return {seed: found[seed] for seed in range(most)}
+CHEAP = ("selfplay.parallel_games=4", "selfplay.simulations=8", "selfplay.fast_simulations=2")
+SEVERAL_KINDS = {
+    "tic-tac-toe": (30, ()),
+    "plyzero.check.template.tic_tac_toe:TicTacToe": (12, CHEAP),  # plain Python
+    "tests.helpers.dice:PlainRace": (12, CHEAP),  # dice
+    "othello": (2, CHEAP),  # a larger board
+}
+"""Game -> how many games are compared, and under which settings."""
 
 
-def test_games_are_the_same_as_with_the_network_in_this_process(run: Run):
+@pytest.mark.parametrize("game", SEVERAL_KINDS)
+def test_games_are_the_same_as_with_the_network_in_this_process(tmp_path: Path, game: str):
+    count, options = SEVERAL_KINDS[game]
+    run = small_run(tmp_path / "r", game, *options)
+    publish_model(run.models, untrained(run), fence=1, step=10)
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
-        expected = finished(LocalGames(run, itertools.count(), watch), 30)
+        expected = finished(LocalGames(run, itertools.count(), watch), count)
     with (
         server(run) as (address, _),
         ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch,
     ):
         remote = RemoteNetwork(address, run.game, precision="FP32")
         games = RemoteGames(run, itertools.count(), watch, remote)
-        found = finished(games, 30)
+        found = finished(games, count)
         assert games._network is None  # no model was loaded here
         assert games.label == remote.label
         remote.close()
-    for seed, one in found.items():
-        for part in ("games", "positions", "moves", "observations"):
-            assert getattr(one, part).tobytes() == getattr(expected[seed], part).tobytes()
+    assert records(found) == records(expected)
+    assert {int(step) for each in found.values() for step in each.positions["model_step"]} <= {0, 10}
 
 
 def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run: Run, caplog: pytest.LogCaptureFixture):

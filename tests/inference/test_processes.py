@@ -1,71 +1,124 @@
-"""The evaluator and its workers as real processes, some of which are killed."""
+"""An evaluator and its workers as real processes, some of which are killed, stopped or started again."""
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 
+from plyzero.ops.verify import find_faults
+from plyzero.run.directory import Run
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import publish_model
-from plyzero.run.segments import list_segments
+from tests.helpers import victims
+from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
-pytestmark = pytest.mark.slow
+SECONDS = 6.0
+"""Time in which games are counted; less than a worker waits for an answer before it evaluates itself."""
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    """Start a command; it ends with this process, at the latest."""
-    command = [sys.executable, "-m", "plyzero", *arguments, "--until-end-of-input"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
-
-
-def wait_for_line(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
-    for line in process.stdout:
-        if found := re.search(pattern, line):
-            return found
-    raise AssertionError(f"the process ended without {pattern}")
+@contextmanager
+def evaluator(run: Run, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command, which ends with this process at the latest, and its address."""
+    arguments = ["evaluator", "--run", str(run.root), "--port", str(port), "--until-end-of-input"]
+    command = [sys.executable, "-m", "plyzero", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        try:
+            for line in process.stdout:
+                if found := re.search(r"on (127\.0\.0\.1:\d+)", line):
+                    yield process, found[1]
+                    break
+            else:
+                raise AssertionError("the evaluator ended")
+        finally:
+            process.kill()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
-def test_a_worker_outlives_another_worker_and_the_evaluator(tmp_path: Path):
-    run = small_run(tmp_path / "r")
+class Worker:
+    """`plyzero selfplay --evaluator`, and the games that it has acknowledged."""
+
+    def __init__(self, run: Run, name: str, address: str, log: Path):
+        self.log = log
+        arguments = ("selfplay", "--run", run.root, "--name", name, "--evaluator", address)
+        self.process: ForkServerProcess = victims.start("command", log, *arguments)
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.process.pid, number)
+
+    def games(self) -> set[int]:
+        lines = self.log.read_text().splitlines(keepends=True) if self.log.exists() else []
+        return {int(line) for line in lines if line.endswith("\n")}
+
+    def makes_games(self) -> bool:
+        """Wait for more games."""
+        before = len(self.games())
+        wait_until(lambda: len(self.games()) > before + 5)
+        return self.process.is_alive()
+
+
+def made_meanwhile(workers: list[Worker]) -> list[int]:
+    before = [len(worker.games()) for worker in workers]
+    time.sleep(SECONDS)
+    return [len(worker.games()) - count for worker, count in zip(workers, before, strict=True)]
+
+
+def evaluations(run: Run) -> int:
+    """How many positions all evaluators of a run together have evaluated, by their heartbeats."""
+    beats = read_heartbeats(run.workers).values()
+    return sum(beat["evaluations"] for beat in beats if beat["role"] == "evaluator")
+
+
+@pytest.mark.slow
+def test_workers_do_not_stall_when_others_die_or_stop_and_no_game_is_lost_when_the_evaluator_starts_again(
+    tmp_path: Path,
+):
+    run = small_run(tmp_path / "r", "connect-four", "selfplay.cache_mb=0")
     publish_model(run.models, untrained(run), fence=1, step=10)
-    with start("evaluator", "--run", str(run.root), "--port", "0") as evaluator:
-        address = wait_for_line(evaluator, r"on (127\.0\.0\.1:\d+)")[1]
-        names, workers = ("w0", "w1"), []
-        for name in names:
-            workers.append(start("selfplay", "--run", str(run.root), "--name", name, "--evaluator", address))
-        for worker in workers:
-            wait_for_line(worker, f"the evaluator {address} answers, model 000001-000000010")
-
-        def sealed() -> int:
-            return sum(name.first_step == 10 for name in list_segments(run.segments) if name.worker == "w1")
-
-        wait_until(lambda: sealed() > 0)
-        workers[0].kill()
-        before = sealed()
-        wait_until(lambda: sealed() > before)
-        beats = [beat for beat in read_heartbeats(run.workers).values() if beat["role"] == "evaluator"]
-        assert [beat["state"] for beat in beats] == ["serving"]
-        evaluator.kill()
-        wait_for_line(workers[1], "evaluating here")
-        before = sealed()
-        wait_until(lambda: sealed() > before)
-        assert workers[1].poll() is None
-        workers[1].stdin.close()
-        assert workers[1].wait(300) == 0
-        workers[0].wait()
-        for each in workers:
-            each.stdout.close()
+    with evaluator(run) as (process, address):
+        workers = [Worker(run, f"w{number}", address, tmp_path / f"log{number}") for number in range(4)]
+        killed, stopped, *others = workers
+        try:
+            assert all(worker.makes_games() for worker in workers)
+            usual = made_meanwhile(others)
+            killed.send(signal.SIGKILL)
+            stopped.send(signal.SIGSTOP)
+            evaluated = evaluations(run)
+            made = made_meanwhile(others)
+            assert all(number > least / 2 for number, least in zip(made, usual, strict=True)), (usual, made)
+            wait_until(lambda: evaluations(run) > evaluated)
+            stopped.send(signal.SIGCONT)
+            assert stopped.makes_games()
+            process.kill()
+            process.wait()
+            evaluated = evaluations(run)
+            with evaluator(run, int(address.rpartition(":")[2])):
+                wait_until(lambda: evaluations(run) > evaluated + 1000)
+                assert all(worker.makes_games() for worker in (stopped, *others))
+                for worker in (stopped, *others):
+                    worker.process.terminate()
+                    worker.process.join(120)
+                    assert worker.process.exitcode == 0
+        finally:
+            for worker in workers:
+                worker.process.kill()
+    adopt_journals(run)
+    found = victims.visible(run)
+    assert set().union(*(worker.games() for worker in workers)) <= found.keys(), "lost"
+    assert set(found.values()) == {1}, "doubled"
+    assert [fault for _, fault in find_faults(run) if fault] == []

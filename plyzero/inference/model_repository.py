@@ -1,0 +1,133 @@
+"""`plyzero evaluator --repository`: a model repository of NVIDIA Triton that holds the newest model of a run.
+
+Triton's documentation: user_guide/model_repository.md, model_configuration.md, model_management.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from pathlib import Path
+from typing import Final
+
+from plyzero.errors import ModelRefusedError, UserError
+from plyzero.files import TEMPORARY, explain, read_file, remove_tree, rename, write_file
+from plyzero.inference import wire
+from plyzero.play.model_loader import ModelWatch
+from plyzero.rules.game import Game
+from plyzero.run.directory import Run
+from plyzero.run.metrics import Heartbeat
+from plyzero.run.models import MAX_BYTES, ModelName, read_model
+from plyzero.run.troubles import Troubles
+from plyzero.search.onnx_network import INPUT, LOGITS, WDL
+
+CONFIG_FILE: Final = "config.pbtxt"
+MODEL_FILE: Final = "model.onnx"
+"""Names of files that Triton expects in the directory of a model, and in that of a version."""
+
+LOOK_SECONDS: Final = 0.5
+"""Longest time without a look for a newer model, in seconds."""
+
+log = logging.getLogger(__name__)
+
+
+def keep_repository(
+    run: Run, repository: Path, *, max_batch: int, wait_seconds: float, threads: int, stop: threading.Event
+) -> None:
+    """Publish every newer model of `run` in a model repository until `stop` is set.
+
+    A model is loaded and tested here before Triton sees it. While it cannot be written, the one before stays, and this
+    is tried again. Raises UserError if `repository` is no directory and cannot become one.
+
+    max_batch:    number of positions with which a batch of Triton leaves at once.
+    wait_seconds: time after which it leaves with fewer.
+    threads:      for the test of a model.
+    """
+    largest = max(max_batch, run.settings.selfplay.parallel_games)  # what a worker may send in one call
+    name = wire.model_name(run.game.identity)
+    config = triton_config(name, run.game.start, max_batch=largest, wait_seconds=wait_seconds)
+    try:
+        repository.mkdir(parents=True, exist_ok=True)  # at once: Triton does not start without it
+    except OSError as error:
+        raise UserError(f"cannot use {repository} as a model repository: {explain(error)}") from error
+    heartbeat = Heartbeat(run.workers / f"evaluator.{uuid.uuid4().hex[:8]}.json")
+    newest: ModelName | None = None
+    published: ModelName | None = None
+    troubles = Troubles()
+
+    def beat(state: str, *, force: bool = False) -> None:
+        model = str(published) if published else None
+        heartbeat.beat({"role": "evaluator", "state": state, "model": model}, force=force)
+
+    with ModelWatch(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, threads=threads) as watch:
+        log.info("keeps the newest model of %s in %s", run.game.name, repository / name)
+        while not stop.is_set():
+            if network := watch.newer():
+                newest = ModelName.parse(network.label)
+            if newest and newest != published and troubles.is_due(repository):
+                try:
+                    with troubles.skipping(repository, "cannot be written, the model before stays in use"):
+                        publish_version(repository / name, config, read_model(run.models, newest), version=newest.step)
+                        published = newest
+                        log.info("model %s is version %d", newest, newest.step)
+                except ModelRefusedError as error:  # damaged since it was loaded
+                    watch.refuse_current(error)
+                    newest = published
+            beat(troubles.summary or ("keeps a model repository" if published else "waiting for the first model"))
+            watch.wait(LOOK_SECONDS)
+    beat("stopped", force=True)
+
+
+def triton_config(name: str, start: Game, *, max_batch: int, wait_seconds: float) -> str:
+    """Return the content of config.pbtxt for the models of the game that begins with `start`."""
+    tensors = {INPUT: start.observation_shape, LOGITS: (start.num_actions,), WDL: (3,)}
+    lines = {
+        each: f'{{ name: "{each}" data_type: TYPE_FP32 dims: [ {", ".join(map(str, shape))} ] }}'
+        for each, shape in tensors.items()
+    }
+    return f"""\
+name: "{name}"
+platform: "onnxruntime_onnx"
+max_batch_size: {max_batch}
+input [ {lines[INPUT]} ]
+output [
+  {lines[LOGITS]},
+  {lines[WDL]}
+]
+version_policy {{ latest {{ num_versions: 1 }} }}
+dynamic_batching {{ max_queue_delay_microseconds: {round(1_000_000 * wait_seconds)} }}
+"""
+
+
+def publish_version(model: Path, config: str, content: bytes, *, version: int) -> None:
+    """Make `version` with the ONNX file `content` the only version in the directory `model`, and write its config.
+
+    A version appears complete or not at all: its directory is filled under a name that Triton ignores, because it is no
+    number, and then renamed. Versions disappear in the same way. What is there already is not written again, so that
+    Triton does not load it again.
+    """
+    _write_if_changed(model / CONFIG_FILE, config.encode())
+    target = model / str(version)
+    if target.is_dir():
+        _write_if_changed(target / MODEL_FILE, content)
+    else:
+        staged = model / f"{TEMPORARY}{uuid.uuid4().hex}"
+        write_file(staged / MODEL_FILE, content)
+        rename(staged, target)
+    for other in sorted(model.iterdir()):
+        if other.name.isdecimal() and other != target:
+            retired = model / f"{TEMPORARY}{uuid.uuid4().hex}"
+            rename(other, retired)
+            remove_tree(retired)
+        elif other.name.startswith(TEMPORARY):  # of a process that was killed
+            remove_tree(other)
+
+
+def _write_if_changed(path: Path, content: bytes) -> None:
+    try:
+        if read_file(path, max_bytes=MAX_BYTES) == content:
+            return
+    except OSError:  # it is not there, or damaged
+        pass
+    write_file(path, content, replace=True)

@@ -1,0 +1,189 @@
+"""The model repository for NVIDIA Triton: one version, whole at every moment, and what its configuration says."""
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plyzero import files
+from plyzero.errors import UserError
+from plyzero.inference.model_repository import keep_repository, publish_version, triton_config
+from plyzero.inference.wire import model_name
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import Run
+from plyzero.run.metrics import read_heartbeats
+from plyzero.run.models import publish_model
+from tests.helpers.runs import small_run
+from trainer.export import untrained
+
+
+def visible(model: Path) -> dict[str, bytes]:
+    """What Triton sees: the files in directories whose name is a number."""
+    return {
+        str(path.relative_to(model)): path.read_bytes()
+        for directory in model.iterdir()
+        if directory.name.isdecimal()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def at_every_point(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The fault points that are reached."""
+    points: list[str] = []
+    monkeypatch.setattr(files, "fault_point", lambda point, path: points.append(point))
+    return points
+
+
+def test_a_version_is_whole_at_every_moment_and_the_only_one_at_the_end(tmp_path: Path, monkeypatch):
+    model = tmp_path / "game_v1"
+    publish_version(model, "config", b"old", version=10)
+    seen: list[dict[str, bytes]] = []
+    monkeypatch.setattr(files, "fault_point", lambda point, path: seen.append(visible(model)))
+    publish_version(model, "config", b"new", version=20)
+    assert len(seen) > 4
+    old, new = {"10/model.onnx": b"old"}, {"20/model.onnx": b"new"}
+    assert all(each in (old, old | new, new) for each in seen)
+    assert visible(model) == new
+    assert sorted(path.name for path in model.iterdir()) == ["20", "config.pbtxt"]
+
+
+def test_whoever_is_killed_at_any_moment_leaves_whole_versions_and_the_next_one_cleans_up(tmp_path: Path, monkeypatch):
+    count, reached = 0, 0
+
+    def die(point: str, path: Path) -> None:
+        nonlocal reached
+        reached += 1
+        if reached > count:
+            raise Killed
+
+    while True:
+        model = tmp_path / str(count) / "game_v1"
+        with monkeypatch.context() as patched:
+            publish_version(model, "config", b"old", version=10)
+            reached = 0
+            patched.setattr(files, "fault_point", die)
+            patched.setattr(files, "_unlink", lambda path: None)  # nor does a killed process remove anything
+            try:
+                publish_version(model, "config", b"new", version=20)
+            except Killed:
+                pass
+            else:
+                break
+        assert visible(model).items() <= {"10/model.onnx": b"old", "20/model.onnx": b"new"}.items()
+        assert visible(model)
+        publish_version(model, "config", b"newer", version=30)
+        assert visible(model) == {"30/model.onnx": b"newer"}
+        assert sorted(path.name for path in model.iterdir()) == ["30", "config.pbtxt"]
+        count += 1
+    assert count > 4
+
+
+def test_what_is_there_already_is_not_written_again(tmp_path: Path, at_every_point: list[str]):
+    model = tmp_path / "game_v1"
+    publish_version(model, "config", b"content", version=10)
+    (model / "labels.txt").write_text("mine")
+    assert at_every_point
+    before = {path: path.stat().st_mtime_ns for path in model.rglob("*")}
+    at_every_point.clear()
+    publish_version(model, "config", b"content", version=10)
+    assert at_every_point == []
+    assert {path: path.stat().st_mtime_ns for path in model.rglob("*")} == before
+    publish_version(model, "config", b"other", version=10)  # the same step of another trainer
+    assert visible(model) == {"10/model.onnx": b"other"}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return small_run(tmp_path / "r", "connect-four")
+
+
+@pytest.fixture
+def kept(tmp_path: Path, run: Run) -> Iterator[Path]:
+    """The directory of the model in a repository that is kept meanwhile."""
+    stop = threading.Event()
+    given = {"max_batch": 4, "wait_seconds": 0.002, "threads": 1, "stop": stop}
+    thread = threading.Thread(target=keep_repository, args=(run, tmp_path / "repository"), kwargs=given)
+    thread.start()
+    yield tmp_path / "repository" / "connect-four_v1"
+    stop.set()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def wait_for(version: Path) -> None:
+    for _ in range(600):
+        if version.is_dir() and len([each for each in version.parent.iterdir() if each.is_dir()]) == 1:
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError("waited in vain")
+
+
+def test_the_newest_model_of_a_run_is_the_version_with_its_step(run: Run, kept: Path):
+    for step in (10, 20, 15):
+        fence = 2 if step == 15 else 1  # a trainer that went back to an older state
+        name = publish_model(run.models, untrained(run), fence=fence, step=step)
+        wait_for(kept / str(step))
+        assert visible(kept) == {f"{step}/model.onnx": (run.models / str(name)).read_bytes()}
+    publish_model(run.models, b"no model", fence=3, step=30)
+    threading.Event().wait(1)
+    assert visible(kept).keys() == {"15/model.onnx"}  # a model that cannot be used is not shown to Triton
+    while heartbeat(run) != ("keeps a model repository", "000002-000000015"):
+        threading.Event().wait(0.05)
+
+
+def heartbeat(run: Run) -> tuple[str, str]:
+    [beat] = read_heartbeats(run.workers).values()
+    assert beat["role"] == "evaluator"
+    return beat["state"], beat["model"][:16]
+
+
+def test_the_configuration_is_that_of_the_game(run: Run):
+    assert (
+        triton_config("connect-four_v1", run.game.start, max_batch=512, wait_seconds=0.002)
+        == """\
+name: "connect-four_v1"
+platform: "onnxruntime_onnx"
+max_batch_size: 512
+input [ { name: "observations" data_type: TYPE_FP32 dims: [ 2, 6, 7 ] } ]
+output [
+  { name: "logits" data_type: TYPE_FP32 dims: [ 7 ] },
+  { name: "wdl" data_type: TYPE_FP32 dims: [ 3 ] }
+]
+version_policy { latest { num_versions: 1 } }
+dynamic_batching { max_queue_delay_microseconds: 2000 }
+"""
+    )
+
+
+def test_a_repository_that_cannot_be_written_is_one_warning_and_is_tried_again(run: Run, kept: Path, caplog):
+    while not kept.parent.exists():
+        threading.Event().wait(0.01)
+    kept.write_text("a file")
+    publish_model(run.models, untrained(run), fence=1, step=10)
+    while "cannot be written, the model before stays in use" not in caplog.text:
+        threading.Event().wait(0.05)
+    kept.unlink()
+    wait_for(kept / "10")
+    assert len([record for record in caplog.records if "cannot be written" in record.message]) == 1
+
+
+def test_a_repository_that_is_no_directory_is_refused_in_one_sentence(tmp_path: Path, run: Run):
+    (tmp_path / "file").write_text("")
+    for repository, reason in ((tmp_path / "file", "File exists"), (tmp_path / "file" / "in", "Not a directory")):
+        with pytest.raises(UserError, match=f"cannot use {repository} as a model repository: {reason}"):
+            keep_repository(run, repository, max_batch=4, wait_seconds=0, threads=1, stop=threading.Event())
+
+
+@pytest.mark.parametrize(
+    "game", ["othello(size=6)", "plyzero.check.template.tic_tac_toe:TicTacToe", "openspiel:hex(board_size=3)"]
+)
+def test_the_name_of_a_model_is_safe_in_a_path_and_a_url(game: str):
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*_v\d+", model_name(load_game(game).identity))

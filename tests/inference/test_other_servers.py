@@ -1,0 +1,292 @@
+"""The client with servers that are not plyzero's: one that is made here, and real ones, NVIDIA Triton and MLServer."""
+
+import itertools
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plyzero.inference import wire
+from plyzero.inference.remote_network import RemoteNetwork
+from plyzero.play.model_loader import ModelWatch, load_newest
+from plyzero.run.directory import Run
+from plyzero.run.models import list_models, publish_model
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.search.onnx_network import Network
+from selfplay.evaluated_games import LocalGames, RemoteGames
+from tests.helpers.inference import batch_of, finished, other_server, records
+from tests.helpers.runs import small_run
+from trainer.export import untrained
+
+ROOT = Path(__file__).parent.parent.parent
+HELPERS = ROOT / "tests" / "helpers"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    made = small_run(tmp_path / "r", "connect-four")
+    publish_model(made.models, untrained(made), fence=1, step=10)
+    return made
+
+
+class Plain:
+    """A server of the network itself: numbers in, numbers out in an order of its own, and no name but a version."""
+
+    def __init__(self, run: Run, version: str = "10"):
+        self.network: Network = load_newest(run.models, run.game)
+        self.start, self.version, self.requests = run.game.start, version, []
+        tensor = wire.MESSAGES["TensorMetadata"]
+        self.inputs = [tensor(name="observations", datatype="FP32", shape=[-1, *run.game.start.observation_shape])]
+        self.outputs = [
+            tensor(name="wdl", datatype="FP32", shape=[-1, 3]),
+            tensor(name="logits", datatype="FP32", shape=[-1, run.game.start.num_actions]),
+        ]
+
+    def ModelMetadata(self, request: Any) -> Any:
+        return wire.MESSAGES["ModelMetadataResponse"](
+            name=request.name, versions=[], platform="another", inputs=self.inputs, outputs=self.outputs
+        )
+
+    def ModelInfer(self, request: Any) -> Any:
+        self.requests.append(request)
+        response = wire.MESSAGES["ModelInferResponse"](model_name=request.model_name, model_version=self.version)
+        shape = list(request.inputs[0].shape)
+        observations = np.frombuffer(request.raw_input_contents[0], "<f4").reshape(shape)
+        logits, wdl = self.network(EvaluationBatch(observations, list))
+        for name, values in (("wdl", wdl), ("logits", logits)):
+            response.outputs.add(name=name, datatype="FP32", shape=values.shape)
+            response.raw_output_contents.append(values.tobytes())
+        return response
+
+    def start_serving(self) -> Any:
+        return other_server(ModelMetadata=self.ModelMetadata, ModelInfer=self.ModelInfer)
+
+
+def test_a_server_without_bits_gets_numbers_and_its_version_is_the_step_of_a_model_of_the_run(run: Run):
+    plain = Plain(run)
+    with plain.start_serving() as address:
+        remote = RemoteNetwork(address, run.game, models=run.models)
+        found = remote(batch_of(run))
+        expected = plain.network(batch_of(run))
+        assert np.array_equal(found.logits, expected.logits)
+        assert np.array_equal(found.wdl, expected.wdl)
+        newest = list_models(run.models)[0]
+        assert (remote.fence, remote.step, remote.label) == (1, 10, str(newest))
+        assert plain.requests[0].model_name == "connect-four_v1"
+        assert not plain.requests[0].parameters  # none that only plyzero knows
+        for fence in (2, 3):
+            publish_model(run.models, untrained(run), fence=fence, step=15)
+        plain.version = "15"
+        remote(batch_of(run))
+        assert (remote.fence, remote.step) == (3, 15)  # the newest of that step
+        remote.close()
+
+
+@pytest.mark.parametrize("version", ["1", "", "010x", "1" * 5000, "-10"])
+def test_an_answer_that_names_no_model_of_the_run_is_not_used(run: Run, version: str, caplog):
+    plain = Plain(run, version=version)
+    with plain.start_serving() as address:
+        remote = RemoteNetwork(address, run.game, models=run.models)
+        assert remote.send(batch_of(run)).answer() is None
+        assert "which is no model of the run; evaluating here" in caplog.text
+        remote.close()
+
+
+def test_a_model_that_this_machine_does_not_see_yet_is_looked_for_again(run: Run):
+    plain = Plain(run, version="20")
+    with plain.start_serving() as address:
+        remote = RemoteNetwork(address, run.game, models=run.models)
+        assert remote.send(batch_of(run)).answer() is None
+        publish_model(run.models, untrained(run), fence=1, step=20)
+        assert remote.send(batch_of(run)).answer().step == 20
+        remote.close()
+
+
+def test_a_server_whose_model_has_another_face_is_not_used(run: Run, caplog):
+    for part, change in (
+        ("inputs", {"datatype": "INT64"}),
+        ("inputs", {"name": "input"}),
+        ("inputs", {"shape": [-1, 3, 7, 6]}),
+        ("outputs", {"shape": [-1, 2]}),
+        ("outputs", {"datatype": "BF16"}),
+        ("outputs", {"name": "value"}),
+    ):
+        plain = Plain(run)
+        tensor = getattr(plain, part)[0]
+        for field, value in change.items():
+            tensor.ClearField(field)
+            tensor.MergeFrom(wire.MESSAGES["TensorMetadata"](**{field: value}))
+        with plain.start_serving() as address:
+            caplog.clear()
+            remote = RemoteNetwork(address, run.game, models=run.models)
+            assert not remote.is_ready, change
+            assert "its model has other inputs or outputs than this version of the game" in caplog.text
+            remote.close()
+
+
+# --- real servers, made by `make servers` ---
+
+
+def environment(name: str) -> Path:
+    """The environment of a server; the test is skipped where there is none."""
+    if not (ROOT / "build" / name / ".ready").exists():
+        pytest.skip(f"build/{name} is not there; `make servers` installs it")
+    return ROOT / "build" / name
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextmanager
+def process(*command: object, log: Path, cwd: Path, **environment: object) -> Iterator[None]:
+    """Run a program; it ends with this process, at the latest."""
+    until_end_of_input = ["sh", "-c", '"$@" & cat; kill $!; wait', "sh", *map(str, command)]
+    variables = os.environ | {name: str(value) for name, value in environment.items()}
+    with log.open("wb") as file:
+        made = subprocess.Popen(
+            until_end_of_input, cwd=cwd, env=variables, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT
+        )
+    try:
+        yield
+    finally:
+        made.stdin.close()
+        made.wait(60)
+
+
+def connected(address: str, run: Run, log: Path) -> RemoteNetwork:
+    """A client of a server that is starting."""
+    remote = RemoteNetwork(address, run.game, models=run.models, retry_seconds=0.5)
+    deadline = time.monotonic() + 120
+    while not remote.is_ready:
+        assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
+        remote.refresh()
+        time.sleep(0.1)
+    return remote
+
+
+def check_games(run: Run, remote: RemoteNetwork) -> None:
+    """Games are the same as with the network in this process, and all answers were the server's."""
+    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
+        expected = finished(LocalGames(run, itertools.count(), watch), 10)
+    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
+        games = RemoteGames(run, itertools.count(), watch, remote)
+        found = finished(games, 10)
+        assert games._network is None
+    assert records(found) == records(expected)
+
+
+@contextmanager
+def triton(repository: Path, directory: Path, *options: str) -> Iterator[tuple[str, Path]]:
+    """NVIDIA Triton on a repository that it polls; its address and its log.
+
+    Its server is in the package nvidia-pytriton, which has no backend for ONNX Runtime.
+    """
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(environment("pytriton"))}))
+    server, backends = packages / "pytriton" / "tritonserver", directory / "backends"
+    shutil.copytree(server / "backends" / "python", backends / "python")
+    stubs = server / "python_backend_stubs" / sysconfig.get_python_version()
+    shutil.copy(stubs / "triton_python_backend_stub", backends / "python")
+    ports, log = free_ports(3), directory / "triton.log"
+    command = [server / "bin" / "tritonserver", f"--model-repository={repository}", f"--backend-directory={backends}"]
+    command += [f"--{kind}-port={port}" for kind, port in zip(("grpc", "http", "metrics"), ports, strict=True)]
+    command += ["--model-control-mode=poll", "--repository-poll-secs=1", "--exit-on-error=false", *options]
+    libraries = f"{sysconfig.get_config_var('LIBDIR')}:{packages / 'nvidia_pytriton.libs'}"
+    with process(*command, log=log, cwd=directory, LD_LIBRARY_PATH=libraries):
+        yield f"127.0.0.1:{ports[0]}", log
+
+
+def add_onnx_backend(backends: Path) -> None:
+    """Let Triton run tests/helpers/triton_backend.py where it looks for its backend for ONNX Runtime."""
+    packages = sysconfig.get_path("purelib", vars={"base": str(environment("pytriton"))})
+    (backends / "onnxruntime").mkdir(parents=True)
+    source = (HELPERS / "triton_backend.py").read_text()
+    (backends / "onnxruntime" / "model.py").write_text(f"import sys\nsys.path.insert(0, {packages!r})\n{source}")
+
+
+@contextmanager
+def kept_repository(run: Run, repository: Path) -> Iterator[None]:
+    """The command that keeps it, once there is a model."""
+    command = [sys.executable, "-m", "plyzero", "evaluator", "--run", run.root, "--repository", repository]
+    deadline, log = time.monotonic() + 120, run.root.parent / "evaluator.log"
+    with process(*command, log=log, cwd=ROOT):
+        while not list(repository.glob("*/*/model.onnx")):
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield
+
+
+@pytest.mark.slow
+def test_nvidia_triton_serves_the_repository_and_answers_while_versions_come_and_go(tmp_path: Path, run: Run, caplog):
+    repository = tmp_path / "repository"
+    add_onnx_backend(tmp_path / "backends")
+    with kept_repository(run, repository), triton(repository, tmp_path) as (address, log):
+        remote = connected(address, run, log)
+        check_games(run, remote)
+        caplog.clear()
+        for fence, step in ((1, 20), (1, 30), (2, 25)):  # the last one of a trainer that went back
+            name = publish_model(run.models, untrained(run), fence=fence, step=step)
+            network, deadline = load_newest(run.models, run.game), time.monotonic() + 60
+            while remote.label != str(name):
+                assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
+                answer = remote.send(batch_of(run)).answer()
+                assert answer is not None, caplog.text
+            answer = remote.send(batch_of(run)).answer()
+            assert (answer.fence, answer.step) == (fence, step)
+            assert np.array_equal(answer.evaluation.logits, network(batch_of(run)).logits)
+        remote.close()
+    assert "is not used" not in caplog.text
+
+
+@pytest.mark.slow
+def test_nvidia_triton_understands_the_configuration_and_misses_only_its_backend(tmp_path: Path, run: Run):
+    with kept_repository(run, tmp_path / "repository"), triton(tmp_path / "repository", tmp_path) as (_, log):
+        deadline = time.monotonic() + 60
+        while "failed to load" not in (said := log.read_text(errors="replace")):
+            assert time.monotonic() < deadline, said[-3000:]
+            time.sleep(0.2)
+    assert "failed to load 'connect-four_v1' version 10: Invalid argument: unable to find backend library" in said
+
+
+@pytest.mark.slow
+def test_mlserver_gives_the_same_games(tmp_path: Path, run: Run):
+    program = environment("mlserver") / "bin" / "mlserver"
+    ports, log = free_ports(3), tmp_path / "mlserver.log"
+    names = ("grpc_port", "http_port", "metrics_port")
+    settings = {"host": "127.0.0.1", **dict(zip(names, ports, strict=True)), "parallel_workers": 0}
+    inputs, outputs = wire.describe(run.game.start)
+    inputs[0].shape[1:] = run.game.start.observation_shape
+    declared = {
+        part: [{"name": each.name, "datatype": "FP32", "shape": list(each.shape)} for each in tensors]
+        for part, tensors in (("inputs", inputs), ("outputs", outputs))
+    }
+    name = list_models(run.models)[0]
+    model = {
+        "name": wire.model_name(run.game.identity),
+        "implementation": "mlserver_runtime.OnnxRuntime",
+        "parameters": {"uri": str(run.models / str(name)), "version": str(name.step)},
+        **declared,
+    }
+    directory = tmp_path / "mlserver"
+    directory.mkdir()
+    shutil.copy(HELPERS / "mlserver_runtime.py", directory)
+    for file, content in (("settings.json", settings), ("model-settings.json", model)):
+        (directory / file).write_text(json.dumps(content))
+    with process(program, "start", directory, log=log, cwd=directory, PYTHONPATH=directory):
+        remote = connected(f"127.0.0.1:{ports[0]}", run, log)
+        check_games(run, remote)
+        assert remote.label == str(name)
+        remote.close()
