@@ -14,7 +14,8 @@ import shutil
 import stat
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -44,6 +45,9 @@ TEMPORARY: Final = ".tmp-"
 
 BUCKET_SECONDS: Final = 5.0
 """Shortest time between two looks at a bucket: each is a request, which takes time and may cost money."""
+
+REQUESTS_AT_ONCE: Final = 16
+"""Number of objects that are read at the same time."""
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bool = True) -> None:
@@ -111,6 +115,21 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
     if content is None:
         raise UnreadableError(errno.EFBIG, f"more than {max_bytes} bytes", str(path))
     return content
+
+
+def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError]:
+    """Return the content of each file, or the error of reading it. Objects of a bucket are read at the same time."""
+
+    def read(path: Path) -> bytes | OSError:
+        try:
+            return read_file(path, max_bytes=max_bytes)
+        except OSError as error:
+            return error
+
+    if not any(isinstance(path, BucketPath) for path in paths):
+        return [read(path) for path in paths]
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as threads:
+        return list(threads.map(read, paths))
 
 
 def read_part(path: Path, offset: int, *, max_bytes: int) -> bytes:

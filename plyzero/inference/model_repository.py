@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.errors import ModelRefusedError, UserError
-from plyzero.files import TEMPORARY, explain, read_file, remove_tree, rename, write_file
+from plyzero.files import TEMPORARY, read_file, remove_tree, rename, write_file
 from plyzero.inference import wire
 from plyzero.play.model_loader import ModelWatch
 from plyzero.rules.game import Game
@@ -21,6 +21,7 @@ from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import MAX_BYTES, ModelName, read_model
 from plyzero.run.troubles import Troubles
 from plyzero.search.onnx_network import INPUT, LOGITS, WDL
+from plyzero.volume_errors import explain
 
 CONFIG_FILE: Final = "config.pbtxt"
 MODEL_FILE: Final = "model.onnx"

@@ -61,7 +61,7 @@ class Adoption:
     def _silence(self, name: JournalName, path: Path) -> float:
         """Return for how many seconds nothing has changed that a living owner would change."""
         before = self._observed.pop(name, None)  # what cannot be read is not taken for silence
-        heartbeat = b"" if name.taken else _read_heartbeat(self._run.workers / f"{name.owner}.json")
+        heartbeat = b"" if name.taken else _read_heartbeat(self._run.local / "workers" / f"{name.owner}.json")
         evidence = (heartbeat, os.stat(path).st_size)
         self._observed[name] = before if before and before[0] == evidence else (evidence, self._clock())
         return self._clock() - self._observed[name][1]

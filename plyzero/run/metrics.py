@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.files import TEMPORARY, append, interval, list_names, read_file, read_part, write_file
+from plyzero.files import TEMPORARY, append, interval, list_names, read_file, read_files, read_part, write_file
 from plyzero.volume_errors import UnreadableError, explain
 
 VERSION: Final = 1
@@ -209,15 +209,11 @@ def read_heartbeats(
         names = sorted(list_names(directory))
     except FileNotFoundError:
         return {}
-    for file in names:
-        path = directory / file
-        if path.suffix != ".json" or file.startswith(TEMPORARY):
-            continue
-        try:
-            beats[path.stem] = _parse_heartbeat(read_file(path, max_bytes=MAX_BEAT_BYTES))
-        except (FileNotFoundError, UnreadableError):
-            continue
-        except OSError:
+    paths = [directory / name for name in names if name.endswith(".json") and not name.startswith(TEMPORARY)]
+    for path, found in zip(paths, read_files(paths, max_bytes=MAX_BEAT_BYTES), strict=True):
+        if isinstance(found, bytes):
+            beats[path.stem] = _parse_heartbeat(found)
+        elif not isinstance(found, FileNotFoundError | UnreadableError):
             beats[path.stem] = (before or {}).get(path.stem)
     return {name: beat for name, beat in beats.items() if beat is not None}
 

@@ -40,7 +40,7 @@ mon_allow_pool_size_one = true
 mon_max_pg_per_osd = 1000
 mon_data_avail_crit = 1
 keyring = {directory}/keyring
-rgw_frontends = beast endpoint=127.0.0.1:{port}
+rgw_frontends = beast endpoint=127.0.0.1:{port} tcp_nodelay=1
 rgw_data = {directory}/rgw
 """
 
