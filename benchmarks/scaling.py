@@ -91,7 +91,7 @@ def page(profiles: Mapping[str, Figures], stores: Mapping[str, Store]) -> Iterat
         values = " | ".join(short(getattr(figures, each.name)) for figures in profiles.values())
         yield f"| `{each.name}` | {values} | {each.metadata['source']} |"
     yield ""
-    yield "Of 4 x 64, `full_per_second` follows from the 65 positions/s of speed.md; the seconds are those of the preset"
+    yield "Of 4 x 64, `full_per_second` follows from the 65 positions/s of speed.md; its seconds are those of preset"
     yield "standard; costs and sizes are those of `loop_costs -o network.blocks=4 -o network.channels=64`."
     for name, figures in profiles.items():
         yield from ("", f"## By the number of workers: {name}", "", *table_by_workers(figures, stores))
