@@ -90,6 +90,9 @@ def page(profiles: Mapping[str, Figures], stores: Mapping[str, Store]) -> Iterat
     for each in fields(Figures):
         values = " | ".join(short(getattr(figures, each.name)) for figures in profiles.values())
         yield f"| `{each.name}` | {values} | {each.metadata['source']} |"
+    yield ""
+    yield "Of 4 x 64, `full_per_second` follows from the 65 positions/s of speed.md; its seconds are those of preset"
+    yield "standard; costs and sizes are those of `loop_costs -o network.blocks=4 -o network.channels=64`."
     for name, figures in profiles.items():
         yield from ("", f"## By the number of workers: {name}", "", *table_by_workers(figures, stores))
     yield from ("", "## How many workers until a limit is reached", "")
@@ -201,7 +204,7 @@ few workers: it is arithmetic from the figures of one machine, and says which li
 * **PUT, LIST, GET** are those of a run in a bucket, with a scratch directory for each worker: of several with one
   directory, each reads the heartbeats of all. `tests/test_scaling.py` compares them with those that a trainer and the
   parts of a worker send.
-* **Prices** are list prices, without taxes, transfer and storage.
+* **Prices** are list prices, without taxes, transfer and storage, as pages of others gave them in 2026.
 
 ## Figures
 """.splitlines()
