@@ -142,7 +142,7 @@ def test_the_newest_model_of_a_run_is_the_version_with_its_step(run: Run, kept: 
 def heartbeat(run: Run) -> tuple[str, str]:
     [beat] = read_heartbeats(run.workers).values()
     assert beat["role"] == "evaluator"
-    return beat["state"], beat["model"][:16]
+    return beat["state"], (beat["model"] or "")[:16]  # at first there is none
 
 
 def test_the_configuration_is_that_of_the_game(run: Run):
