@@ -41,7 +41,7 @@ test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
 
 test-cluster: $(READY)
-	$(BIN)/pytest -m cluster -rs --durations 10
+	$(BIN)/pytest -m cluster -rs --durations 10 tests/cluster
 
 # Once, 15 to 30 minutes; it needs Debian 12.
 control-plane:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_run
-from plyzero.run.journals import JournalName, list_journals
+from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models
 from tests.helpers.cluster import Space, Watched, kustomized
@@ -44,7 +44,7 @@ def add_node(space: Space, tmp_path: Path) -> Iterator[Callable[[str], NodeAgent
         yield add
 
 
-def begin(space: Space, workers: int, *, hurry: bool = False) -> None:
+def begin(space: Space, workers: int, *, hurry: bool = False, settings: Mapping[str, str] = SETTINGS) -> None:
     """Start a run of tic-tac-toe, and wait until all are at work and a model has been trained.
 
     A pod that starts is asked for its health every 5 seconds, not 30.
@@ -52,7 +52,7 @@ def begin(space: Space, workers: int, *, hurry: bool = False) -> None:
     hurry: whether it has 5 seconds to end, not 60, and is later asked for its health every second, not every 30.
     """
     space.add_volume()
-    objects = kustomized(space.volume.parent / "kustomization", settings=SETTINGS)
+    objects = kustomized(space.volume.parent / "kustomization", settings=settings)
     for each in of_kind(objects, "Deployment"):
         container_of(each)["startupProbe"]["periodSeconds"] = 5
         if hurry:
@@ -60,7 +60,7 @@ def begin(space: Space, workers: int, *, hurry: bool = False) -> None:
             each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 5
     space.apply(objects)
     space.scale("selfplay", workers)
-    space.wait(lambda: are_at_work(space, workers) and steps(space) > 0, 180)
+    space.wait(lambda: are_at_work(space, workers) and steps(space) > 0)
 
 
 def are_at_work(space: Space, workers: int) -> bool:
@@ -98,13 +98,13 @@ def running(space: Space, component: str) -> list[str]:
 def check_that_nothing_is_lost(space: Space, nodes: Path) -> None:
     """Stop the workers, let the trainer read the rest, stop it too, and count the games: acknowledged, sealed, read."""
     space.scale("selfplay", 0)
-    space.wait(lambda: not space.pods("selfplay"), GRACE)
+    space.wait(lambda: not space.pods("selfplay"))
     run = run_of(space)
-    space.wait(lambda: not list_journals(run.journals), 60)
+    space.wait(lambda: not list_journals(run.journals))
     found, beat = visible(run), run.workers / "trainer.json"
-    space.wait(lambda: (read_heartbeat(beat) or {}).get("games") == len(found), 60)
+    space.wait(lambda: (read_heartbeat(beat) or {}).get("games") == len(found))
     space.scale("trainer", 0)
-    space.wait(lambda: not space.pods("trainer"), GRACE)
+    space.wait(lambda: not space.pods("trainer"))
     assert acknowledged(nodes)
     assert acknowledged(nodes) - found.keys() == set(), "lost"
     assert set(found.values()) == {1}, "doubled"
@@ -120,22 +120,23 @@ def test_workers_and_trainer_make_a_run_and_workers_that_are_scaled_down_seal_ev
     node = add_node("node")
     begin(space, workers=1)
     space.scale("selfplay", 4)
-    space.wait(lambda: are_at_work(space, 4), 120)
+    space.wait(lambda: are_at_work(space, 4))
     space.scale("selfplay", 2)
-    space.wait(lambda: are_at_work(space, 2), GRACE)
+    space.wait(lambda: are_at_work(space, 2))
     assert len(node.ended) == 2
-    assert not unsealed(space, node)
+    assert [journaled(space, each.pod) for each in node.ended] == [0, 0]
     before = steps(space)
-    space.wait(lambda: steps(space) > before, 120)
+    space.wait(lambda: steps(space) > before)
     check_that_nothing_is_lost(space, tmp_path / "nodes")
-    assert [each for each in node.ended if each.code or not (each.seconds and each.seconds < GRACE / 2)] == []
+    assert [each for each in node.ended if each.code or not (each.seconds and each.seconds < GRACE)] == []
     assert len(node.ended) == 5
 
 
-def unsealed(space: Space, node: NodeAgent) -> list[JournalName]:
-    """Return the journals of workers that have ended on a node; the trainer takes them only after 8 seconds."""
-    ended = {each.pod.replace("-", "_") for each in node.ended}
-    return [name for name in list_journals(run_of(space).journals) if name.worker in ended]
+def journaled(space: Space, pod: str) -> int:
+    """Return how many games of a worker are in its journals only, so that somebody must still seal them."""
+    run, worker = run_of(space), pod.replace("-", "_")
+    paths = [run.journals / str(name) for name in list_journals(run.journals) if name.worker == worker]
+    return sum(len(batch.games) for path in paths for batch in read_journal(path, run.game))
 
 
 def test_a_template_that_changes_gives_the_run_to_a_new_trainer_once_the_old_one_has_saved(
@@ -146,11 +147,11 @@ def test_a_template_that_changes_gives_the_run_to_a_new_trainer_once_the_old_one
     (old,) = running(space, "trainer")
     with Watched(space, "trainer") as trainers:
         space.patch("trainer", {"spec": {"template": {"metadata": {"annotations": {"changed": "now"}}}}})
-        space.wait(lambda: {*running(space, "trainer")} - {old}, 120)
+        space.wait(lambda: {*running(space, "trainer")} - {old})
         assert trainers.most == 1
     assert [(each.pod, each.code) for each in node.ended] == [(old, 0)]
     before = steps(space)
-    space.wait(lambda: steps(space) > before, 120)
+    space.wait(lambda: steps(space) > before)
     assert fences(space) == {1, 2}
     check_that_nothing_is_lost(space, tmp_path / "nodes")
 
@@ -169,11 +170,11 @@ def test_the_pods_of_a_drained_node_seal_and_save_within_their_grace_and_go_on_e
     name = f"{space.name}-drained"
     space.server.kubectl("drain", name, "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=120s")
     assert len(drained.ended) == 3
-    assert [each for each in drained.ended if each.code or not (each.seconds and each.seconds < GRACE / 2)] == []
-    assert not unsealed(space, drained)
-    space.wait(lambda: are_at_work(space, 2), 120)
+    assert [each for each in drained.ended if each.code or not (each.seconds and each.seconds < GRACE)] == []
+    assert [journaled(space, each.pod) for each in drained.ended] == [0, 0, 0]
+    space.wait(lambda: are_at_work(space, 2))
     before = steps(space)
-    space.wait(lambda: steps(space) > before, 120)
+    space.wait(lambda: steps(space) > before)
     # The trainer that replaces it is started while the old one saves, may be refused, and is then started again.
     assert {(each.pod, each.code) for each in other.ended} <= {(pod, 2) for pod in running(space, "trainer")}
     assert fences(space) == {1, 2}
@@ -188,11 +189,11 @@ def test_a_trainer_that_died_and_a_worker_that_stands_still_are_started_again(
     (trainer,), (worker, _) = running(space, "trainer"), sorted(running(space, "selfplay"))
     os.kill(node.process_of(worker), signal.SIGSTOP)
     os.kill(node.process_of(trainer), signal.SIGKILL)
-    space.wait(lambda: restarts(space) == {trainer: 1, worker: 1}, 120)
+    space.wait(lambda: restarts(space) == {trainer: 1, worker: 1})
     assert {(each.pod, each.code) for each in node.ended} == {(trainer, -signal.SIGKILL), (worker, -signal.SIGKILL)}
-    space.wait(lambda: are_at_work(space, 2), 120)
+    space.wait(lambda: are_at_work(space, 2))
     before = steps(space)
-    space.wait(lambda: steps(space) > before, 120)
+    space.wait(lambda: steps(space) > before)
     assert fences(space) == {1, 2}
     check_that_nothing_is_lost(space, tmp_path / "nodes")
 
@@ -207,21 +208,22 @@ def test_the_games_of_a_lost_node_are_sealed_by_the_trainer_and_its_workers_go_o
     space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
 ):
     add_node("kept")
-    begin(space, workers=1)
+    slow_to_seal = {"PLYZERO_SELFPLAY__SEAL_POSITIONS": "100000", "PLYZERO_SELFPLAY__SEAL_SECONDS": "10"}
+    begin(space, workers=1, settings=SETTINGS | slow_to_seal)
     space.cordon("kept")
     with NodeAgent(space.server, space.add_node("lost"), tmp_path / "nodes" / "lost") as lost:
         space.scale("selfplay", 3)
-        space.wait(lambda: are_at_work(space, 3), 120)
-        known = len(acknowledged(tmp_path / "nodes"))
-        space.wait(lambda: len(acknowledged(tmp_path / "nodes")) > known + 20, 120)
-    assert {each.code for each in lost.ended} == {-signal.SIGKILL}
-    assert unsealed(space, lost)
+        space.wait(lambda: are_at_work(space, 3))
+        on_it = [pod["metadata"]["name"] for pod in space.pods("selfplay") if pod["spec"]["nodeName"].endswith("-lost")]
+        space.wait(lambda: any(journaled(space, name) for name in on_it))
+    assert {(each.pod, each.code) for each in lost.ended} == {(name, -signal.SIGKILL) for name in on_it}
+    assert any(journaled(space, name) for name in on_it)
     # What the node controller does, but after five minutes: no new pods for the node, and none of its old ones.
     space.cordon("lost")
     space.cordon("kept", on=False)
     for pod in space.pods("selfplay"):
-        if pod["spec"]["nodeName"].endswith("-lost"):
+        if pod["metadata"]["name"] in on_it:
             space.remove_pod(pod)
-    space.wait(lambda: are_at_work(space, 3), 120)
+    space.wait(lambda: are_at_work(space, 3))
     assert space.node_of("selfplay") == {"kept"}
     check_that_nothing_is_lost(space, tmp_path / "nodes")
