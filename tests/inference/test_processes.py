@@ -22,8 +22,8 @@ from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
-SECONDS = 6.0
-"""Time in which games are counted; less than a worker waits for an answer before it evaluates itself."""
+SECONDS = 5.0
+"""Time in which games are counted. A worker waits longer than three times that before it evaluates by itself."""
 
 
 @contextmanager
@@ -78,6 +78,13 @@ def made_meanwhile(workers: list[Worker]) -> list[int]:
     return [len(worker.games()) - count for worker, count in zip(workers, before, strict=True)]
 
 
+def keep_their_rate(workers: list[Worker], usual: list[int]) -> bool:
+    """Whether workers make at least half as many games as usual; other work may slow them for a while."""
+    return any(
+        all(2 * number > least for number, least in zip(made_meanwhile(workers), usual, strict=True)) for _ in range(3)
+    )
+
+
 def evaluations(run: Run) -> int:
     """How many positions all evaluators of a run together have evaluated, by their heartbeats."""
     beats = read_heartbeats(run.workers).values()
@@ -99,8 +106,7 @@ def test_workers_do_not_stall_when_others_die_or_stop_and_no_game_is_lost_when_t
             killed.send(signal.SIGKILL)
             stopped.send(signal.SIGSTOP)
             evaluated = evaluations(run)
-            made = made_meanwhile(others)
-            assert all(number > least / 2 for number, least in zip(made, usual, strict=True)), (usual, made)
+            assert keep_their_rate(others, usual)
             wait_until(lambda: evaluations(run) > evaluated)
             stopped.send(signal.SIGCONT)
             assert stopped.makes_games()
