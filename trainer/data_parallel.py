@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -84,7 +83,12 @@ class Ranks:
         self._folder = tempfile.TemporaryDirectory(prefix="plyzero-")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._channels: list[Connection] = []
-        place = Place(0, devices, learner.device.type, str(Path(self._folder.name) / "store"))
+        default = Settings()
+        has_own_parts = (settings.network.module, settings.trainer.loss) != (
+            default.network.module,
+            default.trainer.loss,
+        )
+        place = Place(0, devices, learner.device.type, has_own_parts, str(Path(self._folder.name) / "store"))
         try:
             for _ in range(1, devices):
                 self._start()
@@ -197,14 +201,19 @@ def _reason(code: int) -> str:
 
 
 class Place(NamedTuple):
-    """Where a process stands among the `devices` processes, and in which file they find each other.
+    """Where a process stands among the others, and what they share.
 
-    device: cpu, or cuda with the number of the GPU.
+    rank:          its number, 0 to `devices` - 1.
+    devices:       number of processes.
+    device:        cpu, or cuda with the number of the GPU.
+    has_own_parts: whether network or loss are the user's own, which may leave parameters without a gradient.
+    file:          in which the processes find each other.
     """
 
     rank: int
     devices: int
     device: str
+    has_own_parts: bool
     file: str
 
     def of_rank(self, rank: int) -> Place:
@@ -231,11 +240,13 @@ class Place(NamedTuple):
             world_size=self.devices,
             timeout=timedelta(seconds=2 * STEP_SECONDS),  # rank 0 ends before that, with a sentence
         )
-        learner.share(average)
+        learner.share(lambda losses_of: average(losses_of, find_unused=self.has_own_parts))
 
 
-def average(losses_of: nn.Module) -> nn.Module:
+def average(losses_of: nn.Module, *, find_unused: bool) -> nn.Module:
     """Return a module that computes losses as `losses_of` does, with means over all processes, of gradients too.
+
+    find_unused: find out at every step which parameters have no gradient.
 
     On GPUs batch normalisation uses the statistics of the whole batch. On the CPU torch cannot do that: there each
     process uses those of its own rows, and the running averages are rank 0's.
@@ -243,13 +254,11 @@ def average(losses_of: nn.Module) -> nn.Module:
     uses_gpus = next(losses_of.parameters()).is_cuda
     if uses_gpus:
         losses_of = nn.SyncBatchNorm.convert_sync_batchnorm(losses_of)  # type: ignore[no-untyped-call]
-    # A network or a loss of the user's own may leave parameters without a gradient.
-    warnings.filterwarnings("ignore", "find_unused_parameters=True was specified")
     return MeanLosses(
         DistributedDataParallel(
             losses_of,
             device_ids=[torch.cuda.current_device()] if uses_gpus else None,
-            find_unused_parameters=True,
+            find_unused_parameters=find_unused,
         )
     )
 
