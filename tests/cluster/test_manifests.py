@@ -21,6 +21,7 @@ def test_the_server_takes_every_object_as_it_is_and_applying_again_changes_nothi
     objects = render(BASE.parent / folder)
     assert len(objects) == 6
     space.apply(objects)
+    space.wait(lambda: space.replicas("selfplay") == 2)  # the autoscaler's least
     stored = [space.server.get(path_of(each, space.name)) for each in for_this_server(objects)]
     for sent, kept in zip(objects, stored, strict=True):
         assert list(lost({**sent, "apiVersion": kept["apiVersion"]}, kept)) == []
