@@ -185,7 +185,7 @@ def one_of_two(game: str, blocks: int, channels: int, barrier: Barrier, results:
     from plyzero.rules.catalog import load_game
     from plyzero.run.directory import create_run
     from plyzero.search.onnx_network import Network
-    from selfplay.benchmark import TimedWorker, evaluate_alone, timed
+    from selfplay.benchmark import WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
     from selfplay.replay_writer import ReplayWriter
     from trainer.export import untrained
 
@@ -198,8 +198,8 @@ def one_of_two(game: str, blocks: int, channels: int, barrier: Barrier, results:
         run = create_run(Path(directory) / "run", load_game(game), options=size)
         network = Network(untrained(run), run.game, label="random weights")
         with ReplayWriter(run, worker="bench", incarnation="00000000") as store:
-            worker = TimedWorker(run, network, store)
-            worker.warm_up()
+            worker = MeasuredWorker(run, network, store)
+            worker.play(WARM_SECONDS)
             batch = worker.batch
             results.put(
                 [
