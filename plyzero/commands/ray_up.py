@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plyzero.commands.common import Device, GameOption, Options, Preset, RunOption, Seed, find_game
+from plyzero.commands.common import Device, GameOption, Options, Preset, RunOption, Scratch, Seed, find_game
 from plyzero.errors import UserError
 
 
@@ -25,6 +25,7 @@ def ray_up(
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
+    scratch: Scratch = None,
 ) -> None:
     """Keep workers, and a trainer, of a run on a Ray cluster until Ctrl-C; whichever of them dies is started again."""
     if find_spec("ray") is None:
@@ -35,11 +36,15 @@ def ray_up(
         raise UserError(f"--devices {devices} needs --device cuda, for Ray to give the trainer its GPUs")
     from plyzero.ops.keeper import Role
     from plyzero.ops.ray_cluster import keep_running
-    from plyzero.run.directory import open_or_create_run
+    from plyzero.run.directory import check_scratch, open_or_create_run
 
+    check_scratch(run, scratch)
     spec = find_game(game) if game else None
-    opened = open_or_create_run(run.resolve(), spec, preset=preset, seed=seed, options=options or ())
+    opened = open_or_create_run(
+        run.absolute(), spec, preset=preset, seed=seed, options=options or (), scratch=scratch and scratch.absolute()
+    )
     common = ["--run", str(opened.root), *(part for option in options or () for part in ("-o", option))]
+    common += ["--scratch", str(opened.scratch)] if opened.scratch else []
     roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
     if trainer:
         arguments = ["trainer", *common, "--device", device, "--devices", str(devices)]

@@ -106,6 +106,9 @@ class Keeper:
             if now >= self._next_start and not self._is_stopping:
                 self._started = now
                 try:
+                    self._log_file.parent.mkdir(
+                        parents=True, exist_ok=True
+                    )  # of a run in a bucket: a disk of this node
                     self._child = Child(self._role.name, self._role.arguments, self._log_file)
                 except OSError as error:  # its log cannot be opened, or there is no memory for a process
                     self._take_note(now, 1, str(error))

@@ -47,7 +47,7 @@ def keep_running(
 
     stop = _connect(address, cpus=len(roles))
     try:
-        environment = {key: value for key, value in os.environ.items() if key.startswith("PLYZERO_")}
+        environment = {key: value for key, value in os.environ.items() if key.startswith(("PLYZERO_", "AWS_"))}
         keeper, actors = ray.remote(Keeper), {}
         for role in roles:
             options = {"num_cpus": 1, "num_gpus": role.gpus, "max_restarts": -1}
