@@ -1,4 +1,4 @@
-"""How long the requests of a run take in your bucket: a GET, a PUT, a list; for `benchmarks.scaling --store`.
+"""How long the requests of a run take in your bucket: a GET, a PUT, a list; for `benchmarks.scaling`.
 
 python -m benchmarks.bucket_speed s3://BUCKET/PREFIX
 
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 from plyzero.bucket import BucketPath
-from plyzero.files import list_files, read_file, remove, write_file
+from plyzero.files import list_files, read_file, read_files, remove, write_file
 from plyzero.run.directory import to_path
 
 HEARTBEAT = b"x" * 2000
@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("place", help="s3://BUCKET/PREFIX; the bucket exists")
     place = to_path(parser.parse_args().place) / f"speed-{uuid.uuid4().hex}"
     small = measure(place / "beats", HEARTBEAT, "2 kB")
+    cost = measure_cost(place / "beats")
     large = measure(place / "segments", SEGMENT, "372 KiB")
     lists = [measure_list(place / "names", count) for count in NAMES]
     for directory in ("beats", "segments", "names"):
@@ -39,7 +40,7 @@ def main() -> None:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda name, directory=directory: remove(place / directory / name), names))
     name = (lists[-1] - lists[0]) / (NAMES[-1] - NAMES[0])
-    print(f"--store NAME {small[1]:.4f} {large[1]:.4f} {large[0]:.4f} {name:.7f}")
+    print(f"--store NAME {small[1]:.4f} {large[1]:.4f} {large[0]:.4f} {name:.7f} --get-cost {cost:.5f}")
 
 
 def measure(place: BucketPath, content: bytes, what: str) -> tuple[float, float]:
@@ -49,6 +50,16 @@ def measure(place: BucketPath, content: bytes, what: str) -> tuple[float, float]
     print(f"PUT {what}: {spread(puts)}")
     print(f"GET {what}: {spread(gets)}")
     return median(puts), median(gets)
+
+
+def measure_cost(place: BucketPath) -> float:
+    """Read what `measure` wrote, many at the same time, and return the processor time of this process for each."""
+    paths = [place / str(n) for n in range(REQUESTS)]
+    began, at = time.process_time(), time.perf_counter()
+    read_files(paths, max_bytes=1 << 20)
+    cost, seconds = (time.process_time() - began) / REQUESTS, time.perf_counter() - at
+    print(f"GET of {REQUESTS} at the same time: {1000 * seconds:.1f} ms, {1000 * cost:.2f} ms of processor time each")
+    return cost
 
 
 def measure_list(place: BucketPath, count: int) -> float:

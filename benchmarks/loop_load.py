@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from plyzero.files import BUCKET_SECONDS
+from plyzero.files import BUCKET_SECONDS, REQUESTS_AT_ONCE
 from plyzero.run.metrics import BEAT_SECONDS, LINE_SECONDS
 from selfplay.backpressure import REFRESH_SECONDS
 from trainer.loop import MAINTAIN_SECONDS, POLL_SECONDS
@@ -35,6 +35,10 @@ class Figures:
     position_cost: float = figure(1.5e-6, COSTS + "; and for each position in it")
     name_cost: float = figure(6.5e-6, COSTS + "; seconds of the trainer for each segment in a list")
     beat_cost: float = figure(26e-6, COSTS + "; seconds of the trainer for each heartbeat that it looks at")
+    get_cost: float = figure(
+        0.0005,
+        "benchmarks/bucket_speed.py, 2026-11-23; seconds of the trainer for one GET of many, 0.0003 to 0.0007",
+    )
     publish_cost: float = figure(0.22, COSTS + "; seconds of the trainer to save, export, check and publish")
     load_cost: float = figure(0.007, COSTS + "; seconds of a worker to load a model")
     segment_bytes: float = figure(12_800, COSTS + "; bytes of a segment without positions")
@@ -111,9 +115,9 @@ DISK = Store(poll=POLL_SECONDS)
 
 
 def requests_of_a_worker(figures: Figures) -> Counter[str]:
-    """Return kind -> requests per second of a worker of a run in a bucket, with a scratch directory of its own."""
+    """Return kind -> requests per second of a worker of a run in a bucket."""
     look = max(REFRESH_SECONDS / 2, BUCKET_SECONDS)
-    found = Counter(PUT=1 / max(BEAT_SECONDS, BUCKET_SECONDS), GET=2 / look)  # heartbeats: the trainer's, and its own
+    found = Counter(PUT=1 / max(BEAT_SECONDS, BUCKET_SECONDS), GET=1 / look)  # heartbeats: its own, the trainer's
     found.update(LIST=1 / max(figures.poll_seconds, BUCKET_SECONDS), GET=1 / figures.publish_seconds)  # models
     found.update(PUT=figures.segments_per_second, LIST=figures.segments_per_second * pages(figures.kept_segments))
     found.update(HEAD=1 / LINE_SECONDS, GET=1 / LINE_SECONDS, PUT=1 / LINE_SECONDS)  # a line of metrics
@@ -162,7 +166,9 @@ def bytes_out(figures: Figures, workers: int) -> float:
 def upkeep(figures: Figures, workers: int, store: Store) -> float:
     """Return the share of its time that the trainer does not train, although nothing is missing."""
     rate, segments = requests_of_the_trainer(figures, workers), workers * figures.segments_per_second
-    asking = (rate["GET"] - segments + rate["HEAD"] + rate["LIST"]) * store.get
+    beats = workers + 1  # the trainer reads its own, too
+    others = rate["GET"] - segments - beats / MAINTAIN_SECONDS + rate["HEAD"] + rate["LIST"]
+    asking = others * store.get + seconds_for_beats(figures, beats, store) / MAINTAIN_SECONDS
     asking += segments * store.segment + rate["PUT"] * store.put
     lists_of_segments = 1 / store.poll + 4 / MAINTAIN_SECONDS
     names = lists_of_segments * figures.kept_segments + 2 / MAINTAIN_SECONDS * workers
@@ -170,6 +176,11 @@ def upkeep(figures: Figures, workers: int, store: Store) -> float:
     reading = figures.segment_cost + figures.position_cost * figures.positions_per_segment
     intake = workers * (figures.segments_per_second * reading + figures.beat_cost / MAINTAIN_SECONDS)
     return asking + listing + intake + figures.publish_cost / figures.publish_seconds
+
+
+def seconds_for_beats(figures: Figures, beats: int, store: Store) -> float:
+    """Return how long it takes to get heartbeats from a store, many at the same time: to wait, or to work if longer."""
+    return max(math.ceil(beats / REQUESTS_AT_ONCE) * store.get, beats * min(figures.get_cost, store.get))
 
 
 def reached_ratio(figures: Figures, workers: int, store: Store) -> float:

@@ -1,7 +1,9 @@
 """The arithmetic of scaling and the simulated loop: known answers, and requests as real processes send them."""
 
 import json
+import math
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +18,7 @@ from benchmarks.loop_load import Figures, Store
 from benchmarks.loop_simulation import Loop, simulate
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.adoption import Adoption
-from plyzero.run.metrics import TRAINER, Heartbeat, SparseLines
+from plyzero.run.metrics import TRAINER, Heartbeat, SparseLines, read_heartbeats
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import write_segment
@@ -185,6 +187,25 @@ def test_known_answers_of_the_arithmetic():
     assert dear == pytest.approx(125_000 / 1000 * (rate["PUT"] + rate["LIST"] + (rate["GET"] + rate["HEAD"]) / 2))
 
 
+@pytest.mark.parametrize("workers", [1, 15, 16, 31, 1000])
+def test_the_trainer_waits_for_sixteen_heartbeats_as_for_one(workers: int):
+    figures = Figures(publish_seconds=20, seal_seconds=10, keep_positions=1000, get_cost=0)
+    heartbeats = math.ceil((workers + 1) / 16)
+    lists = 4 + (2 if workers < 1000 else 4) + 7
+    requests = (lists + heartbeats + 1) / 10 + 1 / 5 + (3 + 2) / 20  # maintain, a look at replay/, publish
+    waits = loop_load.upkeep(figures, workers, Store(get=0.02)) - loop_load.upkeep(figures, workers, Store())
+    assert waits == pytest.approx(0.02 * requests)
+    asked = loop_load.requests_of_the_trainer(figures, workers)
+    assert asked["GET"] == pytest.approx(workers * figures.segments_per_second + (workers + 2) / 10 + 1 / 20)
+
+
+def test_heartbeats_take_the_processor_of_the_trainer_where_answers_come_fast():
+    figures = Figures(get_cost=0.001)
+    assert loop_load.seconds_for_beats(figures, 160, Store(get=0.03)) == pytest.approx(10 * 0.03)
+    assert loop_load.seconds_for_beats(figures, 160, Store(get=0.002)) == pytest.approx(160 * 0.001)
+    assert loop_load.seconds_for_beats(figures, 160, Store()) == 0
+
+
 def test_the_largest_number_of_workers_is_found():
     assert loop_load.largest(lambda workers: workers <= 1234) == 1234
     assert loop_load.largest(lambda workers: False) == 0
@@ -246,7 +267,8 @@ def test_the_speed_of_a_bucket_is_measured_and_nothing_is_left_in_it(capsys, mon
     monkeypatch.setattr("sys.argv", ["bucket_speed.py", str(place)])
     bucket_speed.main()
     assert re.search(
-        r"LIST of 12 objects: [\d.]+ ms \([\d.]+ to [\d.]+\)\n--store NAME( -?[\d.]+){4}\n", capsys.readouterr().out
+        r"LIST of 12 objects: [\d.]+ ms \([\d.]+ to [\d.]+\)\n--store NAME( -?[\d.]+){4} --get-cost [\d.]+\n",
+        capsys.readouterr().out,
     )
     assert not place.is_dir()
 
@@ -309,6 +331,26 @@ def test_the_trainers_requests_are_those_of_the_arithmetic(tmp_path: Path, count
     sent += Counter(GET=workers * figures.segments_per_second)
     expected = loop_load.requests_of_the_trainer(replace(figures, keep_positions=1000), workers)
     assert dict(sent) == pytest.approx(dict(expected))
+
+
+def test_the_trainer_reads_sixteen_heartbeats_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each GET waits until 16 are there, so those of 32 heartbeats end only if 16 are sent at the same time."""
+    run = replace(small_run(new_prefix("memory")), scratch=tmp_path)
+    for name in (TRAINER, *(f"w{number}.{number:08x}" for number in range(31))):
+        Heartbeat(run.workers / f"{name}.json").beat({"role": "selfplay", "state": "playing"})
+    rounds: list[int] = []
+    threads: set[int] = set()
+    sixteen, send = threading.Barrier(16, action=lambda: rounds.append(16), timeout=20), obstore.get
+
+    def waiting(*arguments: Any, **more: Any) -> Any:
+        threads.add(threading.get_ident())
+        sixteen.wait()
+        return send(*arguments, **more)
+
+    monkeypatch.setattr(obstore, "get", waiting)
+    assert len(read_heartbeats(run.workers)) == 32
+    assert (len(rounds), len(threads)) == (2, 16)
+    assert loop_load.seconds_for_beats(Figures(get_cost=0), 32, Store(get=1)) == len(rounds)
 
 
 def test_a_workers_requests_are_those_of_the_arithmetic(tmp_path: Path, count):
