@@ -15,7 +15,7 @@ from tests.helpers.kubernetes import Object, of_kind, render
 
 BASE = ROOT / "deploy" / "kubernetes" / "base"
 COMPONENT = "app.kubernetes.io/component"
-SECONDS = 180
+SECONDS = 300
 """What a controller or the scheduler may take for one step, on a loaded machine."""
 
 
