@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from plyzero.run.directory import open_run
 from plyzero.run.metrics import TRAINER
 from plyzero.run.records import Games
 from tests.helpers import victims
@@ -57,14 +58,14 @@ def be(name: str, root: str, counted: str, control: str, log: str, uid: int | No
         preloaded.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: otherwise /proc/self/fd would not be its own
     preloaded.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    run = open_run(Path(root))
     if name == TRAINER:
-        victims.train(Path(root))
+        victims.train(run)
     else:
         from plyzero.ops.processes import stop_on_signals
-        from plyzero.run.directory import open_run
         from selfplay.worker import run_worker
 
-        run_worker(open_run(Path(root)), name=name, stop=stop_on_signals())
+        run_worker(run, name=name, stop=stop_on_signals())
 
 
 def fork(name: str, *arguments: Any) -> int:
