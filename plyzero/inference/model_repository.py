@@ -52,7 +52,7 @@ def keep_repository(
         repository.mkdir(parents=True, exist_ok=True)  # at once: Triton does not start without it
     except OSError as error:
         raise UserError(f"cannot use {repository} as a model repository: {explain(error)}") from error
-    heartbeat = Heartbeat(run.workers / f"evaluator.{uuid.uuid4().hex[:8]}.json")
+    heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
     newest: ModelName | None = None
     published: ModelName | None = None
     troubles = Troubles()

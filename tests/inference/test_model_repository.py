@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import publish_model
+from tests.helpers.buckets import new_prefix
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -143,6 +145,15 @@ def heartbeat(run: Run) -> tuple[str, str]:
     [beat] = read_heartbeats(run.workers).values()
     assert beat["role"] == "evaluator"
     return beat["state"], (beat["model"] or "")[:16]  # at first there is none
+
+
+def test_of_a_run_in_a_bucket_its_heartbeat_is_in_the_scratch_directory_too(tmp_path: Path):
+    run, stop = replace(small_run(new_prefix("memory"), "connect-four"), scratch=tmp_path), threading.Event()
+    stop.set()
+    keep_repository(run, tmp_path / "repository", max_batch=4, wait_seconds=0, threads=1, stop=stop)
+    [beat] = read_heartbeats(run.workers).values()
+    assert beat["state"] == "stopped"
+    assert read_heartbeats(run.local / "workers") == read_heartbeats(run.workers)
 
 
 def test_the_configuration_is_that_of_the_game(run: Run):
