@@ -2,7 +2,6 @@
 
 import secrets
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -11,6 +10,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from tests.helpers.ports import free_ports
 
 PROGRAMS = ("ceph", "ceph-mon", "ceph-osd", "monmaptool", "radosgw", "radosgw-admin")
 
@@ -56,7 +57,7 @@ def lacks_ceph() -> str | None:
 @contextmanager
 def ceph_gateway(directory: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the endpoint of a gateway, and the variables of a user who may do everything there."""
-    mon_port, port = free_port(), free_port()
+    mon_port, port = free_ports(2)
     configuration = directory / "ceph.conf"
     fsid, osd = str(uuid.uuid4()), str(uuid.uuid4())
     configuration.write_text(CONFIGURATION.format(fsid=fsid, mon_port=mon_port, port=port, directory=directory))
@@ -106,9 +107,3 @@ def wait_for(endpoint: str) -> None:
         except OSError:
             assert time.monotonic() < deadline, "the gateway did not start"
             time.sleep(0.2)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

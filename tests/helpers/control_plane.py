@@ -8,7 +8,6 @@ import http.client
 import json
 import secrets
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -20,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from tests.helpers.kubernetes import Object, find_kubectl
+from tests.helpers.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "build" / "control-plane" / "bin"
@@ -210,12 +210,3 @@ def wait_until(
             last = str(error)
         assert time.monotonic() < deadline, f"{what()} after {seconds} s {last}"
         time.sleep(0.1)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return so many ports on which nobody listens."""
-    with ExitStack() as taken:
-        sockets = [taken.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -4,13 +4,12 @@ import itertools
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import Network
 from selfplay.evaluated_games import LocalGames, RemoteGames
 from tests.helpers.inference import batch_of, finished, other_server, records
+from tests.helpers.ports import free_ports
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -143,12 +143,6 @@ def environment(name: str) -> Path:
     if not (ROOT / "build" / name / ".ready").exists():
         pytest.skip(f"build/{name} is not there; `make servers` installs it")
     return ROOT / "build" / name
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
 
 
 @contextmanager
