@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -20,8 +23,8 @@ from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 
-MAX_CALLS: Final = 256
-"""Number of calls that wait in the server at the same time; further ones wait in gRPC."""
+MAX_CALLS: Final = 2048
+"""Number of calls that are in the server at the same time, of which a worker has one; further ones wait in gRPC."""
 
 GRACE_SECONDS: Final = 2.0
 """Time that a server which stops leaves to the calls that it is answering, in seconds."""
@@ -95,6 +98,11 @@ def _handlers(service: EvaluationService) -> Any:
         )
         for name in wire.METHODS
     }
+    methods[wire.STREAM] = grpc.stream_stream_rpc_method_handler(
+        _with_status(service.ModelStreamInfer),
+        request_deserializer=wire.MESSAGES["ModelInferRequest"].FromString,
+        response_serializer=wire.MESSAGES["ModelInferResponse"].SerializeToString,
+    )
     return grpc.method_handlers_generic_handler(wire.SERVICE, methods)
 
 
@@ -102,22 +110,32 @@ def _with_status(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     """Turn the errors of a method into gRPC's status codes, each with one sentence."""
 
     def call(request: Any, context: Any) -> Any:
-        def end(code: grpc.StatusCode, error: object) -> NoReturn:
-            context.abort(code, plain(str(error), 500))
-            raise AssertionError  # abort has raised
-
-        try:
+        with _status(context):
             return method(request, context)
-        except NoModelError:
-            end(grpc.StatusCode.UNAVAILABLE, "there is no model yet; workers play without one until it comes")
-        except ModelRefusedError as error:
-            end(grpc.StatusCode.INTERNAL, error)
-        except UserError as error:
-            end(grpc.StatusCode.INVALID_ARGUMENT, error)
-        except CancelledError:
-            end(grpc.StatusCode.CANCELLED, "the call was cancelled, or the evaluator stops")
 
-    return call
+    def stream(requests: Any, context: Any) -> Iterator[Any]:
+        with _status(context):
+            yield from method(requests, context)
+
+    return stream if inspect.isgeneratorfunction(method) else call
+
+
+@contextmanager
+def _status(context: Any) -> Iterator[None]:
+    def end(code: grpc.StatusCode, error: object) -> NoReturn:
+        context.abort(code, plain(str(error), 500))
+        raise AssertionError  # abort has raised
+
+    try:
+        yield
+    except NoModelError:
+        end(grpc.StatusCode.UNAVAILABLE, "there is no model yet; workers play without one until it comes")
+    except ModelRefusedError as error:
+        end(grpc.StatusCode.INTERNAL, error)
+    except UserError as error:
+        end(grpc.StatusCode.INVALID_ARGUMENT, error)
+    except CancelledError:
+        end(grpc.StatusCode.CANCELLED, "the call was cancelled, or the evaluator stops")
 
 
 class EvaluationService:
@@ -147,31 +165,64 @@ class EvaluationService:
         if (label := self._batcher.label) is None:
             raise NoModelError
         return wire.MESSAGES["ModelMetadataResponse"](
-            name=self._name, versions=[label], platform="onnx", inputs=inputs, outputs=outputs
+            name=self._name, versions=[label], platform=wire.PLATFORM, inputs=inputs, outputs=outputs
         )
 
     def ModelInfer(self, request: Any, context: Any) -> Any:
         """Return the evaluation of the positions in the request, all of them by the model that the answer names."""
+        future = self._submit(request)
+        if not context.add_callback(future.cancel):  # has ended already
+            future.cancel()
+        return self._response(request, future.result())
+
+    def ModelStreamInfer(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        """Yield what ModelInfer answers to each request, in their order. The first error ends the stream.
+
+        Requests are read by a thread of its own, so that several are on their way at the same time.
+        """
+        calls: SimpleQueue[tuple[Any, Future[Answer]] | None] = SimpleQueue()
+        reader = threading.Thread(target=self._read_stream, args=(requests, calls), name="requests", daemon=True)
+        reader.start()
+        for request, future in iter(calls.get, None):
+            yield self._response(request, future.result())
+
+    def _read_stream(self, requests: Iterator[Any], calls: SimpleQueue[tuple[Any, Future[Answer]] | None]) -> None:
+        """Submit the requests of a stream; when the client goes, cancel those that nobody waits for any more."""
+        waiting: deque[Future[Answer]] = deque()
+        try:
+            for request in requests:
+                try:
+                    future = self._submit(request)
+                except UserError as error:
+                    future = Future()
+                    future.set_exception(error)
+                calls.put((request, future))
+                while waiting and waiting[0].done():
+                    waiting.popleft()
+                waiting.append(future)
+        except grpc.RpcError:
+            for future in waiting:
+                future.cancel()
+        finally:
+            calls.put(None)
+
+    def _submit(self, request: Any) -> Future[Answer]:
         self._check_game(request.model_name, request.model_version)
         parameters = {name: value.string_param for name, value in request.parameters.items()}
         shape = wire.shape_text(self._game.start)
         if parameters.get(wire.SHAPE, shape) != shape:
             raise UserError(f"expected observations of shape {shape}, got {shown(parameters[wire.SHAPE])}")
-        precision = parameters.get(wire.PRECISION, wire.DEFAULT_PRECISION)
-        if precision not in wire.PRECISIONS:
+        if (precision := _precision(request)) not in wire.PRECISIONS:
             raise UserError(f"expected {wire.PRECISION} {' or '.join(wire.PRECISIONS)}, got {shown(precision)}")
-        future = self._batcher.submit(wire.unpack_observations(request, self._game.start))
-        if not context.add_callback(future.cancel):  # has ended already
-            future.cancel()
-        return self._response(request, future.result(), precision)
+        return self._batcher.submit(wire.unpack_observations(request, self._game.start))
 
-    def _response(self, request: Any, answer: Answer, precision: str) -> Any:
+    def _response(self, request: Any, answer: Answer) -> Any:
         response = wire.MESSAGES["ModelInferResponse"](
             model_name=request.model_name, model_version=answer.label, id=request.id
         )
         response.parameters[wire.FENCE].int64_param = answer.fence
         response.parameters[wire.STEP].int64_param = answer.step
-        wire.pack_evaluation(response, answer.evaluation, precision)
+        wire.pack_evaluation(response, answer.evaluation, _precision(request))
         return response
 
     def _check_game(self, name: str, version: str) -> None:
@@ -179,3 +230,9 @@ class EvaluationService:
             raise UserError(f"this evaluator is for {self._name}, got a request for {shown(name)}")
         if version:
             raise UserError(f"expected no model version, for only the newest model is served, got {shown(version)}")
+
+
+def _precision(request: Any) -> str:
+    """Return the precision of the answer that a ModelInferRequest asks for."""
+    given = request.parameters.get(wire.PRECISION)
+    return wire.DEFAULT_PRECISION if given is None else str(given.string_param)

@@ -17,6 +17,7 @@ import grpc
 from plyzero.errors import UserError, plain, shown
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer
+from plyzero.inference.stream import Stream
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
@@ -81,17 +82,21 @@ class RemoteNetwork:
             ("grpc.max_reconnect_backoff_ms", retry_ms),
         ]
         self._channel = grpc.insecure_channel(address, options=options)
-        self._infer, self._metadata = (self._method(name) for name in ("ModelInfer", "ModelMetadata"))
+        unary, stream = self._channel.unary_unary, self._channel.stream_stream
+        self._infer, self._metadata = (self._method(unary, name, name) for name in ("ModelInfer", "ModelMetadata"))
+        self._open_stream = self._method(stream, wire.STREAM, "ModelInfer")
+        self._stream: Stream | None = None  # of a server that has them
         self._next_probe = 0.0
         self._probe: Any = None
         self.refresh()
         self._read_probe()
 
-    def _method(self, name: str) -> Any:
-        return self._channel.unary_unary(
+    @staticmethod
+    def _method(kind: Any, name: str, messages: str) -> Any:
+        return kind(
             f"/{wire.SERVICE}/{name}",
-            request_serializer=wire.MESSAGES[f"{name}Request"].SerializeToString,
-            response_deserializer=wire.MESSAGES[f"{name}Response"].FromString,
+            request_serializer=wire.MESSAGES[f"{messages}Request"].SerializeToString,
+            response_deserializer=wire.MESSAGES[f"{messages}Response"].FromString,
         )
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
@@ -112,8 +117,11 @@ class RemoteNetwork:
         if datatype == wire.BITS:
             request.parameters[wire.SHAPE].string_param = wire.shape_text(self._game.start)
         request.raw_input_contents.append(wire.pack_observations(observations, datatype))
-        future = self._infer.future(request, timeout=self._deadline_seconds)
-        return Call(self, future, len(observations))
+        if self._stream:
+            future: Any = self._stream.send(request)
+        else:
+            future = self._infer.future(request, timeout=self._deadline_seconds)
+        return Call(self, future, len(observations), time.monotonic() + self._deadline_seconds)
 
     def refresh(self) -> None:
         """Find out whether a server that has failed is there again. It never waits, so call it before every batch."""
@@ -136,10 +144,13 @@ class RemoteNetwork:
             self.fail("its model has other inputs or outputs than this version of the game")
         else:
             self._input_type, self.is_ready = datatype, True  # "answers again" is only said of an answer
+            self._stream = Stream(self._open_stream) if found.platform == wire.PLATFORM else None
 
     def fail(self, reason: str) -> None:
         """Do not ask the server for a while; `reason` is logged once, until it answers again."""
         self.is_ready, self._next_probe = False, time.monotonic() + self._retry_seconds
+        if self._stream:
+            self._stream.close()
         if not self._failing:
             self._failing = True
             log.warning("the evaluator %s is not used: %s; evaluating here", self._address, plain(reason, 300))
@@ -188,15 +199,18 @@ class RemoteNetwork:
 class Call:
     """A batch that is on its way to the server."""
 
-    def __init__(self, network: RemoteNetwork, future: Any, positions: int) -> None:
-        self._network, self._future, self._positions = network, future, positions
+    def __init__(self, network: RemoteNetwork, future: Any, positions: int, deadline: float) -> None:
+        self._network, self._future, self._positions, self._deadline = network, future, positions, deadline
 
     def answer(self) -> Answer | None:
         """Wait for the answer and return it; None if the server has failed, which `network` then knows."""
         try:
-            found = self._network.find_answer(self._future.result(), self._positions)
+            response = self._future.result(max(0.0, self._deadline - time.monotonic()))
+            found = self._network.find_answer(response, self._positions)
         except grpc.RpcError as error:
             found = _sentence(error)
+        except (TimeoutError, grpc.FutureTimeoutError):
+            found = "it has not answered a batch in time"
         except grpc.FutureCancelledError:
             found = "the connection was closed"
         if isinstance(found, str):

@@ -26,6 +26,13 @@ SERVICE: Final = "inference.GRPCInferenceService"
 METHODS: Final = ("ServerLive", "ServerReady", "ModelReady", "ModelMetadata", "ModelInfer")
 """Its methods; the messages of each are <method>Request and <method>Response."""
 
+STREAM: Final = "ModelStreamInfer"
+"""Its method for many batches in one call, of which each side sends the messages of ModelInfer. MLServer has it in the
+same form and NVIDIA Triton in another one, so a client uses it only with servers whose PLATFORM says so."""
+
+PLATFORM: Final = "plyzero_onnx"
+"""Platform in the metadata of `plyzero evaluator`."""
+
 MAX_MESSAGE_BYTES: Final = 1 << 28
 """Largest message that a server or a client accepts."""
 
@@ -137,7 +144,7 @@ def input_types(start: Game) -> list[str]:
 def input_shape(start: Game, datatype: str) -> list[int]:
     """Return the shape of one observation that is sent as `datatype`."""
     shape = start.observation_shape
-    return [-(-int(np.prod(shape)) // 8)] if datatype == BITS else list(shape)
+    return [-(-math.prod(shape) // 8)] if datatype == BITS else list(shape)
 
 
 def shape_text(start: Game) -> str:
@@ -178,8 +185,8 @@ def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
 
     Raises UserError if they are not of the game that begins with `start`, or not finite.
     """
-    (expected,), _ = describe(start)
-    datatype, position = expected.datatype, input_shape(start, expected.datatype)
+    datatype = input_types(start)[0]
+    position = input_shape(start, datatype)
     wanted = f"one input {INPUT} of type {datatype} and shape [n, {str(position)[1:]}"
     if len(request.inputs) != 1 or len(request.raw_input_contents) != 1:
         raise UserError(
@@ -190,12 +197,12 @@ def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
     shape = list(found.shape)
     if (found.name, found.datatype) != (INPUT, datatype) or shape[1:] != position or shape[0] < 1:
         raise UserError(f"expected {wanted}, got {shown(found.name)} of type {shown(found.datatype)} and shape {shape}")
-    size = int(np.prod(shape)) * (1 if datatype == BITS else 4)
+    size = math.prod(shape) * (1 if datatype == BITS else 4)
     if len(content) != size:
         raise UserError(f"expected {size} bytes for shape {shape}, got {len(content)}")
     if datatype == BITS:
         bits = np.frombuffer(content, np.uint8).reshape(shape)
-        unpacked = np.unpackbits(bits, axis=1, count=int(np.prod(start.observation_shape)))
+        unpacked = np.unpackbits(bits, axis=1, count=math.prod(start.observation_shape))
         return unpacked.astype(np.float32).reshape(shape[0], *start.observation_shape)
     observations = np.frombuffer(content, "<f4").reshape(shape).astype(np.float32)
     if not np.isfinite(observations).all():

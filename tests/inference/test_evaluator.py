@@ -18,10 +18,13 @@ from plyzero.play.model_loader import ModelWatch, load_newest
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, publish_model
+from plyzero.search.evaluators import EvaluationBatch
 from selfplay.evaluated_games import LocalGames, RemoteGames
 from tests.helpers.inference import ask, batch_of, finished, records, refusal, server
 from tests.helpers.runs import small_run
 from trainer.export import untrained
+
+PARTS = [slice(0, 1), slice(1, 4), slice(4, 6)]
 
 
 @pytest.fixture
@@ -121,6 +124,46 @@ def test_a_client_that_goes_while_it_waits_is_dropped_and_does_not_stall_the_oth
         assert len(other(batch_of(run)).wdl) == 8
         assert batcher.evaluations == 8
         other.close()
+
+
+def test_batches_of_one_client_are_answered_in_their_order_and_several_are_on_their_way(run: Run):
+    with server(run, max_batch=6, wait_seconds=60) as (address, batcher):
+        remote = RemoteNetwork(address, run.game, precision="FP32")
+        expected = load_newest(run.models, run.game)(batch_of(run, 6)).wdl
+        calls = [remote.send(EvaluationBatch(batch_of(run, 6).observations[part], list)) for part in PARTS]
+        answers = [call.answer() for call in calls]
+        assert batcher.batches == 1
+        for part, answer in zip(PARTS, answers, strict=True):
+            assert answer.evaluation.wdl == pytest.approx(expected[part], abs=1e-5)
+        remote.close()
+
+
+def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_answered(run: Run, caplog):
+    with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
+        remote = RemoteNetwork(address, run.game, deadline_seconds=0.3, retry_seconds=0.1)
+        late = [remote.send(batch_of(run, 3)) for _ in range(2)]
+        assert [call.answer() for call in late] == [None, None]
+        assert [record.message for record in caplog.records] == [
+            f"the evaluator {address} is not used: it has not answered a batch in time; evaluating here"
+        ]
+        while not remote.is_ready:
+            remote.refresh()
+            time.sleep(0.01)
+        assert len(remote(batch_of(run, 8)).wdl) == 8
+        assert batcher.evaluations == 8  # what was late has been dropped
+        remote.close()
+
+
+def test_an_error_ends_the_stream_and_its_threads_with_one_sentence(run: Run, caplog: pytest.LogCaptureFixture):
+    with server(run) as (address, _):
+        remote = RemoteNetwork(address, run.game, precision="INT4")
+        calls = [remote.send(batch_of(run)) for _ in range(2)]
+        assert [call.answer() for call in calls] == [None, None]
+        assert "is not used: expected precision FP16 or FP32, got 'INT4' (INVALID_ARGUMENT)" in caplog.text
+        assert remote.send(batch_of(run)).answer() is None
+        while any(thread.name in ("answers", "requests") for thread in threading.enumerate()):
+            time.sleep(0.01)
+        remote.close()
 
 
 def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path, caplog: pytest.LogCaptureFixture):
