@@ -6,7 +6,7 @@
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
 # make test-browser the web page in a real browser, where there is Chromium
 # make test-docker  the containers, where there is a Docker engine with Compose
-# make test-cluster the Kubernetes manifests on a real control plane, where `make control-plane` has built one
+# make test-cluster the Kubernetes manifests on a real control plane (`make control-plane` builds one), and buckets of Ceph
 # make bench        write benchmarks/results/speed.md, half an hour
 # make bots         train the bundled bots again, two hours
 PYTHON ?= python3
@@ -41,7 +41,7 @@ test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
 
 test-cluster: $(READY)
-	$(BIN)/pytest -m cluster -rs --durations 10 tests/cluster
+	$(BIN)/pytest -m cluster -rs --durations 10 tests/cluster tests/test_volumes.py
 
 # Once, 15 to 30 minutes; it needs Debian 12.
 control-plane:
