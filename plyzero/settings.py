@@ -27,6 +27,7 @@ MAX_MODEL_BYTES: Final = 1 << 31
 """Largest size of an ONNX file, in bytes, which the format itself sets."""
 
 Algorithm = Literal["gumbel", "puct"]
+Precision = Literal["auto", "int8", "fp32"]
 
 
 def parse_rollouts(player: str) -> int:
@@ -157,6 +158,10 @@ class SelfplaySettings(SettingsSection):
 
     cache_mb: int = Field(32, ge=0, le=65_536)
     """Size of a worker's cache of network evaluations, in MB; a new model clears it; 0 = no cache."""
+
+    precision: Precision = "fp32"
+    """Numbers of the network in self-play: int8 = 8-bit integers, if the trainer finds a model's loss of accuracy small
+    enough; auto = int8 on a processor with VNNI, otherwise fp32. All else uses fp32."""
 
     threads: int = Field(1, ge=1, le=1024)
     """CPU threads of one worker's network. One thread per worker and one worker per core are fastest."""

@@ -39,7 +39,7 @@ class LocalGames:
         """Use a newer model if there is one. To be called before every `run`."""
         if newer := self._watch.newer():
             self._network = newer
-            log.info("model %s", newer.label)
+            log.info("model %s, %s", newer.label, newer.precision)
 
     def run(self) -> list[Games]:
         """Evaluate one batch and play on; return the games that are over then."""
@@ -142,7 +142,7 @@ class RemoteGames:
     def _load_newer(self) -> None:
         if newer := self._watch.newer():
             self._network = newer
-            log.info("model %s, in this process", newer.label)
+            log.info("model %s, %s, in this process", newer.label, newer.precision)
 
     @property
     def has_model(self) -> bool:

@@ -44,7 +44,13 @@ def run_worker(
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
     seeds = game_seeds(run.seed, name, incarnation)
-    watch = ModelWatch(run.models, run.game, poll_seconds=settings.poll_seconds, threads=settings.threads)
+    watch = ModelWatch(
+        run.models,
+        run.game,
+        poll_seconds=settings.poll_seconds,
+        threads=settings.threads,
+        precision=settings.precision,
+    )
     games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)
     on_ready()
     heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))

@@ -15,6 +15,7 @@ parts          network, targets and loss by their names in the settings, tried b
 ledger         the replay ratio, as an account of positions
 state          the checkpoint from which a trainer resumes
 export         from torch to ONNX
+quantise       the 8-bit form of a model
 retention      what is removed from the volume
 diagnostics    what is measured of every model and of the newest games
 guard          warnings about a run that is not learning, and their likely causes

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from plyzero.rules.catalog import GameSpec
@@ -102,6 +103,12 @@ class Diagnostics:
         if not self._published and self._clock() >= self._next_check:
             self.report = {"warning": diagnose(self._game, [self._measure_games(Learned(policy=None, value=None))])}
             self._next_check = self._clock() + CHECK_SECONDS
+
+    def held_out_observations(self, seed: int) -> NDArray[np.float32] | None:
+        """Return SAMPLE_SIZE held-out positions, `[n, C, H, W]`, the same for the same seed; None if there are none."""
+        if not len(self.held_out):
+            return None
+        return self.held_out.sample(SAMPLE_SIZE, np.random.default_rng(seed)).observations
 
     def evaluate(self, network: nn.Module, window: Window, *, step: int, device: torch.device) -> None:
         """Evaluate a network that is about to be published, and update the `report`."""

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ from plyzero import __version__
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
 from plyzero.run.directory import Run
-from plyzero.search.onnx_network import CPU, ENCODING, INPUT, LOGITS, WDL, Network
+from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network, run_on_cpu
 from plyzero.settings import Settings
 from trainer.network import make_network
 
@@ -43,7 +42,7 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
     try:
         content = _to_onnx(with_probabilities, torch.from_numpy(observations[:2]), metadata | _identity(game))
         Network(content, game, label="the exported model")  # raises an error if a worker would refuse it
-        exported_logits, exported_wdl = _run(content, observations)
+        exported_logits, exported_wdl = run_on_cpu(content, observations)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # torch, onnx and ONNX Runtime raise errors of many types
@@ -85,13 +84,6 @@ def describe_model(settings: Settings, *, step: int, positions: int) -> dict[str
         "settings": settings.model_dump_json(),
         "plyzero": __version__,
     }
-
-
-def _run(content: bytes, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the logits and the probabilities of the model in 32 bits; on a GPU `Network` computes in 16."""
-    session = onnxruntime.InferenceSession(content, providers=[CPU])
-    logits, wdl = session.run((LOGITS, WDL), {INPUT: observations})
-    return logits, wdl
 
 
 def _tolerance(logits: Tensor) -> float:

@@ -37,6 +37,7 @@ from trainer.learner import Learner
 from trainer.ledger import Ledger
 from trainer.network import choose_device
 from trainer.parts import make_parts
+from trainer.quantise import make_forms
 from trainer.replay_reader import ReplayReader
 from trainer.retention import Retention
 from trainer.state import load_state, save_state
@@ -253,8 +254,9 @@ class Trainer(Learner):
             content = export(self.averaged.module, self.run.game, observations, metadata=metadata)
         finally:
             self.averaged.to(self.device)
+        forms = make_forms(self.run, content, observations, self.diagnostics.held_out_observations(self.step))
         self.lease.check()  # exporting takes a while
-        name = publish_model(self.run.models, content, fence=self.lease.fence, step=self.step)
+        name = publish_model(self.run.models, forms.content, fence=self.lease.fence, step=self.step, int8=forms.int8)
         self._is_first, self._published_step, self._unpublished = False, self.step, None
         # Only now: a model that could not be exported must not make the workers' models look outdated.
         self.diagnostics.evaluate(self.averaged.module, self.window, step=self.step, device=self.device)
@@ -263,7 +265,7 @@ class Trainer(Learner):
             losses = (self._loss_sums / self._summed_steps).round(4).tolist()
         self._loss_sums[:], self._summed_steps = 0, 0
         log.info("published %s: policy loss %s, value loss %s", name, *losses)
-        line = {**self.describe("training"), "policy_loss": losses[0], "value_loss": losses[1]}
+        line = {**self.describe("training"), "policy_loss": losses[0], "value_loss": losses[1], **forms.report}
         append_line(self.run.metrics / f"trainer-{self.lease.fence:06d}.jsonl", line | {"model": str(name)})
         self._events.add(self.step, select_scalars(line))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -31,6 +31,9 @@ def bench(
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Evaluate every position with the network, without the cache.")
     ] = False,
+    precision: Annotated[
+        Literal["fp32", "int8"], typer.Option(help="Numbers of the network; its 8-bit form is made here.")
+    ] = "fp32",
     options: Options = None,
     as_json: Json = False,
 ) -> None:
@@ -40,9 +43,11 @@ def bench(
     """
     import tempfile
 
+    from plyzero.files import read_file
     from plyzero.play.model_loader import load_network
-    from plyzero.run.directory import create_run
-    from plyzero.search.onnx_network import Network
+    from plyzero.run.directory import create_run, open_run
+    from plyzero.run.models import MAX_BYTES
+    from plyzero.search.onnx_network import Network, reachable_observations
 
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
@@ -52,10 +57,16 @@ def bench(
         run = create_run(Path(directory) / "run", found, options=settings)
         threads = run.settings.selfplay.threads
         if net is None:
-            label = f"random weights, {blocks} x {channels}"
-            network = Network(random_weights(run.root), found, label=label, threads=threads)
+            content = random_weights(run.root)
+            network = Network(content, found, label=f"random weights, {blocks} x {channels}", threads=threads)
         else:
             network = load_network(net, found, threads=threads)
+            content = read_file(open_run(net).models / network.label if net.is_dir() else net, max_bytes=MAX_BYTES)
+        if precision == "int8":
+            from trainer.quantise import quantise
+
+            content = quantise(content, reachable_observations(found))
+            network = Network(content, found, label=f"{network.label}, int8", threads=threads)
         from selfplay.benchmark import measure  # takes seconds, so what was given is checked before
 
         report = measure(run, network, seconds=seconds, on_progress=report_progress)

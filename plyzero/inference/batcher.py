@@ -83,7 +83,7 @@ class Batcher:
             if newer := self._watch.newer():
                 with self._changed:
                     self._network, self._refused = newer, None
-                log.info("model %s", newer.label)
+                log.info("model %s, %s", newer.label, newer.precision)
             self._watch.wait(LOOK_SECONDS)
 
     def _next_batch(self) -> list[_Request]:

@@ -42,7 +42,10 @@ def run_evaluator(
     threads:      for inference on the CPU.
     """
     heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
-    watch = ModelWatch(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, threads=threads)
+    settings = run.settings.selfplay
+    watch = ModelWatch(
+        run.models, run.game, poll_seconds=settings.poll_seconds, threads=threads, precision=settings.precision
+    )
     began = time.monotonic()
     with watch, Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds) as batcher:
 

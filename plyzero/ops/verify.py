@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from plyzero.errors import ModelRefusedError
 from plyzero.ops.accounts import find_gaps
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals, read_journal
-from plyzero.run.models import list_models, read_model
+from plyzero.run.models import list_int8, list_models, read_int8, read_model
 from plyzero.run.recorded_game import find_recorded_game
 from plyzero.run.segments import SegmentError, list_segments, read_segment
 from plyzero.search.onnx_network import NUM_TESTS, Network
@@ -76,6 +77,14 @@ def find_faults(run: RunDirectory) -> Iterator[tuple[str, str | None]]:
             yield str(model), str(error)
         else:
             yield str(model), None
+    for file in list_int8(run.models):
+        with suppress(FileNotFoundError):
+            try:
+                read_int8(run.models, file)
+            except ModelRefusedError as error:
+                yield file, str(error)
+            else:
+                yield file, None
     for (incarnation, sequence), count in numbers.items():
         if count > 1:
             yield incarnation, f"{count} segments are number {sequence} of incarnation {incarnation}"

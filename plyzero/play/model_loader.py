@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -17,9 +19,11 @@ from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, show
 from plyzero.files import interval, read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
-from plyzero.run.models import MAX_BYTES, ModelName, best_model, list_models, read_model
+from plyzero.run.models import MAX_BYTES, ModelName, best_model, int8_name, list_models, read_int8, read_model
 from plyzero.run.troubles import Troubles
-from plyzero.search.onnx_network import Network
+from plyzero.search.onnx_graph import GraphError, parse
+from plyzero.search.onnx_network import INT8, Network, takes_int8
+from plyzero.settings import Precision
 
 MAX_ATTEMPTS: Final = 3
 """How many times ModelWatch tries to load a model that is damaged: over NFS a file may be incomplete at first."""
@@ -58,13 +62,31 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     return network
 
 
-def load_model(directory: Path, name: ModelName, game: GameSpec, *, threads: int = 1) -> Network:
+def load_model(
+    directory: Path, name: ModelName, game: GameSpec, *, threads: int = 1, precision: Precision = "fp32"
+) -> Network:
     """Return the model `name` as a network.
 
+    precision: fp32; int8 = its 8-bit form, or, where it has none that can be used, fp32; auto = the faster one here.
     Raises ModelRefusedError if it is damaged or not for `game`, and OSError if the volume fails to read it.
     """
     content = read_model(directory, name)
-    return Network(content, game, label=str(name), fence=name.fence, step=name.step, threads=threads)
+    load = partial(Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads)
+    if takes_int8(precision) and (digest := _int8_digest(content)):
+        try:
+            return load(read_int8(directory, int8_name(name, digest)))
+        except (FileNotFoundError, ModelRefusedError) as error:
+            log.warning("the 8-bit form of %s is not used: %s", name, error)
+    return load(content)
+
+
+def _int8_digest(content: bytes) -> str | None:
+    """Return the digest of a model's 8-bit form, None if it names none; whether it may be used is checked elsewhere."""
+    try:
+        metadata = {each.key: each.value for each in parse(content).metadata_props}
+    except GraphError:
+        return None
+    return metadata[INT8] if re.fullmatch("[0-9a-f]{8}", metadata.get(INT8, "")) else None
 
 
 def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, threads: int = 1) -> Network | None:
@@ -112,9 +134,19 @@ class ModelWatch:
     Polling is what makes it reliable: over NFS and FUSE no file events arrive.
     """
 
-    def __init__(self, directory: Path, game: GameSpec, *, poll_seconds: float, threads: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        game: GameSpec,
+        *,
+        poll_seconds: float,
+        threads: int,
+        precision: Precision = "fp32",
+    ) -> None:
+        """`precision` is that of `load_model`."""
         self._directory, self._game = directory, game
         self._poll_seconds, self._threads = interval(directory, poll_seconds), threads
+        self._precision = precision
         self._woken = threading.Event()
         self._next_poll = 0.0
         self._current: ModelName | None = None
@@ -169,7 +201,9 @@ class ModelWatch:
                 continue
             with self._troubles.skipping(path, "cannot be read, will try again"):
                 try:
-                    network = load_model(self._directory, name, self._game, threads=self._threads)
+                    network = load_model(
+                        self._directory, name, self._game, threads=self._threads, precision=self._precision
+                    )
                 except ModelRefusedError as error:
                     if name not in self._refused:
                         log.warning("keeping the old model: %s", error)

@@ -20,6 +20,9 @@ from plyzero.volume_errors import UnreadableError
 NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
 """Pattern of the file name of a model."""
 
+INT8_NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.int8\.onnx")
+"""Pattern of the file name of a model's 8-bit form, with the digest of its own content."""
+
 MAX_BYTES: Final = 1 << 27
 """Largest size of an ONNX file that is read, in bytes: 33 million weights. Loading it takes three times the memory."""
 
@@ -50,9 +53,15 @@ class ModelName:
         return parsed if str(parsed) == name else None
 
 
-def publish_model(directory: Path, content: bytes, *, fence: int, step: int) -> ModelName:
-    """Write the ONNX file `content` into `directory` and return its name."""
-    name = ModelName(fence=fence, step=step, digest=_digest(content))
+def publish_model(directory: Path, content: bytes, *, fence: int, step: int, int8: bytes | None = None) -> ModelName:
+    """Write the ONNX file `content` into `directory` and return its name.
+
+    int8: the model's 8-bit form, if the metadata of `content` name one. It is written first, so that nobody sees the
+    model without it.
+    """
+    name = ModelName(fence=fence, step=step, digest=digest_of(content))
+    if int8 is not None:
+        write_file(directory / int8_name(name, digest_of(int8)), int8, replace=True)
     write_file(directory / str(name), content, replace=True)
     return name
 
@@ -75,12 +84,42 @@ def read_model(directory: Path, name: ModelName) -> bytes:
     Raises ModelDamagedError if it does not match the digest in its name, ModelRefusedError if it is too large, and
     OSError if the volume fails to read it.
     """
+    return _read(directory / str(name), name.digest)
+
+
+def int8_name(name: ModelName, digest: str) -> str:
+    """Return the file name of the 8-bit form, with the digest `digest`, of the model `name`."""
+    return f"{name.fence:06d}-{name.step:09d}-{digest}.int8.onnx"
+
+
+def read_int8(directory: Path, file: str) -> bytes:
+    """Return the content of the 8-bit form with the name `file`. Raises what `read_model` does."""
+    match = INT8_NAME.fullmatch(file)
+    assert match
+    return _read(directory / file, match["digest"])
+
+
+def list_int8(directory: Path) -> dict[str, tuple[int, int]]:
+    """Return the file names of all 8-bit forms -> fence and step of their models, as `list_models` does."""
     try:
-        content = read_file(directory / str(name), max_bytes=MAX_BYTES)
+        matches = filter(None, map(INT8_NAME.fullmatch, list_names(directory)))
+    except FileNotFoundError:
+        return {}
+    return {each[0]: (int(each["fence"]), int(each["step"])) for each in matches}
+
+
+def digest_of(content: bytes) -> str:
+    """Return the digest by which a file of a model is named: the first 8 hex digits of its SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:8]
+
+
+def _read(path: Path, digest: str) -> bytes:
+    try:
+        content = read_file(path, max_bytes=MAX_BYTES)
     except UnreadableError as error:
-        raise ModelRefusedError(f"{name}: {error.strerror}") from error
-    if _digest(content) != name.digest:
-        raise ModelDamagedError(f"{name}: its content has the digest {_digest(content)}, so it is damaged")
+        raise ModelRefusedError(f"{path.name}: {error.strerror}") from error
+    if digest_of(content) != digest:
+        raise ModelDamagedError(f"{path.name}: its content has the digest {digest_of(content)}, so it is damaged")
     return content
 
 
@@ -115,7 +154,3 @@ def _points(line: dict[str, Any]) -> float | None:
         return sum(float((won + drawn / 2 + 1) / (won + drawn + lost + 2)) for won, drawn, lost in scores)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # not a line that plyzero writes
         return None
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:8]

@@ -19,11 +19,12 @@ from onnx.shape_inference import infer_shapes
 from plyzero.errors import plain
 
 _FEED_FORWARD = """
-Abs Add And AveragePool BatchNormalization Cast Celu Clip Concat Constant Conv Div Dropout Elu Equal Erf Exp Expand
-Flatten Gather Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GroupNormalization HardSigmoid HardSwish Identity
-InstanceNormalization LayerNormalization LeakyRelu Less Log LogSoftmax LpNormalization MatMul Max MaxPool Min Mish Mul
-Neg Not Or PRelu Pow RMSNormalization Reciprocal ReduceMax ReduceMean ReduceSum Relu Reshape Selu Shape Sigmoid Slice
-Softmax Softplus Softsign Split Sqrt Squeeze Sub Sum Swish Tanh Transpose Unsqueeze Where
+Abs Add And AveragePool BatchNormalization Cast Celu Clip Concat Constant Conv DequantizeLinear Div Dropout Elu Equal
+Erf Exp Expand Flatten Gather Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GroupNormalization HardSigmoid
+HardSwish Identity InstanceNormalization LayerNormalization LeakyRelu Less Log LogSoftmax LpNormalization MatMul Max
+MaxPool Min Mish Mul Neg Not Or PRelu Pow QuantizeLinear RMSNormalization Reciprocal ReduceMax ReduceMean ReduceSum
+Relu Reshape Selu Shape Sigmoid Slice Softmax Softplus Softsign Split Sqrt Squeeze Sub Sum Swish Tanh Transpose
+Unsqueeze Where
 """
 
 OPERATORS: Final = frozenset(_FEED_FORWARD.split())
@@ -35,7 +36,16 @@ INTEGER_OPERATORS: Final = frozenset(
 )
 """The operators that may make integers. They copy sizes and constants, so shape inference knows every integer."""
 
-ITEM_BYTES: Final[dict[int, int]] = {TensorProto.FLOAT: 4, TensorProto.INT64: 8, TensorProto.BOOL: 1}
+QUANTISED: Final = (TensorProto.UINT8, TensorProto.INT8)
+"""Types that only QuantizeLinear may make; as constants, with INT32 for biases, they are weights."""
+
+ITEM_BYTES: Final[dict[int, int]] = {
+    TensorProto.FLOAT: 4,
+    TensorProto.INT64: 8,
+    TensorProto.BOOL: 1,
+    TensorProto.INT32: 4,
+    **dict.fromkeys(QUANTISED, 1),
+}
 """Bytes of an element, for the types that tensors may have."""
 
 MAX_NODES: Final = 4096
@@ -228,7 +238,9 @@ def _cost(model: onnx.ModelProto, tensors: dict[str, tuple[int, tuple[int, ...]]
         outputs = [name for name in node.output if name]
         if unknown := [name for name in outputs if name not in tensors]:
             raise GraphError(f"the size of {_named(unknown[0])} is not known before it is computed")
-        if any(tensors[name][0] not in ITEM_BYTES for name in outputs):
+        computed = {tensors[name][0] for name in outputs}
+        is_known = computed <= ITEM_BYTES.keys() and TensorProto.INT32 not in computed
+        if not is_known or (computed & {*QUANTISED} and node.op_type != "QuantizeLinear"):
             raise GraphError(f"a node {node.op_type} computes elements of a type that is not supported")
         integers = any(tensors[name][0] == TensorProto.INT64 for name in outputs)
         if integers and node.op_type not in INTEGER_OPERATORS:

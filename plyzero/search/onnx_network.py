@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -19,7 +22,7 @@ from plyzero.rules.chance import first_decision
 from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.search.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
-from plyzero.settings import SearchSettings, parse_stored_settings
+from plyzero.settings import Precision, SearchSettings, parse_stored_settings
 
 INPUT: Final = "observations"
 LOGITS: Final = "logits"
@@ -35,6 +38,12 @@ GPU: Final = "CUDAExecutionProvider"
 
 BATCH_BYTES: Final = 1 << 28
 """Memory for the tensors of one call of ONNX Runtime, in bytes; a larger batch is evaluated in parts."""
+
+INT8: Final = "int8"
+"""Metadata of a model that has an 8-bit form: the digest of its file (plyzero.run.models.int8_name)."""
+
+PRECISION: Final = "precision"
+"""Metadata of an 8-bit form: int8. It computes with 8 bits inside; its inputs and outputs are those of its model."""
 
 NUM_TESTS: Final = 64
 """Number of reachable positions that a model evaluates before it is used."""
@@ -53,6 +62,7 @@ class Network:
     fence, step: of its file name in a run; 0 for any other file.
     game:        the game it plays; without one the model's metadata names it.
     metadata:    what its ONNX file says of itself.
+    precision:   of its numbers: fp32; int8 inside an 8-bit form; fp16 on a GPU.
     """
 
     def __init__(
@@ -83,11 +93,13 @@ class Network:
         del model  # before ONNX Runtime makes its own copies of the weights
         self._batch = max(1, min(MAX_BATCH, BATCH_BYTES // max(1, position_bytes)))
         try:
-            self._session = open_session(content, threads)
+            self._session = open_session(content, threads, halve=PRECISION not in self.metadata)
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
             reason = plain(str(error), 300)
             raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {reason}") from error
-        self._bound = self._session.io_binding() if self._session.get_providers()[0] == GPU else None
+        is_on_gpu = self._session.get_providers()[0] == GPU
+        self.precision = "fp16" if is_on_gpu else self.metadata.get(PRECISION, "fp32")
+        self._bound = self._session.io_binding() if is_on_gpu else None
         self._options = onnxruntime.RunOptions()
         self._test(reachable_observations(self.game) if observations is None else observations, threads)
         _return_free_memory()
@@ -199,18 +211,46 @@ def _terminated_after(seconds: float, options: onnxruntime.RunOptions) -> Iterat
         thread.join()
 
 
-def open_session(content: bytes, threads: int) -> onnxruntime.InferenceSession:
-    """Return a session: in half precision on a GPU if ONNX Runtime finds one, otherwise unchanged on the CPU."""
+def takes_int8(precision: Precision) -> bool:
+    """Return whether networks should be evaluated in their 8-bit form here.
+
+    "auto" is true where a processor multiplies and adds 8-bit numbers in one instruction (VNNI). Others are slower with
+    them, and lose accuracy, as their sums overflow. On a GPU it is false.
+    """
+    has_gpu = GPU in onnxruntime.get_available_providers()
+    return precision == "int8" or (precision == "auto" and not has_gpu and _has_vnni())
+
+
+@cache
+def _has_vnni() -> bool:
+    try:
+        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:  # not Linux
+        return False
+    return flags is not None and not {"avx512_vnni", "avx_vnni"}.isdisjoint(flags[1].split())
+
+
+def open_session(content: bytes, threads: int, *, halve: bool = True) -> onnxruntime.InferenceSession:
+    """Return a session: in half precision on a GPU if ONNX Runtime finds one, otherwise unchanged on the CPU.
+
+    halve: whether the model can be used in half precision, as one of 32 bits can.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    if GPU in onnxruntime.get_available_providers():
+    if halve and GPU in onnxruntime.get_available_providers():
         halved = onnxruntime.InferenceSession(half_precision(content), options, providers=[GPU, CPU])
         if halved.get_providers()[0] == GPU:
             return halved
     return onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
+
+
+def run_on_cpu(content: bytes, observations: NDArray[np.float32]) -> Evaluation:
+    """Return the evaluation of `[n, C, H, W]` in the precision of the file; on a GPU `Network` computes in 16 bits."""
+    session = onnxruntime.InferenceSession(content, providers=[CPU])
+    return Evaluation(*session.run((LOGITS, WDL), {INPUT: observations}))
 
 
 def _return_free_memory() -> None:

@@ -144,7 +144,7 @@ def test_the_exported_model_says_what_torch_says(run: Run):
 
 def answer_wrongly(monkeypatch: pytest.MonkeyPatch, *, logits_off: float = 0.0, wdl_off: float = 0.0) -> None:
     """Let what ONNX Runtime answers be off by a share of the largest logit, or in the probabilities."""
-    run = export_module._run
+    run = export_module.run_on_cpu
 
     def wrong(content: bytes, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         logits, wdl = run(content, observations)
@@ -152,7 +152,7 @@ def answer_wrongly(monkeypatch: pytest.MonkeyPatch, *, logits_off: float = 0.0, 
         wdl[0, 0] += wdl_off
         return logits, wdl
 
-    monkeypatch.setattr(export_module, "_run", wrong)
+    monkeypatch.setattr(export_module, "run_on_cpu", wrong)
 
 
 def positions_of(run: Run) -> np.ndarray:

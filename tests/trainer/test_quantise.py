@@ -1,0 +1,192 @@
+"""The 8-bit form of a model: what is 8 bits in it, how exact it is, and who uses it when."""
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from plyzero.ops.verify import find_faults
+from plyzero.play import model_loader
+from plyzero.play.model_loader import ModelWatch, load_newest
+from plyzero.rules.catalog import load_game
+from plyzero.run import models
+from plyzero.run.directory import Run
+from plyzero.run.metrics import read_lines
+from plyzero.run.models import list_int8, list_models, publish_model
+from plyzero.search import onnx_network
+from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.search.onnx_network import Network, reachable_observations, run_on_cpu
+from tests.helpers.clock import Clock
+from tests.helpers.runs import play_segment, small_run
+from trainer import quantise as module
+from trainer.export import untrained
+from trainer.loop import Trainer
+from trainer.quantise import Forms, compare, make_forms, quantise
+from trainer.retention import Retention
+
+BOT = (Path(model_loader.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
+KEEP_ONE = ("store.keep_models=1", "store.keep_model_minutes=0", "store.min_free_mb=0")
+CONNECT_FOUR = load_game("connect-four")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return small_run(tmp_path / "r", "tic-tac-toe", "selfplay.precision=int8")
+
+
+@pytest.fixture
+def forms(run: Run) -> Forms:
+    found = make_forms(run, untrained(run), reachable_observations(run.game))
+    assert found.int8
+    return found
+
+
+def quantised_convolutions(content: bytes) -> list[bool]:
+    """For each convolution whether its input, its weights and its bias are 8-bit numbers that are scaled."""
+    graph = onnx.load_from_string(content).graph
+    made = {name: node.op_type for node in graph.node for name in node.output}
+    nodes = [node for node in graph.node if node.op_type == "Conv"]
+    return [all(made.get(name) == "DequantizeLinear" for name in node.input) for node in nodes]
+
+
+def test_the_trunk_has_8_bits_and_the_heads_keep_32():
+    int8 = quantise(BOT, reachable_observations(CONNECT_FOUR))
+    assert quantised_convolutions(int8) == [True] * 7 + [False] * 2
+    graph = onnx.load_from_string(int8).graph
+    assert {node.op_type for node in graph.node if node.name.startswith("/network/value")} <= {
+        *("Conv", "Relu", "Flatten", "Gemm")
+    }
+
+
+def test_weights_that_the_exporter_stores_once_are_quantised_wherever_they_are_used(run: Run):
+    content = untrained(run)  # whose biases are all zero
+    assert "Identity" in {node.op_type for node in onnx.load_from_string(content).graph.node}
+    int8 = quantise(content, reachable_observations(run.game))
+    assert quantised_convolutions(int8) == [True] * 3 + [False] * 2
+
+
+def test_a_trained_network_changes_little_and_its_answers_do_not_depend_on_the_batch():
+    seen = reachable_observations(CONNECT_FOUR)
+    int8 = quantise(BOT, seen[::2])
+    exact, rounded = (run_on_cpu(content, seen[1::2]) for content in (BOT, int8))
+    divergence, difference = compare(exact, rounded)
+    assert 0 < divergence < module.MAX_POLICY_KL
+    assert 0 < difference < module.MAX_VALUE_ERROR
+    network = Network(int8, CONNECT_FOUR, label="int8")
+    assert network.precision == "int8"
+    whole = network(EvaluationBatch(seen, list))
+    for row in range(0, len(seen), 7):
+        single = network(EvaluationBatch(seen[row : row + 1], list))
+        assert np.array_equal(single.logits[0], whole.logits[row])
+        assert np.array_equal(single.wdl[0], whole.wdl[row])
+
+
+def test_divergence_and_difference_are_those_of_a_hand_calculation():
+    def evaluation(p: float, win: float, loss: float) -> Evaluation:
+        logits = np.array([[math.log(p), math.log(1 - p)]], np.float32) + 3
+        return Evaluation(logits, np.array([[win, 1 - win - loss, loss]], np.float32))
+
+    divergence, difference = compare(evaluation(0.5, 0.5, 0.2), evaluation(0.25, 0.3, 0.4))
+    assert divergence == pytest.approx(0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75))
+    assert difference == pytest.approx(0.4)
+
+
+def test_without_the_setting_there_is_no_8_bit_form(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    content = untrained(run)
+    assert make_forms(run, content, reachable_observations(run.game)) == Forms(content)
+
+
+def test_a_form_that_differs_too_much_or_cannot_be_made_is_not_published_and_the_log_says_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO")
+    content, seen = untrained(run), reachable_observations(run.game)
+    monkeypatch.setattr(module, "MAX_VALUE_ERROR", -1.0)
+    found = make_forms(run, content, seen)
+    assert (found.content, found.int8) == (content, None)
+    assert found.report.keys() == {"int8_policy_kl", "int8_value_error"}
+    assert "no 8-bit form: it changes policies by" in caplog.text
+    assert make_forms(run, b"no model", seen) == Forms(b"no model")
+    assert "no 8-bit form: DecodeError" in caplog.text
+    assert {record.name for record in caplog.records} == {"trainer.quantise"}  # nothing of ONNX Runtime's
+
+
+@pytest.fixture
+def watch(run: Run) -> Iterator[ModelWatch]:
+    with ModelWatch(run.models, run.game, poll_seconds=0, threads=1, precision="int8") as watch:
+        yield watch
+
+
+def test_self_play_uses_the_8_bit_form_and_everybody_else_the_model(run: Run, forms: Forms, watch: ModelWatch):
+    name = publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
+    assert list_models(run.models) == [name]
+    found = watch.newer()
+    assert (found.precision, found.label, found.fence, found.step) == ("int8", str(name), 1, 9)
+    assert load_newest(run.models, run.game).precision == "fp32"
+    assert [fault for _, fault in find_faults(run)] == [None, None]
+
+
+@pytest.mark.parametrize(("has_vnni", "expected"), [(True, "int8"), (False, "fp32")])
+def test_auto_is_int8_where_the_processor_is_fast_with_it(
+    run: Run, forms: Forms, monkeypatch: pytest.MonkeyPatch, has_vnni: bool, expected: str
+):
+    publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
+    monkeypatch.setattr(onnx_network, "_has_vnni", lambda: has_vnni)
+    with ModelWatch(run.models, run.game, poll_seconds=0, threads=1, precision="auto") as watch:
+        assert watch.newer().precision == expected
+
+
+def test_a_form_that_is_missing_or_damaged_is_replaced_by_the_model(run: Run, forms: Forms, watch: ModelWatch, caplog):
+    for step, harm in ((1, Path.unlink), (2, lambda path: path.write_bytes(b"x" + forms.int8))):
+        publish_model(run.models, forms.content, fence=1, step=step, int8=forms.int8)
+        (file,) = (file for file, model in list_int8(run.models).items() if model == (1, step))
+        harm(run.models / file)
+        assert watch.newer().precision == "fp32"
+        assert f"the 8-bit form of 000001-00000000{step}" in caplog.text
+    assert [fault for _, fault in find_faults(run) if fault] == [
+        f"{file}: its content has the digest {models.digest_of(b'x' + forms.int8)}, so it is damaged"
+    ]
+
+
+def test_nobody_sees_a_model_before_its_form(run: Run, forms: Forms, monkeypatch: pytest.MonkeyPatch):
+    written, write = [], models.write_file
+
+    def note(path: Path, content: bytes, **more: bool) -> None:
+        written.append((path.name, list_models(run.models)))
+        write(path, content, **more)
+
+    monkeypatch.setattr(models, "write_file", note)
+    name = publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
+    assert written == [(next(iter(list_int8(run.models))), []), (str(name), [])]
+
+
+def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms):
+    run = small_run(tmp_path / "kept", "tic-tac-toe", *KEEP_ONE)
+    for step in (1, 2, 3):
+        publish_model(run.models, forms.content, fence=1, step=step, int8=forms.int8)
+    clock = Clock()
+    retention = Retention(run, clock=clock)
+    for _ in range(3):
+        retention.monitor.refresh()
+        retention.prune(covered={}, window=[])
+        assert {(1, name.step) for name in list_models(run.models)} <= set(list_int8(run.models).values())
+        clock.now += 10**6
+    assert sorted(list_int8(run.models).values()) == [(1, 1), (1, 3)]
+
+
+def test_the_trainer_publishes_both_forms_and_reports_how_much_they_differ(run: Run):
+    play_segment(run)
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        trainer.train_step()
+        trainer.publish()
+    (name,) = list_models(run.models)
+    assert list(list_int8(run.models).values()) == [(name.fence, name.step)]
+    (line,) = read_lines(run.metrics / "trainer-000001.jsonl")
+    assert 0 <= line["int8_policy_kl"] <= module.MAX_POLICY_KL
+    assert 0 <= line["int8_value_error"] <= module.MAX_VALUE_ERROR
