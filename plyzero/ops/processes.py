@@ -107,7 +107,8 @@ class Child:
     was_killed: whether `kill` ended it.
     """
 
-    def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], log: Path, *, niceness: int = 0) -> None:
+        """Start it. `niceness` is added to that of this process: 10 leaves most of a core to a process that has 0."""
         self.name, self.log, self.was_killed = name, log, False
         with open_to_append(log) as output:
             self._log_start = output.seek(0, os.SEEK_END)  # what is before belongs to older processes
@@ -117,8 +118,12 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches only this process, which closes the pipes of the children
+                # Ctrl-C reaches only this process, which closes the pipes of the children. They stay in its session,
+                # because Linux may give sessions equal shares of the cores, whatever the niceness of their processes.
+                process_group=0,
             )
+        if niceness:
+            os.setpriority(os.PRIO_PROCESS, self.pid, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
 
     @property
     def pid(self) -> int:

@@ -39,6 +39,10 @@ STOP_SECONDS: Final = 60.0
 SAVING: Final = "the workers store their finished games, the trainer saves and publishes"
 """What happens before `train` ends, for messages."""
 
+WORKER_NICENESS: Final = 10
+"""Niceness of the workers. Where they and the trainer share too few cores, the trainer so has the time that the replay
+ratio needs, and the workers have the rest; the ratio itself bounds what the trainer takes."""
+
 PREVIOUS_SECONDS: Final = 30.0
 """Time for which `train` waits for the trainer of a `train` that was killed, which is still saving, in seconds."""
 
@@ -315,7 +319,8 @@ def children(
         running.append(Child("trainer", ["trainer", *common, "--device", device], run.logs / "trainer.log"))
         for each in range(workers):
             name = f"w{each}"
-            running.append(Child(name, ["selfplay", *common, "--name", name], run.logs / f"{name}.log"))
+            arguments = ["selfplay", *common, "--name", name]
+            running.append(Child(name, arguments, run.logs / f"{name}.log", niceness=WORKER_NICENESS))
         yield running
     finally:
         ended = [child for child in running if child.exit_code() is not None]

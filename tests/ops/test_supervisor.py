@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -183,7 +184,9 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
 class FakeChild:
     """A process that ends when it is asked to, unless it `hangs`."""
 
-    def __init__(self, name: str, arguments: list[str], log: Path, *, code: int = 0, hangs: bool = False) -> None:
+    def __init__(
+        self, name: str, arguments: list[str], log: Path, *, niceness: int = 0, code: int = 0, hangs: bool = False
+    ) -> None:
         self.name, self.log, self.pid, self.was_killed = name, log, 1, False
         self._code, self._hangs, self.code = code, hangs, None
 
@@ -226,11 +229,26 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
     ],
 )
 def test_a_process_that_fails_while_it_stops_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str):
-    monkeypatch.setattr(supervisor, "Child", lambda *arguments: FakeChild(*arguments, **how))
+    monkeypatch.setattr(supervisor, "Child", lambda *arguments, **more: FakeChild(*arguments, **more, **how))
     monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
     with pytest.raises(ChildFailedError) as error:
         trained(run)
     assert said in str(error.value)
+
+
+def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.MonkeyPatch):
+    found, begin = {}, Child.__init__
+
+    def note(child: Child, *arguments: Any, **more: Any) -> None:
+        begin(child, *arguments, **more)
+        found[child.name] = os.getpriority(os.PRIO_PROCESS, child.pid), os.getsid(child.pid), os.getpgid(child.pid)
+
+    monkeypatch.setattr(Child, "__init__", note)
+    trained(run)
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    assert {name: each[0] for name, each in found.items()} == {"trainer": ours, "w0": min(19, ours + 10)}
+    assert {session for _, session, _ in found.values()} == {os.getsid(0)}  # another one would have its own share
+    assert os.getpgid(0) not in {group for _, _, group in found.values()}  # so Ctrl-C does not reach them
 
 
 def test_no_line_of_an_older_process_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
