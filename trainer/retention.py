@@ -14,7 +14,7 @@ from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, mo
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
-from plyzero.run.models import ModelName, best_model, list_int8, list_models
+from plyzero.run.models import ModelName, best_model, select_int8, select_models
 from plyzero.run.segments import list_segments
 from plyzero.run.troubles import Troubles
 from trainer.replay_reader import Skipped, is_skipped
@@ -110,14 +110,15 @@ class Retention:
 
     def _prune_models(self) -> None:
         store, directory = self._run.settings.store, self._run.models
-        names = list_models(directory)
+        files = list_names(directory)
+        names = select_models(files)
         kept = {*names[: store.keep_models], *names[-1:], *self._models_in_use()}  # the last one is the run's first
         for name in list(names):
             path = directory / str(name)
             if name not in kept and self._age(path) >= 60 * store.keep_model_minutes and self._remove(path):
                 names.remove(name)
         remaining = {(name.fence, name.step) for name in names}
-        for file, model in list_int8(directory).items():
+        for file, model in select_int8(files).items():
             if model not in remaining and self._age(directory / file) >= GONE_SECONDS:
                 self._remove(directory / file)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -71,11 +73,12 @@ def list_models(directory: Path) -> list[ModelName]:
 
     Raises OSError if it cannot be listed, which does not mean that it is empty.
     """
-    try:
-        names = [ModelName.parse(name) for name in list_names(directory)]
-    except FileNotFoundError:
-        return []
-    return sorted((name for name in names if name), reverse=True)
+    return select_models(_names(directory))
+
+
+def select_models(names: Iterable[str]) -> list[ModelName]:
+    """Return those of `names` that are models, newest first."""
+    return sorted(filter(None, map(ModelName.parse, names)), reverse=True)
 
 
 def read_model(directory: Path, name: ModelName) -> bytes:
@@ -101,16 +104,24 @@ def read_int8(directory: Path, file: str) -> bytes:
 
 def list_int8(directory: Path) -> dict[str, tuple[int, int]]:
     """Return the file names of all 8-bit forms -> fence and step of their models, as `list_models` does."""
-    try:
-        matches = filter(None, map(INT8_NAME.fullmatch, list_names(directory)))
-    except FileNotFoundError:
-        return {}
+    return select_int8(_names(directory))
+
+
+def select_int8(names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return those of `names` that are 8-bit forms -> fence and step of their models."""
+    matches = filter(None, map(INT8_NAME.fullmatch, names))
     return {each[0]: (int(each["fence"]), int(each["step"])) for each in matches}
 
 
 def digest_of(content: bytes) -> str:
     """Return the digest by which a file of a model is named: the first 8 hex digits of its SHA-256."""
     return hashlib.sha256(content).hexdigest()[:8]
+
+
+def _names(directory: Path) -> list[str]:
+    with suppress(FileNotFoundError):
+        return list_names(directory)
+    return []
 
 
 def _read(path: Path, digest: str) -> bytes:

@@ -339,7 +339,7 @@ REFUSED_OPERATORS = (
     ),
     *("RandomNormal", "RandomUniformLike", "Multinomial", "Bernoulli", "LSTM", "GRU", "RNN", "Attention"),
     *("ConvTranspose", "MaxUnpool", "MaxRoiPool", "GridSample", "Col2Im", "DeformConv", "AffineGrid"),
-    *("QuantizeLinear", "DequantizeLinear", "MatMulInteger", "ConvInteger", "BitShift", "Mod", "CumSum", "Det"),
+    *("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "BitShift", "Mod", "CumSum", "Det"),
     *("ScatterND", "ScatterElements", "GatherND", "GatherElements", "ReverseSequence", "StringNormalizer"),
     *("RegexFullMatch", "StringConcat", "TfIdfVectorizer", "ImageDecoder", "SoftmaxCrossEntropyLoss", "Size", "Harm"),
 )

@@ -18,7 +18,7 @@ class Model:
     """A network of one action that says a number; `before` is called before each of its answers."""
 
     def __init__(self, step: int, before: Callable[[], None] = lambda: None):
-        self.fence, self.step, self.label = 1, step, f"model {step}"
+        self.fence, self.step, self.label, self.precision = 1, step, f"model {step}", "fp32"
         self.before = before
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
@@ -50,9 +50,15 @@ class Watch:
 @contextmanager
 def batcher(watch: Watch) -> Iterator[Batcher]:
     with Batcher(watch, max_batch=8, wait_seconds=0) as made:  # type: ignore[arg-type]
-        while made.label is None:
-            time.sleep(0.01)
+        wait_for_model(made)
         yield made
+
+
+def wait_for_model(made: Batcher) -> None:
+    deadline = time.monotonic() + 60
+    while made.label is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def submit(made: Batcher) -> Future[Answer]:
@@ -71,8 +77,7 @@ def test_a_model_that_fails_is_refused_and_the_next_one_is_used():
         with pytest.raises(NoModelError):
             submit(made).result(10)
         watch.ready.release()
-        while made.label is None:
-            time.sleep(0.01)
+        wait_for_model(made)
         assert submit(made).result(10).step == 2
     assert watch.refused == [1]
 
