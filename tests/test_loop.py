@@ -41,6 +41,10 @@ def fences(models: Path) -> set[int]:
     return {name.fence for name in list_models(models)}
 
 
+def pids_of(root: Path) -> list[int]:
+    return [beat["pid"] for beat in read_heartbeats(root / "workers").values() if beat["state"] != "stopped"]
+
+
 def test_train_goes_on_after_ctrl_c_or_a_kill_and_leaves_no_process_when_it_is_killed(tmp_path: Path):
     root, examples = tmp_path / "r", Path(__file__).parent.parent / "examples"
     options = [part for option in SMALL for part in ("-o", option)]
@@ -58,8 +62,8 @@ def test_train_goes_on_after_ctrl_c_or_a_kill_and_leaves_no_process_when_it_is_k
     assert (oldest.fence, newest.fence) == (1, 2)
     assert newest.step > oldest.step
     assert any(name.first_step > 0 for name in list_segments(root / "replay"))
-    pids = [beat["pid"] for beat in read_heartbeats(root / "workers").values() if beat["state"] != "stopped"]
-    assert len(pids) == 3
+    wait_until(lambda: len(pids_of(root)) == 3, alive=train)
+    pids = pids_of(root)
     assert all(map(is_running, pids))
     train.kill()
     train.wait()

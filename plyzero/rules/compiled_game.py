@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError
 from plyzero.rules.compile_errors import compile_error
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
+from plyzero.rules.machine_code import keep_rule
 
 Record = Any
 """The type of a state inside a rule; its fields are read and written by name: `s["board"][row, column]`."""
@@ -234,7 +235,11 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, 
         for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES), strict=True):
             function = redecorate(functions[rule], inner, done) if boundscheck else inner(functions[rule])
             try:
-                compiled.append(outer(signature)(_on_bytes(function, state)))
+                dispatcher = outer(_on_bytes(function, state))
+                if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+                    keep_rule(dispatcher, functions[rule], state.descr, boundscheck).compile(signature)
+                    dispatcher.disable_compile()
+                compiled.append(dispatcher)
             except Exception as error:  # Numba raises errors of many types, Python's own among them
                 mistakes.append(compile_error(f"{name}.{rule}", functions[rule], error))
         if mistakes:

@@ -21,6 +21,7 @@ from numba.extending import register_jitable
 from plyzero.errors import UserError
 from plyzero.files import remove
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
+from plyzero.rules.machine_code import compile_once
 
 SUPPORTED_NUMBA: Final = ((0, 61), (0, 69))
 """The first version that works, and the first that was not tried: internals of Numba are used."""
@@ -40,6 +41,7 @@ def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["
     dispatcher = jit(inline=inline, no_cfunc_wrapper=True)(function)
     if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
         dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+        compile_once(dispatcher)
     return dispatcher
 
 

@@ -1,0 +1,186 @@
+"""Machine code on disk: a second process compiles nothing, and none ever runs code of rules that have changed since."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+from plyzero.rules import machine_code
+from plyzero.rules.compiled_game import kernel
+from plyzero.rules.machine_code import UnknownContentError, describe, keep_rule
+
+GAME = """
+import numpy as np
+from plyzero import CompiledGame, ONGOING
+import tables
+from helpers import taken
+
+class Piles(CompiledGame, version=1):
+    State = np.dtype([("left", "i1"), ("to_play", "i1")])
+    num_actions, observation_shape, max_plies = 3, (1, 1, 1), 30
+
+    def start(s):
+        s["left"] = 20
+
+    def legal(s, mask):
+        mask[: min(s["left"], 3)] = True
+
+    def play(s, action):
+        s["left"] -= taken(action)
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        return ONGOING if s["left"] > tables.LAST else 1 - s["to_play"]
+
+    def observe(s, planes):
+        planes[0, 0, 0] = s["left"] * tables.WEIGHTS[0]
+"""
+HELPERS = "from plyzero import kernel\n@kernel\ndef taken(action):\n    return action + 1\n"
+TABLES = "import numpy as np\nLAST = 0\nWEIGHTS = np.array([1.0, 2.0], np.float32)\n"
+FILES = {"piles.py": GAME, "helpers.py": HELPERS, "tables.py": TABLES}
+PLAYED = """
+from numba.core import event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, event): compiled.append(1)
+    def on_end(self, event): pass
+event.register("numba:compile", Listener())
+from piles import Piles
+after = Piles().play(1)
+print(len(compiled), after.record["left"], after.outcome(), after.observe()[0, 0, 0] // 1)
+"""
+
+
+def processes(directory: Path, count: int = 1) -> list[str]:
+    """What so many processes print that play the game in `directory` at the same time."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(directory / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    started = [
+        subprocess.Popen([sys.executable, "-c", PLAYED], cwd=directory, env=environment, stdout=-1, text=True)
+        for _ in range(count)
+    ]
+    return [each.communicate()[0].strip() for each in started]
+
+
+def test_rules_are_compiled_once_and_again_when_anything_that_they_reach_has_changed(tmp_path: Path):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    both = [each.split() for each in processes(tmp_path, 2)]
+    assert [each[1:] for each in both] == [["18", "None", "18.0"]] * 2
+    assert processes(tmp_path) == ["0 18 None 18.0"]
+    shutil.rmtree(tmp_path / "cache")
+    assert processes(tmp_path) == [f"{sum(int(each[0]) for each in both)} 18 None 18.0"]
+    (tmp_path / "helpers.py").write_text(HELPERS.replace("action + 1", "action + 2"))
+    assert processes(tmp_path)[0].split()[1] == "17"
+    (tmp_path / "tables.py").write_text(TABLES.replace("LAST = 0", "LAST = 17"))
+    assert processes(tmp_path)[0].split()[1:3] == ["17", "Outcome(winner=0)"]
+    (tmp_path / "tables.py").write_text(TABLES.replace("[1.0,", "[3.0,"))
+    assert processes(tmp_path)[0].endswith(" 51.0")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    assert processes(tmp_path) == ["0 18 None 18.0"]  # the code of these rules is still there
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+class Pair(NamedTuple):
+    one: int
+    two: int
+
+
+def function_of(text: str, **names: Any) -> FunctionType:
+    exec(text, names)
+    return names["f"]
+
+
+def module_of(**names: Any) -> ModuleType:
+    module = ModuleType("tables")
+    module.__dict__.update(names)
+    return module
+
+
+PAIRS: dict[str, tuple[Any, Any]] = {
+    "a constant in the code": (function_of("def f(): return 1"), function_of("def f(): return 2")),
+    "the type of a constant": (function_of("def f(): return 1"), function_of("def f(): return 1.0")),
+    "an operator": (function_of("def f(a): return a + a"), function_of("def f(a): return a * a")),
+    "a default": (function_of("def f(a=1): return a"), function_of("def f(a=2): return a")),
+    "a number": (function_of("def f(): return x", x=1), function_of("def f(): return x", x=2)),
+    "a number inside a comprehension": tuple(function_of("def f(): return [x for _ in range(3)]", x=x) for x in (1, 2)),
+    "an entry of an array": tuple(function_of("def f(): return x", x=np.arange(3) * i) for i in (1, 2)),
+    "the type of an array": tuple(function_of("def f(): return x", x=np.zeros(1, t)) for t in ("i4", "f4")),
+    "the shape of an array": tuple(function_of("def f(): return x", x=np.zeros(s)) for s in ((2, 3), (3, 2))),
+    "an entry of a tuple": tuple(function_of("def f(): return x", x=(1, (2, i))) for i in (1, 2)),
+    "a module's table": tuple(function_of("def f(): return m.x", m=module_of(x=i)) for i in (1, 2)),
+    "a function in a module": tuple(
+        function_of("def f(): return m.g()", m=module_of(g=function_of(f"def f(): return {i}"))) for i in (1, 2)
+    ),
+    "a kernel of a kernel": tuple(
+        function_of(
+            "def f(): return g()",
+            g=kernel(function_of("def f(): return h()", h=kernel(function_of(f"def f(): return {i}")))),
+        )
+        for i in (1, 2)
+    ),
+    "an option of a kernel": (
+        function_of("def f(): return g()", g=kernel(function_of("def f(): return 1"))),
+        function_of("def f(): return g()", g=kernel(fastmath=True)(function_of("def f(): return 1"))),
+    ),
+    "a closure": tuple(function_of("def outer(x):\n def f(): return x\n return f\nf = outer(y)", y=i) for i in (1, 2)),
+    "the member of an enum": tuple(function_of("def f(): return x", x=x) for x in (Colour.RED, 1)),
+    "a named tuple": tuple(function_of("def f(): return x", x=x) for x in (Pair(1, 2), (1, 2))),
+    "a dtype": tuple(function_of("def f(): return x", x=np.dtype(x)) for x in ("i1", "i2")),
+}
+
+
+@pytest.mark.parametrize("what", PAIRS)
+def test_whatever_compiled_code_depends_on_is_described(what: str):
+    one, other = PAIRS[what]
+    assert describe(one) == describe(one)
+    assert describe(one) != describe(other)
+
+
+def test_functions_that_call_each_other_are_described():
+    names: dict[str, Any] = {}
+    exec("def f(n): return n and g(n - 1)\ndef g(n): return n and f(n - 1)", names)
+    assert "again" in repr(describe(names["f"]))
+
+
+@pytest.mark.parametrize("unknown", [object(), type("Thing", (), {}), np.zeros(10**6), np.array([{}])])
+def test_where_it_cannot_be_told_when_something_changes_nothing_is_kept(unknown: object):
+    with pytest.raises(UnknownContentError):
+        describe(function_of("def f(): return x", x=unknown))
+
+
+def test_the_rules_compiled_last_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(machine_code, "MOST_RULES", 2)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    for number in range(4):
+        rule = returning(number)
+        keep_rule(numba.njit(rule), rule).compile(())
+    assert len(list(tmp_path.rglob("*rule*.nbi"))) == len(list(tmp_path.rglob("*rule*.nbc"))) == 2
+
+
+def test_a_directory_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    rule = returning(7)
+    dispatcher = keep_rule(numba.njit(rule), rule)
+    dispatcher.compile(())
+    assert dispatcher() == 7
+
+
+def returning(number: int) -> Callable[[], int]:
+    def rule() -> int:
+        return number
+
+    return rule
