@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -63,7 +64,16 @@ def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_pa
     assert torch.returncode == 1
     assert "No module named 'torch'" in torch.stderr
 
+    shown = must_run(programs / "plyzero", "play", "connect-four", cwd=elsewhere, given="4\nquit\n")
+    assert shown.startswith("The search is not compiled yet")
+    assert "The bot plays " in shown
+    is_compiled = "from plyzero.search.kernel_cache import is_compiled; print(is_compiled())"
+    deadline = time.monotonic() + 300
+    while must_run(programs / "python", "-c", is_compiled, cwd=elsewhere) != "True\n":
+        assert time.monotonic() < deadline
+        time.sleep(1)
     shown = must_run(programs / "plyzero", "play", "tic-tac-toe", cwd=elsewhere, given="quit\n")
+    assert "compiled" not in shown
     assert "tic-tac-toe: you move first; the bot is " in shown
     assert ", level " in shown  # pure MCTS, the opponent where no bot is bundled, has no levels
     checked = must_run(programs / "plyzero", "check", "connect-four", "--games", "5", cwd=elsewhere)

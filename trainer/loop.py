@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from plyzero import __version__
 from plyzero.errors import UserError, plain
 from plyzero.files import interval
+from plyzero.ops.processes import usable_cores
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.event_files import EventFile, select_scalars
@@ -131,7 +132,6 @@ class Trainer(Learner):
         """
         self.run, found = run, choose_device(device)
         check_devices(devices, found, asked=device, batch_size=run.settings.trainer.batch_size)
-        torch.set_num_threads(run.settings.trainer.threads)
         torch.manual_seed(run.seed)
         self.parts = make_parts(run.game, run.settings)
         super().__init__(self.parts.network, self.parts.loss, run.settings.trainer, found)
@@ -152,6 +152,7 @@ class Trainer(Learner):
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not retry(lambda: list_models(run.models), "models/")
+        torch.set_num_threads(max(self.settings.threads, self._is_first * usable_cores()))  # the workers wait for it
         self._unpublished: str | None = None  # why the last model could not be published
         self._published_step = -1
         self._published_at = -np.inf
@@ -258,11 +259,11 @@ class Trainer(Learner):
         self.lease.check()  # exporting takes a while
         name = publish_model(self.run.models, forms.content, fence=self.lease.fence, step=self.step, int8=forms.int8)
         self._is_first, self._published_step, self._unpublished = False, self.step, None
+        torch.set_num_threads(self.settings.threads)
         # Only now: a model that could not be exported must not make the workers' models look outdated.
         self.diagnostics.evaluate(self.averaged.module, self.window, step=self.step, device=self.device)
-        losses: list[float | None] = [None, None]  # without a step since this start
-        if self._summed_steps:
-            losses = (self._loss_sums / self._summed_steps).round(4).tolist()
+        steps = self._summed_steps  # 0 where there was none since this start
+        losses = (self._loss_sums / steps).round(4).tolist() if steps else [None, None]
         self._loss_sums[:], self._summed_steps = 0, 0
         log.info("published %s: policy loss %s, value loss %s", name, *losses)
         line = {**self.describe("training"), "policy_loss": losses[0], "value_loss": losses[1], **forms.report}

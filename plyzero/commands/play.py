@@ -67,6 +67,10 @@ def play(
     against: Against = None,
 ) -> None:
     """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
+    owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
+    if owns_process:
+        _begin_at_once(game)  # before anything imports the search
+
     import numpy as np
 
     from plyzero.commands.terminal import Terminal
@@ -91,11 +95,24 @@ def play(
     terminal = Terminal(Session(spec, person), bot)
     with playing(spec):
         terminal.run()
-    owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
     terminal.warming.join(10 if owns_process else None)
     if terminal.warming.is_alive():  # it compiles, and the interpreter would abort if it ended meanwhile
         sys.stdout.flush()
         os._exit(0)
+
+
+def _begin_at_once(game: str) -> None:
+    """Where the search is not compiled, let this process run it as plain Python, and another one compile it."""
+    import numba
+
+    from plyzero.ops.processes import start_beside
+    from plyzero.search.kernel_cache import is_compiled
+
+    if numba.config.DISABLE_JIT or is_compiled():  # type: ignore[attr-defined]
+        return
+    numba.config.DISABLE_JIT = 1  # type: ignore[attr-defined]
+    start_beside("match", "mcts:4", "random", "--game", game, "--games", "2")
+    print("The search is not compiled yet: it runs as plain Python, slower, while another process compiles it.")
 
 
 def analyze(

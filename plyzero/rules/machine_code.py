@@ -7,24 +7,22 @@ everything that they reach. Where that cannot be told, nothing is kept.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
-
-from plyzero.files import lock, remove
 
 WAIT_SECONDS: Final = 60.0
 """Longest time that a process waits for another one that compiles, in seconds; then it compiles, too."""
@@ -158,7 +156,7 @@ class _RuleCache(FunctionCache):
             kept = sorted(Path(self.cache_path).glob("*rule.*.nbi"), key=lambda path: path.stat().st_mtime)
             for index in kept[:-MOST_RULES]:
                 for path in index.parent.glob(f"{index.stem}.*"):
-                    remove(path)
+                    path.unlink(missing_ok=True)
 
 
 _lock = threading.RLock()
@@ -172,20 +170,28 @@ def _compile_alone(compile_: Callable[[Any], Any], directory: Path, signature: A
 
 @contextmanager
 def _alone_on_machine(directory: Path) -> Iterator[None]:
-    """Hold the lock file of `directory` during the outermost block; between threads, there is _lock."""
+    """Hold a lock in `directory` during the outermost block; between threads, there is _lock."""
     global _holds_file
     if _holds_file:
         yield
         return
-    file, deadline, held = directory / "plyzero.lock", time.monotonic() + WAIT_SECONDS, None
-    with suppress(OSError):  # a directory that cannot be written has nothing to wait for
-        file.touch()
-        while (held := lock(file, needed=False)) is None and time.monotonic() < deadline:
+    with ExitStack() as stack:
+        with suppress(OSError):  # a directory without files or locks
+            _wait_for_lock(stack.enter_context((directory / "plyzero.lock").open("w")))
+        _holds_file = True
+        try:
+            yield
+        finally:
+            _holds_file = False
+
+
+def _wait_for_lock(file: IO[str]) -> None:
+    """Return with the lock of `file`, which ends when it is closed, or without it after WAIT_SECONDS."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             time.sleep(POLL_SECONDS)
-    _holds_file = True
-    try:
-        yield
-    finally:
-        _holds_file = False
-        if held is not None:
-            os.close(held)
+        else:
+            return

@@ -60,6 +60,17 @@ def check_numba(version: str) -> None:
         )
 
 
+def is_compiled() -> bool:
+    """Return whether a process that imports the search now will find its machine code on disk."""
+    names = ("mcts.advance_all", "mcts.principal_variation", "policy.policy_target")  # the first and the last of a move
+    try:
+        directory = Path(_KernelCache(cached_njit).cache_path)  # type: ignore[no-untyped-call]
+    except (RuntimeError, OSError):  # no directory can be written, so nothing is kept
+        return False
+    digest = kernel_digest(PACKAGE / "search" / "mcts.py")
+    return all(any(directory.glob(f"{name}-*.{digest}.nbi")) for name in names)
+
+
 @functools.cache
 def kernel_digest(file: Path) -> str:
     """Return 16 hex digits that change with the content of any kernel source; `file` holds the function compiled."""

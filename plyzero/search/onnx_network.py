@@ -218,16 +218,20 @@ def takes_int8(precision: Precision) -> bool:
     them, and lose accuracy, as their sums overflow. On a GPU it is false.
     """
     has_gpu = GPU in onnxruntime.get_available_providers()
-    return precision == "int8" or (precision == "auto" and not has_gpu and _has_vnni())
+    return precision == "int8" or (
+        precision == "auto" and not has_gpu and not cpu_flags().isdisjoint({"avx512_vnni", "avx_vnni"})
+    )
 
 
 @cache
-def _has_vnni() -> bool:
+def cpu_flags() -> frozenset[str]:
+    """Return what this CPU can do, in the words of Linux, such as avx512_vnni; nothing on other systems."""
     try:
-        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:  # not Linux
-        return False
-    return flags is not None and not {"avx512_vnni", "avx_vnni"}.isdisjoint(flags[1].split())
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return frozenset()
+    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(flags[1].split()) if flags else frozenset()
 
 
 def open_session(content: bytes, threads: int, *, halve: bool = True) -> onnxruntime.InferenceSession:

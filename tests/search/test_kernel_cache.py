@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 from plyzero.errors import UserError
 from plyzero.search import kernel_cache
-from plyzero.search.kernel_cache import check_numba, kernel_digest
+from plyzero.search.kernel_cache import cached_njit, check_numba, is_compiled, kernel_digest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -45,6 +46,19 @@ def visits(copy: Path) -> tuple[str, bool]:
     assert done.returncode == 0, done.stderr
     found, _, hits = done.stdout.strip().rpartition(" ")
     return found, hits != "0"
+
+
+def test_it_is_known_whether_the_search_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    directory = Path(kernel_cache._KernelCache(cached_njit).cache_path)
+    assert not is_compiled()
+    for name in ("mcts.advance_all", "mcts.principal_variation", "policy.policy_target"):
+        assert not is_compiled()
+        digest = kernel_digest(ROOT / "plyzero" / "search" / "mcts.py")
+        (directory / f"{name}-1.py311.{digest}.nbi").touch()
+    assert is_compiled()
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "more"))
+    assert not is_compiled()
 
 
 @pytest.mark.slow

@@ -136,7 +136,7 @@ def test_auto_is_int8_where_the_processor_is_fast_with_it(
     run: Run, forms: Forms, monkeypatch: pytest.MonkeyPatch, has_vnni: bool, expected: str
 ):
     publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
-    monkeypatch.setattr(onnx_network, "_has_vnni", lambda: has_vnni)
+    monkeypatch.setattr(onnx_network, "cpu_flags", lambda: {"avx512_vnni"} if has_vnni else set())
     with ModelWatch(run.models, run.game, poll_seconds=0, threads=1, precision="auto") as watch:
         assert watch.newer().precision == expected
 
