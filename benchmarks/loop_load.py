@@ -118,7 +118,9 @@ def requests_of_a_worker(figures: Figures) -> Counter[str]:
     """Return kind -> requests per second of a worker of a run in a bucket."""
     look = max(REFRESH_SECONDS / 2, BUCKET_SECONDS)
     found = Counter(PUT=1 / max(BEAT_SECONDS, BUCKET_SECONDS), GET=1 / look)  # heartbeats: its own, the trainer's
-    found.update(LIST=1 / max(figures.poll_seconds, BUCKET_SECONDS), GET=1 / figures.publish_seconds)  # models
+    found.update(
+        LIST=1 / max(figures.poll_seconds, BUCKET_SECONDS), GET=1 / figures.publish_seconds
+    )  # models, of 32 bits
     found.update(PUT=figures.segments_per_second, LIST=figures.segments_per_second * pages(figures.kept_segments))
     found.update(HEAD=1 / LINE_SECONDS, GET=1 / LINE_SECONDS, PUT=1 / LINE_SECONDS)  # a line of metrics
     return found
@@ -131,7 +133,7 @@ def requests_of_the_trainer(figures: Figures, workers: int) -> Counter[str]:
     found.update(PUT=1 / max(BEAT_SECONDS, BUCKET_SECONDS))
     # maintain: replay/ four times, workers/ twice, models/ three times, trainer/ and metrics/ twice; all heartbeats
     found.update(LIST=(4 * replay + 2 * beats + 7) / MAINTAIN_SECONDS, GET=(workers + 2) / MAINTAIN_SECONDS)
-    # publish: the lease twice, old states; state, model, line of metrics
+    # publish: the lease twice, old states; state, model (its 8-bit form is one more), line of metrics
     found.update({"LIST": 3 / figures.publish_seconds, "PUT": 3 / figures.publish_seconds})
     found.update({"GET": 1 / figures.publish_seconds, "HEAD": 1 / figures.publish_seconds})
     return found

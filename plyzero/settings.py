@@ -159,7 +159,7 @@ class SelfplaySettings(SettingsSection):
     cache_mb: int = Field(32, ge=0, le=65_536)
     """Size of a worker's cache of network evaluations, in MB; a new model clears it; 0 = no cache."""
 
-    precision: Precision = "fp32"
+    precision: Precision = "auto"
     """Numbers of the network in self-play: int8 = 8-bit integers, if the trainer finds a model's loss of accuracy small
     enough; auto = int8 on a processor with VNNI, otherwise fp32. All else uses fp32."""
 

@@ -307,7 +307,7 @@ def per(seconds: float, sent: Counter[str]) -> Counter[str]:
 
 
 def test_the_trainers_requests_are_those_of_the_arithmetic(tmp_path: Path, count):
-    run = replace(small_run(new_prefix("memory")), scratch=tmp_path)
+    run = replace(small_run(new_prefix("memory"), "tic-tac-toe", "selfplay.precision=fp32"), scratch=tmp_path)
     run.journals.mkdir(parents=True)
     figures, workers = Figures(publish_seconds=8, seal_seconds=4), 3
     with_trainer = Trainer(run, device="cpu")

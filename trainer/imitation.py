@@ -112,7 +112,9 @@ class Imitation:
         torch.manual_seed(seed)
         self._game, self._settings, self._device = game, settings, choose_device(device)
         self._parts = make_parts(game, settings)
-        self._learner = Learner(self._parts.network, self._parts.loss, settings.trainer, self._device)
+        self._learner = Learner(
+            self._parts.network, self._parts.loss, settings.trainer, self._device, halves_on_cpu=False
+        )
         self._rng = np.random.default_rng(seed)
         self.games = self.unused = 0
         self.training, self.held_out = Window(game.start), Window(game.start)

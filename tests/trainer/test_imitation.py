@@ -26,6 +26,7 @@ from plyzero.settings import Settings
 from tests.helpers.runs import SMALL, play_segment
 from tests.helpers.teachers import encoded, game_lines, perfect
 from trainer import imitation as imitation_module
+from trainer import learner
 from trainer.imitation import HELD_OUT, TARGETS, Imitated, Imitation, Progress, agreement
 from trainer.loop import Trainer, begin_run
 from trainer.state import read_state
@@ -88,10 +89,16 @@ def test_training_ends_when_it_learns_no_more_and_the_best_weights_are_kept(lear
     assert found.agreement.share == pytest.approx(shown[best].share)
 
 
-def test_the_same_seed_gives_the_same_bot(lines: list[str], monkeypatch: pytest.MonkeyPatch):
+def test_the_same_seed_gives_the_same_bot_whatever_the_processor_can_do(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(imitation_module, "STEPS", 10)
     monkeypatch.setattr(imitation_module, "PATIENCE", 1)
-    one, same, other = (imitation_of(lines[:150], seed=seed).learn(on_progress=lambda _: None) for seed in (0, 0, 1))
+    found = []
+    for seed, flags in ((0, set()), (0, {"avx512_bf16"}), (1, set())):
+        monkeypatch.setattr(learner, "cpu_flags", lambda flags=flags: flags)
+        found.append(imitation_of(lines[:150], seed=seed).learn(on_progress=lambda _: None))
+    one, same, other = found
     assert one.model == same.model
     assert one.agreement == same.agreement
     assert one.model != other.model

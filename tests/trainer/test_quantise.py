@@ -95,8 +95,8 @@ def test_divergence_and_difference_are_those_of_a_hand_calculation():
     assert difference == pytest.approx(0.4)
 
 
-def test_without_the_setting_there_is_no_8_bit_form(tmp_path: Path):
-    run = small_run(tmp_path / "r", "tic-tac-toe")
+def test_for_self_play_with_32_bits_there_is_no_8_bit_form(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.precision=fp32")
     content = untrained(run)
     assert make_forms(run, content, reachable_observations(run.game)) == Forms(content)
 
