@@ -149,6 +149,8 @@ def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_an
         while not remote.is_ready:
             remote.refresh()
             time.sleep(0.01)
+        while not all(each.future.cancelled() for each in [*batcher._requests]):  # once the server hears of it
+            time.sleep(0.01)
         assert len(remote(batch_of(run, 8)).wdl) == 8
         assert batcher.evaluations == 8  # what was late has been dropped
         remote.close()
