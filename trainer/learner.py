@@ -88,7 +88,7 @@ class Learner:
 class LossesOfNetwork(nn.Module):
     """A network and its loss as one module, whose output has a gradient in `total` only."""
 
-    def __init__(self, network: nn.Module, loss: Loss, *, halves_on_cpu: bool) -> None:
+    def __init__(self, network: nn.Module, loss: Loss, *, halves_on_cpu: bool = False) -> None:
         super().__init__()
         self.network, self._loss = network, loss
         self._halves_on_cpu = halves_on_cpu and "avx512_bf16" in cpu_flags()

@@ -134,7 +134,7 @@ class Trainer(Learner):
         check_devices(devices, found, asked=device, batch_size=run.settings.trainer.batch_size)
         torch.manual_seed(run.seed)
         self.parts = make_parts(run.game, run.settings)
-        super().__init__(self.parts.network, self.parts.loss, run.settings.trainer, found)
+        super().__init__(self.parts.network, self.parts.loss, run.settings.trainer, found, halves_on_cpu=devices == 1)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
         self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)

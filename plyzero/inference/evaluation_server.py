@@ -10,7 +10,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any, Final, NoReturn
 
@@ -181,33 +181,36 @@ class EvaluationService:
     def ModelStreamInfer(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
         """Yield what ModelInfer answers to each request, in their order. The first error ends the stream.
 
-        Requests are read by a thread of its own, so that several are on their way at the same time.
+        Requests are read by a thread of its own, so that several are on their way at the same time. When the client
+        goes, those that nobody waits for any more are cancelled.
         """
         calls: SimpleQueue[tuple[Any, Future[Answer]] | None] = SimpleQueue()
-        reader = threading.Thread(target=self._read_stream, args=(requests, calls), name="requests", daemon=True)
-        reader.start()
-        for request, future in iter(calls.get, None):
-            yield self._response(request, future.result())
-
-    def _read_stream(self, requests: Iterator[Any], calls: SimpleQueue[tuple[Any, Future[Answer]] | None]) -> None:
-        """Submit the requests of a stream; when the client goes, cancel those that nobody waits for any more."""
         waiting: deque[Future[Answer]] = deque()
-        try:
-            for request in requests:
-                try:
-                    future = self._submit(request)
-                except UserError as error:
-                    future = Future()
-                    future.set_exception(error)
-                calls.put((request, future))
-                while waiting and waiting[0].done():
-                    waiting.popleft()
-                waiting.append(future)
-        except grpc.RpcError:
-            for future in waiting:
-                future.cancel()
-        finally:
+
+        def read() -> None:
+            with suppress(grpc.RpcError):  # cancelled; the requests may also just end then
+                for request in requests:
+                    try:
+                        future = self._submit(request)
+                    except UserError as error:
+                        future = Future()
+                        future.set_exception(error)
+                    waiting.append(future)
+                    calls.put((request, future))
+                    if not context.is_active():
+                        cancel()
             calls.put(None)
+
+        def cancel() -> None:
+            for future in waiting.copy():
+                future.cancel()
+
+        context.add_callback(cancel)
+        threading.Thread(target=read, name="requests", daemon=True).start()
+        for request, future in iter(calls.get, None):
+            answer = future.result()
+            waiting.remove(future)
+            yield self._response(request, answer)
 
     def _submit(self, request: Any) -> Future[Answer]:
         self._check_game(request.model_name, request.model_version)

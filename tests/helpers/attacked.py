@@ -95,17 +95,17 @@ def warm_up() -> None:
     """
     from contextlib import closing
 
-    import torch
-    import torch._dynamo  # which the optimiser's first step would import
+    import torch._dynamo  # noqa: F401  # which the optimiser's first step would import
 
     from plyzero.search.evaluators import Uniform
     from selfplay.games_in_play import GamesInPlay
     from selfplay.replay_writer import ReplayWriter
     from selfplay.worker import game_seeds
+    from trainer import loop
     from trainer.export import untrained
     from trainer.loop import Trainer
 
-    torch.set_num_threads(1)
+    loop.usable_cores = lambda: 1  # with the threads of OpenMP no process can be forked
     with tempfile.TemporaryDirectory() as directory:
         run = small_run(Path(directory) / "r", "tic-tac-toe")
         games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(0, "w", "00000000"))

@@ -138,10 +138,14 @@ def test_batches_of_one_client_are_answered_in_their_order_and_several_are_on_th
         remote.close()
 
 
-def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_answered(run: Run, caplog):
+def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_answered(run: Run, caplog, monkeypatch):
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
+        submitted, submit = [], batcher.submit
+        monkeypatch.setattr(batcher, "submit", lambda given: submitted.append(submit(given)) or submitted[-1])
         remote = RemoteNetwork(address, run.game, deadline_seconds=0.3, retry_seconds=0.1)
         late = [remote.send(batch_of(run, 3)) for _ in range(2)]
+        while len(submitted) < 2:
+            time.sleep(0.01)
         assert [call.answer() for call in late] == [None, None]
         assert [record.message for record in caplog.records] == [
             f"the evaluator {address} is not used: it has not answered a batch in time; evaluating here"
@@ -149,7 +153,7 @@ def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_an
         while not remote.is_ready:
             remote.refresh()
             time.sleep(0.01)
-        while not all(each.future.cancelled() for each in [*batcher._requests]):  # once the server hears of it
+        while not all(future.cancelled() for future in submitted):  # once the server hears of it
             time.sleep(0.01)
         assert len(remote(batch_of(run, 8)).wdl) == 8
         assert batcher.evaluations == 8  # what was late has been dropped
