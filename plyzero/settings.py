@@ -137,7 +137,7 @@ class SelfplaySettings(SettingsSection):
     """Half-life of the decay from temperature to final_temperature, in plies; none = a fifth of the game's max_plies,
     at most 40. KataGo: the board's width."""
 
-    bootstrap_positions: int = Field(8192, ge=1)
+    bootstrap_positions: int = Field(4096, ge=1)
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""
 
     when_ahead: Literal["keep", "throttle"] = "keep"

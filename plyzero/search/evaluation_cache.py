@@ -32,6 +32,15 @@ STATE: Final[np.dtype[Any]] = np.dtype(
 )
 
 
+PLACE: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("hash", "i8"),  # of the key of an entry, or ABSENT
+        ("begin", "i8"),  # words that had been written before the entry
+    ]
+)
+"""Where an entry is: both numbers in one line of memory, since the place of a key is rarely in the caches."""
+
+
 class Cache(NamedTuple):
     """Evaluations one after another in a ring of W words, where the newest overwrite the oldest.
 
@@ -39,15 +48,13 @@ class Cache(NamedTuple):
     ascending order. The key is the whole observation and the set of legal actions: only positions that are equal in
     both share an evaluation.
 
-    hashes: `[M]` int64, M a power of two or 0: the hash of a key, at the place that it says, or ABSENT.
-    begins: `[M]` int64, the number of words that had been written before the entry.
+    places: `[M]` PLACE, M a power of two or 0; the hash of a key says which is its place.
     ring:   `[W]` uint32.
     key:    `[K]` uint32, room for a key.
     state:  `[1]` STATE.
     """
 
-    hashes: NDArray[np.int64]
-    begins: NDArray[np.int64]
+    places: NDArray[np.void]
     ring: NDArray[np.uint32]
     key: NDArray[np.uint32]
     state: NDArray[np.void]
@@ -65,8 +72,7 @@ def make_cache(num_bytes: int, *, observation_size: int, num_actions: int, packs
     state = np.zeros(1, STATE)
     state["packs_bits"] = packs_bits
     return Cache(
-        np.full(m, ABSENT, np.int64),
-        np.zeros(m, np.int64),
+        np.full(m, np.array((ABSENT, 0), PLACE)),
         np.zeros((num_bytes - 16 * m) // 4 if m else 0, np.uint32),
         np.zeros(words, np.uint32),
         state,
@@ -79,7 +85,7 @@ def _words_of_bits(count: int) -> int:
 
 def forget(cache: Cache) -> None:
     """Empty the cache; its counts go on."""
-    cache.hashes[:] = ABSENT
+    cache.places["hash"] = ABSENT
 
 
 @cached_njit
@@ -88,17 +94,17 @@ def find(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void]) ->
 
     row: `[n]` EDGE of plyzero.search.tree. Returns ABSENT if it is not stored, else a place in the ring.
     """
-    if len(cache.hashes) == 0:
+    if len(cache.places) == 0:
         return ABSENT
     state, key = cache.state[0], cache.key
     state["look_ups"] += 1
     if not write_key(key, observation, row, state["packs_bits"]):
         return ABSENT
     hashed = hash_of(key)
-    place = hashed & (len(cache.hashes) - 1)
-    if cache.hashes[place] != hashed or state["written"] - cache.begins[place] > len(cache.ring):
+    place = cache.places[hashed & (len(cache.places) - 1)]
+    if place["hash"] != hashed or state["written"] - place["begin"] > len(cache.ring):
         return ABSENT
-    begin = cache.begins[place] % len(cache.ring)
+    begin = place["begin"] % len(cache.ring)
     for k in range(len(key)):
         if cache.ring[begin + k] != key[k]:
             return ABSENT
@@ -127,8 +133,8 @@ def remember(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void]
         state["written"] += len(cache.ring) - begin
         begin = 0
     hashed = hash_of(key)
-    place = hashed & (len(cache.hashes) - 1)
-    cache.hashes[place], cache.begins[place] = hashed, state["written"]
+    place = cache.places[hashed & (len(cache.places) - 1)]
+    place["hash"], place["begin"] = hashed, state["written"]
     state["written"] += size
     copy_to(cache.ring[begin : begin + len(key)], key)
     numbers = cache.ring.view(np.float32)[begin + len(key) : begin + size]
@@ -142,15 +148,16 @@ def write_key(
     key: NDArray[np.uint32], observation: NDArray[np.float32], row: NDArray[np.void], packs_bits: int
 ) -> bool:
     """Write the key of `observation` with legal actions `row`; return False if it has numbers that are no bits."""
-    flat = observation.reshape(-1)
+    flat, is_binary = observation.reshape(-1), True
     if packs_bits:
         actions = (len(flat) + 31) >> 5 << 5  # the bit of action 0
-        key[:] = 0
-        for i in range(len(flat)):
-            if flat[i] != 0:
-                if flat[i] != 1:
-                    return False
-                key[i >> 5] |= np.uint32(1 << (i & 31))
+        key[actions >> 5 :] = 0
+        for k in range(actions >> 5):
+            bits, word = flat[32 * k : 32 * k + 32], np.uint32(0)
+            for i in range(len(bits)):  # without a branch, so that one instruction does many
+                word |= np.uint32(bits[i] != 0) << np.uint32(i)
+                is_binary &= (bits[i] == 0) | (bits[i] == 1)
+            key[k] = word
     else:
         actions = len(flat) << 5
         copy_to(key[: len(flat)], flat.view(np.uint32))
@@ -158,7 +165,7 @@ def write_key(
     for e in range(len(row)):
         bit = actions + row[e]["action"]
         key[bit >> 5] |= np.uint32(1 << (bit & 31))
-    return True
+    return is_binary
 
 
 @cached_njit

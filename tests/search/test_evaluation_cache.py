@@ -110,7 +110,7 @@ def test_another_evaluator_is_asked_everything_anew():
 @pytest.mark.parametrize("num_bytes", [0, 10, 1000, 123_456, 1 << 20])
 def test_a_cache_takes_no_more_memory_than_it_may(num_bytes):
     cache = make_cache(num_bytes, observation_size=8, num_actions=4, packs_bits=False)
-    arrays = sum(array.nbytes for array in (cache.hashes, cache.begins, cache.ring))
+    arrays = sum(array.nbytes for array in (cache.places, cache.ring))
     assert arrays <= num_bytes
     assert num_bytes < 200 or arrays > num_bytes - 8
 
@@ -139,11 +139,10 @@ def test_what_is_found_is_what_was_remembered_of_that_very_position(numbers, num
 def test_positions_that_only_share_a_hash_share_nothing(packs_bits):
     cache = make_cache(1000, observation_size=8, num_actions=4, packs_bits=packs_bits)
     filled(cache, 5)
-    place = hash_of(cache.key) & (len(cache.hashes) - 1)
+    place = hash_of(cache.key) & (len(cache.places) - 1)
     assert recalled(cache, 6) is None
     wanted = hash_of(cache.key)
-    moved = wanted & (len(cache.hashes) - 1)
-    cache.hashes[moved], cache.begins[moved] = wanted, cache.begins[place]
+    cache.places[wanted & (len(cache.places) - 1)] = wanted, cache.places[place]["begin"]
     assert recalled(cache, 6) is None
 
 
