@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     game = load_game("tic-tac-toe")
     if options.run.exists():
         shutil.rmtree(options.run)
-    run = create_run(options.run, game, seed=options.seed)
+    often = ["trainer.publish_seconds=4"]  # every model takes the test, and the first to pass it ends the training
+    run = create_run(options.run, game, seed=options.seed, options=often)
     print(f"Training {game.name} from its rules alone, with two workers and a trainer, seed {options.seed}.")
     trained: list[Network] = []
     began = time.monotonic()
