@@ -12,8 +12,10 @@ from plyzero.settings import SelfplaySettings, Settings, TrainerSettings
 
 LEARNED = Path(__file__).parent / "results" / "learning.jsonl"
 
-QUICK = Settings(selfplay=SelfplaySettings(seal_seconds=4.0), trainer=TrainerSettings(publish_seconds=8.0))
-"""The preset quick, as all of these runs have it."""
+QUICK = Settings(
+    selfplay=SelfplaySettings(seal_seconds=4.0, bootstrap_positions=8192), trainer=TrainerSettings(publish_seconds=8.0)
+)
+"""The preset quick as all of these runs had it."""
 
 FREE = QUICK.trainer.bootstrap_passes * QUICK.selfplay.bootstrap_positions
 """Positions trained for the bootstrap, which the ratio does not count."""
