@@ -71,11 +71,14 @@ def describe(value: Any) -> object:
 class _Description:
     def __init__(self) -> None:
         self._seen: dict[int, Any] = {}
+        self._open: set[int] = set()  # functions that are being described
 
     def __call__(self, value: Any, names: tuple[str, ...]) -> object:
         """names: what a function that uses `value` names; of a module, only these attributes matter."""
         if isinstance(value, Dispatcher):
             return ("compiled", repr(sorted(value.targetoptions.items())), self(value.py_func, names))
+        if id(value) in self._open:
+            raise UnknownContentError(f"{value!r} calls itself: what Numba loads of that from a file crashes")
         if isinstance(value, FunctionType | ModuleType):
             if id(value) in self._seen:
                 return ("again", list(self._seen).index(id(value)))
@@ -112,13 +115,16 @@ class _Description:
         raise UnknownContentError(f"{value!r}")
 
     def _function(self, function: FunctionType) -> object:
+        self._open.add(id(function))
         names = tuple(sorted(_names(function.__code__)))
         reached = {name: function.__globals__[name] for name in names if name in function.__globals__}
         with suppress(OSError):  # an implementation that Numba selects by type is reached by no name
             reached[""] = Path(function.__code__.co_filename).read_bytes()
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         parts = (function.__code__, function.__defaults__, function.__kwdefaults__, cells, reached)
-        return ("function", *(self(each, names) for each in parts))
+        described = "function", *(self(each, names) for each in parts)
+        self._open.remove(id(function))
+        return described
 
     def _code(self, code: CodeType) -> object:
         counts = code.co_argcount, code.co_kwonlyargcount, code.co_flags

@@ -149,10 +149,27 @@ def test_whatever_compiled_code_depends_on_is_described(what: str):
     assert describe(one) != describe(other)
 
 
-def test_functions_that_call_each_other_are_described():
+def test_a_function_that_is_reached_twice_is_described_once():
+    names: dict[str, Any] = {}
+    exec("def f(n): return g(n) + h(n)\ndef g(n): return h(n)\ndef h(n): return n", names)
+    assert "again" in repr(describe(names["f"]))
+
+
+def test_of_functions_that_call_one_another_nothing_is_kept():
     names: dict[str, Any] = {}
     exec("def f(n): return n and g(n - 1)\ndef g(n): return n and f(n - 1)", names)
-    assert "again" in repr(describe(names["f"]))
+    with pytest.raises(UnknownContentError):
+        describe(names["f"])
+
+
+def test_rules_with_a_kernel_that_calls_itself_are_played_by_every_process(tmp_path: Path):
+    recursive = HELPERS.replace("return action + 1", "return 1 if action == 0 else 1 + taken(below(action))")
+    below = "@kernel\ndef below(number):\n    return number - 1\n"
+    rules = GAME.replace("> tables.LAST", "+ taken(3) > 4 + tables.LAST")  # from two rules
+    for name, text in {**FILES, "helpers.py": recursive + below, "piles.py": rules}.items():
+        (tmp_path / name).write_text(text)
+    for _ in range(2):  # the second would load what the first has kept, and be aborted
+        assert processes(tmp_path)[0].split()[1:] == ["18", "None", "18.0"]
 
 
 @pytest.mark.parametrize("unknown", [object(), type("Thing", (), {}), np.zeros(10**6), np.array([{}])])
