@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import guard, inference, openspiel_games, soak, speed, store
 from benchmarks.strength import exams, ladder, perfect, score
+from benchmarks.strength.openings import OthelloSolver
 from benchmarks.strength.solver import Solver
 from games.backgammon import Backgammon
 from plyzero.play.match import play_match
@@ -132,6 +133,14 @@ def test_the_solver_finds_what_exhaustive_search_finds(name: str):
         played = random_game(game.start, np.random.default_rng(seed))
         position = played.positions[-6]
         assert solver.move_values(position) == move_values(position)
+
+
+def test_the_solver_of_othello_finds_what_the_general_one_finds():
+    game = load_game("othello(size=6)")
+    fast, general = OthelloSolver(), Solver(game.start)
+    for seed in range(20):
+        position = random_game(game.start, np.random.default_rng(seed)).positions[-9]
+        assert fast.move_values(position) == general.move_values(position)
 
 
 def test_every_position_of_tic_tac_toe_is_asked_and_its_start_is_a_draw():
