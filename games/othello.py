@@ -37,10 +37,7 @@ class Othello(CompiledGame, version=1):
     def legal(s: Record, mask: Record) -> None:
         own, other = s["discs"][s["to_play"]], s["discs"][1 - s["to_play"]]
         size = int(s["size"])
-        ends = EMPTY_SET
-        for step in STEPS:
-            ends |= shifted(run(own, other, step), step)
-        moves = ends & s["squares"] & ~(own | other)
+        moves = moves_of(own, other, s["squares"])
         for row in range(size):
             for column in range(size):
                 mask[row * size + column] = moves & bit(row, column) != 0
@@ -53,11 +50,7 @@ class Othello(CompiledGame, version=1):
             s["passes"] += 1
         else:
             disc = bit(action // size, action % size)
-            flipped = EMPTY_SET
-            for step in STEPS:
-                enclosed = run(disc, other, step)
-                if shifted(enclosed, step) & own:
-                    flipped |= enclosed
+            flipped = flipped_by(disc, own, other)
             s["discs"][s["to_play"]] = own | disc | flipped
             s["discs"][1 - s["to_play"]] = other & ~flipped
             s["passes"] = 0
@@ -85,6 +78,26 @@ class Othello(CompiledGame, version=1):
     def render(self) -> Board:
         own, other = CompiledGame.observe(self).astype(np.int8)
         return grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
+
+
+@kernel
+def moves_of(own: np.uint64, other: np.uint64, squares: np.uint64) -> np.uint64:
+    """Return the set of those `squares` on which the player of the discs `own` can place a disc."""
+    ends = EMPTY_SET
+    for step in STEPS:
+        ends |= shifted(run(own, other, step), step)
+    return ends & squares & ~(own | other)
+
+
+@kernel
+def flipped_by(disc: np.uint64, own: np.uint64, other: np.uint64) -> np.uint64:
+    """Return the discs of `other` that a new disc of the player of `own` encloses."""
+    flipped = EMPTY_SET
+    for step in STEPS:
+        enclosed = run(disc, other, step)
+        if shifted(enclosed, step) & own:
+            flipped |= enclosed
+    return flipped
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import guard, inference, openspiel_games, soak, speed, store
-from benchmarks.strength import exams, ladder, perfect, score
+from benchmarks.strength import exams, ladder, perfect, relearn, score
 from benchmarks.strength.openings import OthelloSolver
 from benchmarks.strength.solver import Solver
 from games.backgammon import Backgammon
@@ -19,10 +19,12 @@ from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from plyzero.run.metrics import read_lines
+from plyzero.run.models import list_models
 from plyzero.run.records import Games, check_games
+from plyzero.run.segments import list_segments
 from tests.helpers import toys
 from tests.helpers.cli import plyzero
-from tests.helpers.runs import SMALL
+from tests.helpers.runs import SMALL, play_segment, small_run
 from tests.helpers.toys import move_values
 
 
@@ -99,6 +101,20 @@ def test_the_cases_of_the_speed_page_are_commands_that_exist():
     for arguments in speed.CASES.values():
         done = plyzero("bench", *arguments, "--seconds", "0")
         assert (done.returncode, "--seconds" in done.stderr) == (2, True), done.stderr
+
+
+def test_the_games_of_a_run_are_learned_again_with_other_settings(tmp_path: Path):
+    source = small_run(tmp_path / "source")
+    for number in range(2):  # 200 positions without a model, whose passes are fixed, and 200 with one
+        play_segment(source, sequence=number, fence=number, step=number)
+    counted = {}
+    for ratio in (2, 8):
+        run = small_run(tmp_path / f"ratio {ratio}", "tic-tac-toe", f"trainer.replay_ratio={ratio}")
+        counted[ratio], positions = relearn.relearn(source, run)
+        assert len(list_models(run.models)) == 1
+        assert positions == sum(name.full for name in list_segments(source.segments)) >= 400
+    batch = source.settings.trainer.batch_size
+    assert counted[8] - counted[2] == pytest.approx((positions - 200) * (8 - 2) / batch, abs=1)
 
 
 def test_the_score_is_the_share_of_best_moves_in_all_and_by_ply(tmp_path: Path):

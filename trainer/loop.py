@@ -340,8 +340,8 @@ class Trainer(Learner):
             raise UserError(
                 f"{self.run.root} has trained another network than {size.module} with {size.blocks} blocks of "
                 f"{size.channels} channels for observations {start.observation_shape} and {start.num_actions} actions; "
-                "restore the previous values of network.*, or, if the game has changed, raise its version and start a "
-                "new run"
+                "restore the previous values of network.*; if the game has changed, raise its version and start a new "
+                "run, and if the run is of an older version of plyzero, start a new run"
             ) from error
         self.games, self.positions = state["games"], state["positions"]
         torch.set_rng_state(state["torch_rng"])

@@ -1,8 +1,12 @@
-"""The network: a residual tower with a policy head and a value head (He et al., 2016; Silver et al., 2018)."""
+"""The network: a residual tower with a policy head and a value head (He et al., 2016; Silver et al., 2018).
+
+Before its last block global pooling tells every square what the whole board is like (Wu, 2019, section 3.3).
+"""
 
 from __future__ import annotations
 
 import inspect
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +15,9 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import load_object
 from plyzero.rules.game import Game
 from plyzero.settings import NetworkSettings
+
+HEAD_PLANES: Final = 16
+"""Smallest number of planes to which a head reduces the channels, unless there are fewer channels."""
 
 
 def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
@@ -45,24 +52,24 @@ class ResidualNetwork(nn.Module):
     ) -> None:
         super().__init__()
         planes, rows, columns = observation_shape
-        size = 1 if rows == columns == 1 else 3  # of a 3x3 convolution on one square 8 of 9 weights meet zeros
+        has_board = rows * columns > 1
+        size = 3 if has_board else 1  # of a 3x3 convolution on one square 8 of 9 weights meet zeros
         self.stem = nn.Sequential(_convolution(planes, channels, size), nn.ReLU())
-        self.tower = nn.Sequential(*(ResidualBlock(channels, size) for _ in range(blocks)))
+        layers: list[nn.Module] = [ResidualBlock(channels, size) for _ in range(blocks)]
+        if has_board:
+            layers.insert(-1, GlobalPooling(channels))
+        self.tower = nn.Sequential(*layers)
+        few = min(HEAD_PLANES, channels)
         self.policy: nn.Module
         if policy_planes:
             self.policy = PlanesPolicy(channels, policy_planes, num_actions - policy_planes * rows * columns)
         else:
-            self.policy = nn.Sequential(
-                _convolution(channels, channels // 4, 1),
-                nn.ReLU(),
-                nn.Flatten(),
-                nn.Linear(channels // 4 * rows * columns, num_actions),
-            )
+            reduced = max(few, channels // 4)
+            self.policy = nn.Sequential(*_reduce(channels, reduced), nn.Linear(reduced * rows * columns, num_actions))
+        reduced = max(few, channels // 8)
         self.value = nn.Sequential(
-            _convolution(channels, channels // 8 or 1, 1),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear((channels // 8 or 1) * rows * columns, 2 * channels),
+            *_reduce(channels, reduced),
+            nn.Linear(reduced * rows * columns, 2 * channels),
             nn.ReLU(),
             nn.Linear(2 * channels, 3),
         )
@@ -85,6 +92,20 @@ class ResidualBlock(nn.Module):
         return torch.relu(features + self.layers(features))
 
 
+class GlobalPooling(nn.Module):
+    """Computes relu(x + b), where b has one number for each channel, made from the means and maxima of all channels."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.bias = nn.Linear(2 * channels, channels)
+        nn.init.zeros_(self.bias.weight)
+        nn.init.zeros_(self.bias.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        pooled = torch.cat([features.mean((2, 3)), features.amax((2, 3))], dim=1)
+        return torch.relu(features + self.bias(pooled)[:, :, None, None])
+
+
 class PlanesPolicy(nn.Module):
     """A policy head that has the same weights on every square: `planes` logits for each, and `others` for the board."""
 
@@ -100,6 +121,11 @@ class PlanesPolicy(nn.Module):
         if self.others is None:
             return logits
         return torch.cat([logits, self.others(hidden.mean((2, 3)))], dim=1)
+
+
+def _reduce(channels: int, planes: int) -> tuple[nn.Module, ...]:
+    """Return the layers with which a head begins: `planes` numbers for each square, in one vector for the board."""
+    return _convolution(channels, planes, 1), nn.ReLU(), nn.Flatten()
 
 
 def _convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:

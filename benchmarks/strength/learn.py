@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,13 @@ def as_text(result: dict[str, Any]) -> str:
     parts.append(
         f"{result['evaluations']} evaluations, {result['generated_positions']} positions, step {result['step']}"
     )
-    for name, reports in result["scores"].items():
+    return " ".join([*parts, scores_as_text(result["scores"])])
+
+
+def scores_as_text(scores: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+    """Return what a line says of `scores`: exam -> a report of `network_scores` for each number of simulations."""
+    parts = []
+    for name, reports in scores.items():
         for report in reports:
             parts.append(f"{name} {report['simulations']}: {brief(report['best moves']['all'])}")
             parts += [f"Brier {brief(report['Brier']['all'])}"] if "Brier" in report else []

@@ -18,9 +18,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from benchmarks.strength.exams import write_line
+from benchmarks.strength.exams import after, write_line
 from benchmarks.strength.positions import identity
-from games.othello import ALL, STEPS, Othello, popcount, run, shifted
+from games.othello import Othello, flipped_by, moves_of, popcount, shifted
 from plyzero.play.match import random_opening
 from plyzero.rules.catalog import load_game
 
@@ -36,9 +36,9 @@ CORNER_BONUS: Final = 8
 
 
 def main() -> None:
-    """Append drawn openings to the file, each as soon as it is found."""
+    """Write drawn openings to the file, each as soon as it is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("game", help="othello(size=6)")
+    parser.add_argument("game", choices=["othello(size=6)"])
     parser.add_argument("--plies", type=int, default=10, help="random moves")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, required=True)
@@ -51,12 +51,10 @@ def main() -> None:
     with given.write.open("w", encoding="utf-8") as lines:
         while found < given.count:
             moves = random_opening(game.start, given.plies, rng)
-            position = cast(Othello, game.start)
-            for move in moves:
-                position = position.play(move)
-            if identity(position) in seen:
+            position = cast(Othello, after(game.start, moves))
+            if (key := identity(position)) in seen:
                 continue
-            seen.add(identity(position))
+            seen.add(key)
             if solver.value(position) == 0:
                 found += 1
                 lines.write(write_line(game, moves, solver.move_values(position)) + "\n")
@@ -84,26 +82,6 @@ class OthelloSolver:
         discs, to_play = position.record["discs"], position.to_play
         own, other, squares = discs[to_play], discs[1 - to_play], position.record["squares"]
         return bool(reaches(own, other, squares, goal, self._keys, self._known))
-
-
-@numba.njit
-def moves_of(own: Any, other: Any, squares: Any) -> Any:
-    """Return the set of squares on which the player of `own` can place a disc."""
-    ends = np.uint64(0)
-    for step in STEPS:
-        ends |= shifted(run(own, other, step), step)
-    return ends & squares & (ALL ^ (own | other))
-
-
-@numba.njit
-def flipped_by(disc: Any, own: Any, other: Any) -> Any:
-    """Return the set of discs that `disc` encloses."""
-    flipped = np.uint64(0)
-    for step in STEPS:
-        enclosed = run(disc, other, step)
-        if shifted(enclosed, step) & own:
-            flipped |= enclosed
-    return flipped
 
 
 @numba.njit

@@ -33,7 +33,7 @@ from trainer.diagnostics import Diagnostics
 from trainer.export import ExportError, export
 from trainer.loop import Trainer, run_trainer
 from trainer.loss import loss
-from trainer.network import PlanesPolicy, ResidualNetwork, make_network
+from trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork, make_network
 from trainer.state import NUM_STATES, load_state
 
 
@@ -85,6 +85,18 @@ def test_a_position_with_one_legal_action_has_a_finite_loss_and_gradient():
 def test_the_network_is_made_from_the_shapes_alone(shape: tuple[int, int, int], actions: int):
     logits, wdl = ResidualNetwork(shape, actions, blocks=2, channels=8)(torch.zeros(3, *shape))
     assert (logits.shape, wdl.shape) == ((3, actions), (3, 3))
+
+
+def test_what_is_pooled_from_the_whole_board_reaches_every_square():
+    layer = GlobalPooling(4)
+    features = torch.rand(2, 4, 5, 6)
+    assert torch.equal(layer(features), features)  # it has learned nothing yet
+    torch.nn.init.normal_(layer.bias.weight, generator=torch.Generator().manual_seed(0))
+    features[1] = features[0]
+    features[1, 2, 0, 0] += 1
+    with torch.no_grad():
+        first, second = layer(features)
+    assert not torch.equal(first[:, 4, 5], second[:, 4, 5])
 
 
 def test_a_policy_plane_says_of_a_square_what_it_says_of_all_others():
