@@ -293,9 +293,12 @@ class Crew:
                 self._start(name)
 
     def stop(self, names: Iterable[str]) -> None:
-        """Send SIGTERM to all of `names`, and wait until they have stopped."""
+        """Send SIGTERM to all of `names`, once they answer it, and wait until they have stopped."""
         for name in names:
-            self._processes[name].send_signal(signal.SIGTERM)
+            process = self._processes[name]
+            while process.poll() is None and not handles_sigterm(process.pid):  # it was started a moment ago
+                time.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
         for name in names:
             try:
                 if self._processes[name].wait(60) != 0:
@@ -326,6 +329,16 @@ class Crew:
 
     def _log(self, name: str) -> Path:
         return self._run.logs / f"{name}.log"
+
+
+def handles_sigterm(pid: int) -> bool:
+    """Return whether a process has a handler for SIGTERM; False if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    caught = next((int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:")), 0)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
 def memory_of(pid: int) -> dict[str, float] | None:

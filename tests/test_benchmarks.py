@@ -2,7 +2,9 @@
 
 import json
 import re
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +79,17 @@ def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monke
     assert min(report["kills"].values()) > 0
     assert np.isfinite(report["held_out"]["newest"]["policy"])
     assert len(read_lines(tmp_path / "r" / "soak.jsonl")) >= 2
+
+
+def test_a_process_that_is_asked_to_stop_has_a_handler_first():
+    code = "import signal, time; time.sleep(0.5); signal.signal(signal.SIGTERM, lambda *_: exit(0)); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        assert not soak.handles_sigterm(process.pid)
+        while not soak.handles_sigterm(process.pid):
+            time.sleep(0.05)
+        process.terminate()
+    assert process.returncode == 0
+    assert not soak.handles_sigterm(process.pid)
 
 
 def test_the_table_of_openspiels_games_is_continued_where_it_was_stopped(tmp_path: Path, monkeypatch):
