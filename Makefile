@@ -56,7 +56,8 @@ bots: $(READY)
 		--exam $(addprefix benchmarks/strength/connect-four-,dev.txt test.txt first.txt) \
 		--openings benchmarks/strength/connect-four-dev.txt
 	$(BIN)/python -m benchmarks.strength.bots "othello(size=6)" --minutes 30 \
-		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt)
+		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
+		--openings benchmarks/strength/othello-6x6-drawn.txt
 
 lint: $(READY)
 	$(BIN)/ruff check .

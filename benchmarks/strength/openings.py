@@ -1,6 +1,6 @@
 """Make openings of Othello that are drawn under perfect play: random moves, whose outcome an exact solver knows.
 
-python -m benchmarks.strength.openings "othello(size=6)" --plies 10 --count 100 --seed 1 \\
+python -m benchmarks.strength.openings "othello(size=6)" --plies 12 --count 50 --seed 1 \\
     --write benchmarks/strength/othello-6x6-drawn.txt
 
 Lines are as in exams, with the value of every move. None is another's image under the game's symmetries.
@@ -39,8 +39,8 @@ def main() -> None:
     """Write drawn openings to the file, each as soon as it is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game", choices=["othello(size=6)"])
-    parser.add_argument("--plies", type=int, default=10, help="random moves")
-    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--plies", type=int, default=12, help="random moves")
+    parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--write", type=Path, required=True, metavar="FILE")
     given = parser.parse_args()
