@@ -294,9 +294,11 @@ class Crew:
 
     def stop(self, names: Iterable[str]) -> None:
         """Send SIGTERM to all of `names`, once they answer it, and wait until they have stopped."""
+        latest = time.monotonic() + 60
         for name in names:
             process = self._processes[name]
-            while process.poll() is None and not handles_sigterm(process.pid):  # it was started a moment ago
+            # it may have been started a moment ago
+            while process.poll() is None and not handles_sigterm(process.pid) and time.monotonic() < latest:
                 time.sleep(0.1)
             process.send_signal(signal.SIGTERM)
         for name in names:
