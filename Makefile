@@ -52,7 +52,7 @@ bench: $(READY) $(OPENSPIEL)/.ready
 
 bots: $(READY)
 	$(BIN)/python -m benchmarks.strength.bots tic-tac-toe --minutes 1 --exam all
-	$(BIN)/python -m benchmarks.strength.bots connect-four --minutes 60 --simulations 0 16 64 256 \
+	$(BIN)/python -m benchmarks.strength.bots connect-four --preset standard --minutes 60 --simulations 0 16 64 256 \
 		--exam $(addprefix benchmarks/strength/connect-four-,dev.txt test.txt first.txt) \
 		--openings benchmarks/strength/connect-four-dev.txt
 	$(BIN)/python -m benchmarks.strength.bots "othello(size=6)" --minutes 30 \
