@@ -1,16 +1,12 @@
 """The simulated loop beside runs that were measured. Nothing is fitted: what is given to it was measured elsewhere."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.loop_simulation import Loop, Report, simulate
 from plyzero.ops.rating import RATING_SHARE
 from plyzero.settings import SelfplaySettings, Settings, TrainerSettings
-
-LEARNED = Path(__file__).parent / "results" / "learning.jsonl"
 
 QUICK = Settings(
     selfplay=SelfplaySettings(seal_seconds=4.0, bootstrap_positions=8192), trainer=TrainerSettings(publish_seconds=8.0)
@@ -37,6 +33,22 @@ TRAINER_AND_TWO_WORKERS = Loop(
 """The loop of `plyzero train` on two cores."""
 
 
+LEARNED = (
+    (5, 1, 10_249_508, 165_974, 1_255_680),
+    (5, 2, 10_533_148, 169_425, 1_223_936),
+    (5, 3, 10_466_724, 170_416, 1_272_320),
+    (15, 1, 30_744_950, 611_870, 4_162_048),
+    (15, 2, 30_335_353, 594_803, 4_060_160),
+    (15, 3, 30_231_729, 594_399, 4_045_824),
+    (60, 1, 118_408_883, 2_521_600, 17_234_688),
+    (60, 2, 116_156_533, 2_453_421, 16_493_824),
+    (60, 3, 114_936_568, 2_457_137, 16_680_192),
+)
+"""Minutes, seed, evaluations, full-search positions and trained positions of benchmarks/strength/learn.py, 2026-11-22.
+
+They are of the code whose costs are above; the runs of a later network have other costs.
+"""
+
 EVALUATIONS = 28_600
 """Evaluations that a worker makes in a second of a core: loop_costs.py, the mean of 30,430, 27,920 and 27,490."""
 
@@ -59,18 +71,15 @@ class Measured(NamedTuple):
 
 def measured() -> Iterator[Measured]:
     """Yield what is known of runs with two workers and a trainer on two cores."""
-    lines = map(json.loads, LEARNED.read_text().splitlines())
-    for line in sorted(lines, key=lambda line: (line["minutes"], line["seed"])):
-        if line["game"] == "connect-four":
-            seconds, generated = 60 * line["minutes"], line["generated_positions"]
-            yield Measured(
-                f"learning.jsonl, seed {line['seed']}",
-                line["minutes"],
-                line["evaluations"] / (generated + QUICK.selfplay.bootstrap_positions),
-                ratio=(line["trained_positions"] - FREE) / generated,
-                trained=line["trained_positions"] / seconds,
-                full=generated / seconds,
-            )
+    for minutes, seed, evaluations, generated, trained in LEARNED:
+        yield Measured(
+            f"defaults, seed {seed}",
+            minutes,
+            evaluations / (generated + QUICK.selfplay.bootstrap_positions),
+            ratio=(trained - FREE) / generated,
+            trained=trained / (60 * minutes),
+            full=generated / (60 * minutes),
+        )
     # the last lines of the metrics of these runs, beside which other work ran
     yield Measured("the run of loop_costs.py", 5, 62.7, 7.211, trainer_waits=13.3 / 290.8)
     yield Measured("sweep.md, 64 simulations, seed 0", 2, 70.5, 7.584, trainer_waits=11.5 / 113.5)
