@@ -55,7 +55,7 @@ bots: $(READY)
 	$(BIN)/python -m benchmarks.strength.bots connect-four --preset standard --minutes 60 --simulations 0 16 64 256 \
 		--exam $(addprefix benchmarks/strength/connect-four-,dev.txt test.txt first.txt) \
 		--openings benchmarks/strength/connect-four-dev.txt
-	$(BIN)/python -m benchmarks.strength.bots "othello(size=6)" --minutes 30 \
+	$(BIN)/python -m benchmarks.strength.bots "othello(size=6)" --preset standard --minutes 30 \
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
 
