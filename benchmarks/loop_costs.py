@@ -25,6 +25,7 @@ from plyzero.files import list_files
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run, open_run
 from plyzero.run.metrics import Heartbeat
+from plyzero.run.models import list_models
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentName, list_segments, read_segment, write_segment
 from plyzero.search.onnx_network import Network
@@ -73,7 +74,7 @@ def main() -> None:
         root = Path(directory)
         clock = Clock(root / "yardstick")
         own = create_run(root / "own", run.game, preset=run.preset, options=given.options)
-        newest = sorted(run.models.glob("*.onnx"))[-1]
+        newest = run.models / str(list_models(run.models)[0])
         networks = {path.name: path.read_bytes() for path in (newest, *given.net)}
         if own.settings.network != run.settings.network:
             networks = {"untrained": untrained(own)}

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from plyzero.run.models import list_models
+
 BIN = Path(sys.executable).parent
 BREAKTHROUGH, DOTS = "examples.breakthrough:Breakthrough", "examples.dots_and_boxes:DotsAndBoxes"
 SMALL = ("--blocks", "2", "--channels", "32")
@@ -162,7 +164,8 @@ class Page:
 def trained(run: Path, minutes: float) -> Path:
     """Return a network for Connect Four that has learned for `minutes`, worse than one that has finished."""
     output_of(BIN / "plyzero", "train", "connect-four", "--run", str(run), "--minutes", f"{minutes:g}", *SIZE)
-    return max((run / "models").glob("*.onnx"))
+    models = run / "models"
+    return models / str(list_models(models)[0])
 
 
 def two_workers(game: str, blocks: int, channels: int) -> list[float]:
