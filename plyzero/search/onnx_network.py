@@ -93,7 +93,9 @@ class Network:
         del model  # before ONNX Runtime makes its own copies of the weights
         self._batch = max(1, min(MAX_BATCH, BATCH_BYTES // max(1, position_bytes)))
         try:
-            self._session = open_session(content, threads, halve=PRECISION not in self.metadata)
+            self._session = open_session(
+                content, threads, halve=PRECISION not in self.metadata, plan_memory=self._batch >= NUM_TESTS
+            )
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
             reason = plain(str(error), 300)
             raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {reason}") from error
@@ -234,12 +236,15 @@ def cpu_flags() -> frozenset[str]:
     return frozenset(flags[1].split()) if flags else frozenset()
 
 
-def open_session(content: bytes, threads: int, *, halve: bool = True) -> onnxruntime.InferenceSession:
+def open_session(content: bytes, threads: int, *, halve: bool, plan_memory: bool) -> onnxruntime.InferenceSession:
     """Return a session: in half precision on a GPU if ONNX Runtime finds one, otherwise unchanged on the CPU.
 
-    halve: whether the model can be used in half precision, as one of 32 bits can.
+    halve:       whether the model can be used in half precision, as one of 32 bits can.
+    plan_memory: whether the second batch of a size takes its memory in one block, beside what the first one has left.
+                 That saves time, but not memory, of which a few positions of a wasteful model take hundreds of MB.
     """
     options = onnxruntime.SessionOptions()
+    options.enable_mem_pattern = plan_memory
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
