@@ -193,12 +193,10 @@ def test_an_exam_is_read_as_it_was_written(tmp_path: Path):
 
 def test_a_ladder_of_fixed_players_counts_who_moved_first(monkeypatch: pytest.MonkeyPatch):
     seen = []
-    monkeypatch.setattr(ladder, "RUNGS", ("random", "greedy"))
-    monkeypatch.setattr(ladder, "ANCHOR", "random")
     monkeypatch.setattr(ladder, "rate", lambda counts, anchor: seen.append(counts) or rate(counts, anchor))
     game, rng = load_game("tic-tac-toe"), np.random.default_rng(0)
     deep = find_player("alphabeta:9", game, rng)
-    ratings = ladder.measure(game, {"deep": deep}, games=20, rng=rng, openings=[[]] * 10)
+    ratings = ladder.measure(game, {"deep": deep}, games=20, rng=rng, openings=[[]] * 10, rungs=("random", "greedy"))
     (counts,) = seen
     assert counts.sum(-1).tolist() == [[0, 10, 10], [10, 0, 10], [10, 10, 0]]
     assert counts[2, :, 2].sum() == 0  # alphabeta:9 never loses, whoever moves first

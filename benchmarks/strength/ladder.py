@@ -1,6 +1,8 @@
 """Rate networks on a ladder of pure MCTS: Elo with 95 % intervals, from balanced openings in both colours.
 
 python -m benchmarks.strength.ladder connect-four MODEL.onnx --simulations 0 64 --openings FILE
+
+The scores of the matches go to standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 
 RUNGS = "random", "mcts:50", "mcts:200", "mcts:800", "mcts:3200"
 ANCHOR = "mcts:200"
-"""0 Elo."""
+"""0 Elo, or the first rung where this is none."""
 
 
 def main() -> None:
@@ -32,6 +34,7 @@ def main() -> None:
     parser.add_argument("players", nargs="*", metavar="PLAYER", help="bot:LEVEL, an ONNX file or a run")
     parser.add_argument("--simulations", type=int, nargs="+", default=[64], help="of each network; 0 = raw")
     parser.add_argument("--games", type=int, default=100, help="of each pair")
+    parser.add_argument("--rungs", nargs="+", default=RUNGS, metavar="PLAYER", help="as in plyzero match")
     add_openings(parser)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
@@ -44,7 +47,8 @@ def main() -> None:
         for simulations in given.simulations
     }
     openings = drawn_openings(given.openings, game, given.games)
-    for name, rating in measure(game, players, games=given.games, rng=rng, openings=openings).items():
+    ratings = measure(game, players, games=given.games, rng=rng, openings=openings, rungs=given.rungs)
+    for name, rating in ratings.items():
         print(json.dumps({"player": name, **rating._asdict()}) if given.json else f"{name}: {rating}")
 
 
@@ -71,11 +75,12 @@ def measure(
     games: int,
     rng: np.random.Generator,
     openings: Sequence[Sequence[int]] | None = None,
+    rungs: Sequence[str] = RUNGS,
 ) -> dict[str, Rating]:
     """Play neighbouring rungs against each other and every player against every rung; return name -> rating."""
-    everybody = {name: find_player(name, game, rng) for name in RUNGS} | players
+    everybody = {name: find_player(name, game, rng) for name in rungs} | players
     names = list(everybody)
-    pairs = [*pairwise(RUNGS), *((name, rung) for name in players for rung in RUNGS)]
+    pairs = [*pairwise(rungs), *((name, rung) for name in players for rung in rungs)]
     counts = np.zeros((len(names), len(names), 3))
     for a, b in pairs:
         sides = names.index(a), names.index(b)
@@ -88,7 +93,7 @@ def measure(
             *(everybody[a], everybody[b], game.start), games=games, rng=rng, openings=openings, on_game=count
         )
         print(f"{a} against {b}: {result}", file=sys.stderr, flush=True)
-    ratings = rate(counts, anchor=names.index(ANCHOR))
+    ratings = rate(counts, anchor=names.index(ANCHOR) if ANCHOR in rungs else 0)
     return {
         name: Rating(*(round(elo, 1) for elo in (rating, rating - error, rating + error)))
         for name, rating, error in zip(names, ratings.elo.tolist(), ratings.error.tolist(), strict=True)
