@@ -1,28 +1,45 @@
 """Machine code on disk: what has been compiled once on a machine is loaded by every later process.
 
-Numba's own cache recompiles a function when its file changes, and nothing else: not when a constant, an array or a
-function of another file does. A game's rules may use all of them, so the code of rules is kept under a digest of
-everything that they reach. Where that cannot be told, nothing is kept.
+Numba's own cache is not enough. It compiles a function again when its file changes, but not when a constant, an array
+or a function of another file does, and it lets the code of one process stand for that of another: Numba names a
+compiled function by its qualified name, its types and a number that counts within the process, and where two files
+from disk define the same name, the first one loaded serves both. Here
+
+* a file is named by a digest of everything that its code follows from, and begins with a checksum;
+* the numbers of this process begin at random, so that no other process gives the same name;
+* a function is kept only if every name that it defines has such a number (`shares_no_name`).
 """
 
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
+import itertools
+import logging
+import os
+import pickle
+import re
+import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
-from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import IO, Any, Final
 
+import llvmlite
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache
+from llvmlite.binding import Linkage
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import CompileResultCacheImpl, NullCache, _Cache
+from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
 
 WAIT_SECONDS: Final = 60.0
 """Longest time that a process waits for another one that compiles, in seconds; then it compiles, too."""
@@ -30,8 +47,8 @@ WAIT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
 """Time between two looks whether it has, in seconds."""
 
-MOST_RULES: Final = 500
-"""So many rules are kept on disk, those compiled last."""
+MOST_FILES: Final = 500
+"""So many files are kept in a directory, those written last."""
 
 LARGEST_CONSTANT: Final = 10**6
 """Numba does not keep code that uses an array of more bytes."""
@@ -39,24 +56,160 @@ LARGEST_CONSTANT: Final = 10**6
 LIBRARIES: Final = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
 """Modules whose content follows from the versions of Python, Numba and NumPy."""
 
+VERSIONS: Final = (2, sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+"""The version of the files' format, and those of all that decides what a function is compiled to."""
+
+SUFFIX: Final = ".machinecode"
+CHECKSUM_BYTES: Final = 16
+
+log = logging.getLogger(__name__)
+
+
+def keep(dispatcher: Any, name: str, content: object) -> Any:
+    """Return `dispatcher` with its machine code kept on disk, or as it is where no directory can be written.
+
+    name:    what the files' names begin with.
+    content: what the code follows from, besides the signature, the processor and VERSIONS; plain values.
+    """
+    try:
+        dispatcher._cache = _KeptCode(dispatcher.py_func, f"{name}-{digest_of(content)}")
+    except (RuntimeError, OSError):
+        _warn_of_no_directory()
+        return dispatcher
+    dispatcher.compile = functools.partial(_compile_alone, dispatcher.compile, dispatcher._cache.directory)
+    return dispatcher
+
 
 def keep_rule(dispatcher: Any, rule: Any, *more: object) -> Any:
     """Return `dispatcher`, which compiles `rule`, with its machine code kept on disk if that is possible.
 
     more: what the code depends on besides the rule.
     """
-    with suppress(UnknownContentError, RuntimeError, OSError):  # the latter two where no directory can be written
-        content = repr((np.__version__, describe(rule), more)).encode()
-        dispatcher.py_func.__qualname__ = f"rule.{hashlib.blake2b(content, digest_size=16).hexdigest()}"
-        dispatcher._cache = _RuleCache(dispatcher.py_func)  # type: ignore[no-untyped-call]
-        return compile_once(dispatcher)
+    _forget_other_caches(rule, set())
+    with suppress(UnknownContentError):
+        return keep(dispatcher, "rule", (describe(rule), more))
     return dispatcher
 
 
-def compile_once(dispatcher: Any) -> Any:
-    """Return `dispatcher`, which from now on waits while another process compiles what it may need, too."""
-    dispatcher.compile = partial(_compile_alone, dispatcher.compile, Path(dispatcher._cache.cache_path))
-    return dispatcher
+def is_kept(function: Callable[..., Any], name: str, content: object) -> bool:
+    """Return whether the machine code of `function`, kept under this name and content, is on disk."""
+    with suppress(RuntimeError, OSError):
+        directory = _directory_of(function)
+        return any(directory.glob(f"{name}-{digest_of(content)}-*{SUFFIX}"))
+    return False
+
+
+def digest_of(content: object) -> str:
+    """Return 32 hexadecimal digits that follow from `content`, plain values, and from VERSIONS."""
+    return hashlib.blake2b(repr((VERSIONS, content)).encode(), digest_size=16).hexdigest()
+
+
+class _KeptCode(_Cache):
+    """The machine code of one function, a file for each signature and processor."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.directory = _directory_of(function)
+        self._name = name
+
+    @property
+    def cache_path(self) -> str:
+        return str(self.directory)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what is kept, or None where that is nothing, is damaged, or is of another processor."""
+        target_context.refresh()
+        try:
+            kept = self._path(sig, target_context.codegen()).read_bytes()
+        except OSError:
+            return None
+        checksum, data = kept[:CHECKSUM_BYTES], kept[CHECKSUM_BYTES:]
+        if checksum != _checksum(data):
+            return None
+        return CompileResult._rebuild(target_context, *pickle.loads(data))  # type: ignore[no-untyped-call]
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what has been compiled, if no other process can take it for its own; a full disk only costs time."""
+        if not shares_no_name(data.library):
+            return
+        content = dumps(data._reduce())  # type: ignore[no-untyped-call]
+        path = self._path(sig, data.codegen)
+        beside = path.with_suffix(f".{os.getpid()}")
+        try:
+            beside.write_bytes(_checksum(content) + content)
+            beside.replace(path)
+            _remove_oldest(self.directory)
+        except OSError:
+            beside.unlink(missing_ok=True)
+
+    def _path(self, signature: Any, codegen: Any) -> Path:
+        return self.directory / f"{self._name}-{digest_of((str(signature), codegen.magic_tuple()))}{SUFFIX}"
+
+    def enable(self) -> None: ...
+    def disable(self) -> None: ...
+    def flush(self) -> None: ...
+
+
+def shares_no_name(library: Any) -> bool:
+    """Return whether no other process defines a name that the compiled code in `library` defines for others to see.
+
+    Such a name has a number of this process, or of the process that this part was loaded from. It has not if the code
+    was compiled before this module was imported. What is of Numba's runtime (NRT) is the same in every process.
+    """
+    module = library._final_module
+    defined = [each for each in (*module.functions, *module.global_variables) if not each.is_declaration]
+    visible = [each.name for each in defined if each.linkage not in (Linkage.internal, Linkage.private)]
+    return not library.has_dynamic_globals and all(
+        _RANDOM_NUMBER.search(name) or name.startswith("NRT_") for name in visible
+    )
+
+
+_RANDOM_NUMBER: Final = re.compile(r"B\d\dv\d{30,}")  # as Numba writes the number of a function into its name
+
+
+def _number_from_a_random_start() -> None:
+    FunctionIdentity._unique_ids = itertools.count((1 << 127) + (secrets.randbits(95) << 32))
+
+
+_number_from_a_random_start()
+os.register_at_fork(after_in_child=_number_from_a_random_start)
+
+
+def _directory_of(function: Callable[..., Any]) -> Path:
+    """Return a directory for the machine code of `function`; RuntimeError or OSError if none can be written."""
+    return Path(CompileResultCacheImpl(function).locator.get_cache_path())  # type: ignore[no-untyped-call]
+
+
+@functools.cache
+def _warn_of_no_directory() -> None:
+    log.warning(
+        "no directory for machine code can be written, so every process compiles for up to a minute: set "
+        "NUMBA_CACHE_DIR to a directory that can"
+    )
+
+
+def _remove_oldest(directory: Path) -> None:
+    """Remove all but MOST_FILES files, and those of Numba's own cache, which versions before 0.3 used."""
+    kept = sorted(directory.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime)
+    for path in (*kept[:-MOST_FILES], *directory.glob("*.nb[ic]")):
+        path.unlink(missing_ok=True)
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=CHECKSUM_BYTES).digest()
+
+
+def _forget_other_caches(function: Any, seen: set[int]) -> None:
+    """Have the kernels below `function` compiled, not loaded from a cache that their author has asked Numba for.
+
+    Such a cache does not notice a change outside of the kernel's file.
+    """
+    plain = getattr(function, "py_func", function)
+    values = (*plain.__globals__.values(), *(cell.cell_contents for cell in plain.__closure__ or ()))
+    for kernel in (each for each in values if isinstance(each, Dispatcher) and id(each) not in seen):
+        seen.add(id(kernel))
+        if not isinstance(getattr(kernel, "_cache", None), _KeptCode):
+            vars(kernel)["_cache"] = NullCache()
+        _forget_other_caches(kernel, seen)
 
 
 class UnknownContentError(Exception):
@@ -150,19 +303,6 @@ class _Description:
 def _names(code: CodeType) -> set[str]:
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return {*code.co_names}.union(*map(_names, inner))
-
-
-class _RuleCache(FunctionCache):
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple()  # the file's name has the digest of the rest
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):  # a full disk: it is compiled again
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-            kept = sorted(Path(self.cache_path).glob("*rule.*.nbi"), key=lambda path: path.stat().st_mtime)
-            for index in kept[:-MOST_RULES]:
-                for path in index.parent.glob(f"{index.stem}.*"):
-                    path.unlink(missing_ok=True)
 
 
 _lock = threading.RLock()

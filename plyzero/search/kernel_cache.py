@@ -1,27 +1,22 @@
 """Compile the kernel's functions, and keep their machine code on disk until any of the kernel's sources changes.
 
-Numba's own cache watches the file of the compiled function alone. The search is spread over several files, so after an
-edit or an upgrade of one file Numba would go on to run machine code made from the old one. Here the names of the cache
-files contain a digest of all kernel sources: another version of the kernel never finds them.
+The search is spread over several files, so what a function is compiled to follows from all of them.
 """
 
 from __future__ import annotations
 
 import functools
-import glob
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.extending import register_jitable
 
 from plyzero.errors import UserError
-from plyzero.files import remove
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
-from plyzero.rules.machine_code import compile_once
+from plyzero.rules.machine_code import is_kept, keep
 
 SUPPORTED_NUMBA: Final = ((0, 61), (0, 69))
 """The first version that works, and the first that was not tried: internals of Numba are used."""
@@ -40,8 +35,7 @@ def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["
     jit: Any = numba.njit  # its types do not know the option that leaves out the wrapper for callers in C
     dispatcher = jit(inline=inline, no_cfunc_wrapper=True)(function)
     if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
-        dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
-        compile_once(dispatcher)
+        keep(dispatcher, _name_of(function), kernel_digest(Path(function.__code__.co_filename)))
     return dispatcher
 
 
@@ -62,13 +56,9 @@ def check_numba(version: str) -> None:
 
 def is_compiled() -> bool:
     """Return whether a process that imports the search now will find its machine code on disk."""
-    names = ("mcts.advance_all", "mcts.principal_variation", "policy.policy_target")  # the first and the last of a move
-    try:
-        directory = Path(_KernelCache(cached_njit).cache_path)  # type: ignore[no-untyped-call]
-    except (RuntimeError, OSError):  # no directory can be written, so nothing is kept
-        return False
     digest = kernel_digest(PACKAGE / "search" / "mcts.py")
-    return all(any(directory.glob(f"{name}-*.{digest}.nbi")) for name in names)
+    names = ("mcts.advance_all", "mcts.principal_variation", "policy.policy_target")  # the first and the last of a move
+    return all(is_kept(cached_njit, name, digest) for name in names)
 
 
 @functools.cache
@@ -83,22 +73,8 @@ def kernel_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-class _KernelCacheImpl(CompileResultCacheImpl):
-    def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        base = super().get_filename_base(fullname, abiflags)  # type: ignore[no-untyped-call]
-        return f"{base}.{kernel_digest(Path(self.locator._py_file))}"
-
-
-class _KernelCache(FunctionCache):
-    _impl_class = _KernelCacheImpl
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Save machine code, and remove what other versions of the kernel have left of the same function."""
-        super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        function, _, own = self._impl.filename_base.partition("-")
-        for path in Path(self.cache_path).glob(f"{glob.escape(function)}-*.nb[ic]"):
-            if own.rpartition(".")[2] not in path.name:
-                remove(path)
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}"
 
 
 check_numba(numba.__version__)

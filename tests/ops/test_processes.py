@@ -36,7 +36,7 @@ def test_a_worker_that_is_stopped_while_it_compiles_ends_at_once_and_leaves_noth
     with subprocess.Popen(
         [*command, "--until-end-of-input"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as worker:
-        while not list((tmp_path / "cache").rglob("search_*/*.nbi")):  # the first kernel has been compiled
+        while not list((tmp_path / "cache").rglob("search_*/*.machinecode")):  # the first kernel has been compiled
             assert worker.poll() is None
             time.sleep(0.05)
         said, _ = worker.communicate(timeout=10)

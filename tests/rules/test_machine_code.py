@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from numba.core.bytecode import FunctionIdentity
 
 from plyzero.rules import machine_code
 from plyzero.rules.compiled_game import kernel
 from plyzero.rules.machine_code import UnknownContentError, describe, keep_rule
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 GAME = """
 import numpy as np
@@ -180,22 +183,104 @@ def test_where_it_cannot_be_told_when_something_changes_nothing_is_kept(unknown:
         describe(function_of("def f(): return x", x=unknown))
 
 
-def test_the_rules_compiled_last_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(machine_code, "MOST_RULES", 2)
+def test_the_functions_compiled_last_are_kept_and_what_older_versions_kept_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(machine_code, "MOST_FILES", 2)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    directory = Path(keep_rule(numba.njit(returning(9)), returning(9))._cache.cache_path)
+    for old in ("compiled_game.rule.1-58.py311.nbi", "compiled_game.rule.1-58.py311.1.nbc"):
+        (directory / old).write_text("a version before 0.3")
     for number in range(4):
         rule = returning(number)
         keep_rule(numba.njit(rule), rule).compile(())
-    assert len(list(tmp_path.rglob("*rule*.nbi"))) == len(list(tmp_path.rglob("*rule*.nbc"))) == 2
+    assert len(list(directory.iterdir())) == 2 + 1  # and the lock
 
 
-def test_a_directory_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "cache").write_text("a file")
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    rule = returning(7)
+def test_a_directory_that_cannot_be_written_costs_time_and_one_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+    machine_code._warn_of_no_directory.cache_clear()
+    for number in (7, 8):
+        rule = returning(number)
+        dispatcher = keep_rule(numba.njit(rule), rule)
+        dispatcher.compile(())
+        assert dispatcher() == number
+    assert [record.getMessage() for record in caplog.records if "NUMBA_CACHE_DIR" in record.getMessage()] == [
+        "no directory for machine code can be written, so every process compiles for up to a minute: set "
+        "NUMBA_CACHE_DIR to a directory that can"
+    ]
+
+
+def compiled(number: int) -> tuple[int, int]:
+    """What a fresh dispatcher of a rule that returns `number` returns, and how often it was loaded from disk."""
+    rule = returning(number)
     dispatcher = keep_rule(numba.njit(rule), rule)
     dispatcher.compile(())
-    assert dispatcher() == 7
+    return dispatcher(), sum(dispatcher.stats.cache_hits.values())
+
+
+@pytest.mark.parametrize(
+    "what", ["cut", "empty", "a changed byte", "another version", "another processor", "a directory"]
+)
+def test_a_file_that_is_not_what_this_process_would_write_is_compiled_again(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert [compiled(3), compiled(3)] == [(3, 0), (3, 1)]
+    (path,) = tmp_path.rglob("*.machinecode")
+    content = path.read_bytes()
+    match what:
+        case "cut":
+            path.write_bytes(content[:-1])
+        case "empty":
+            path.write_bytes(b"")
+        case "a changed byte":
+            path.write_bytes(content[:999] + bytes([content[999] ^ 1]) + content[1000:])
+        case "a directory":
+            path.unlink()
+            path.mkdir()
+        case "another version":
+            monkeypatch.setattr(machine_code, "VERSIONS", (machine_code.VERSIONS[0], "another Python"))
+        case "another processor":
+            monkeypatch.setattr("numba.core.codegen.JITCPUCodegen.magic_tuple", lambda _: ("x86_64", "another", ""))
+    assert compiled(3) == (3, 0)
+    assert compiled(3)[0] == 3
+
+
+def test_a_kernel_that_its_author_lets_numba_cache_is_compiled_when_a_table_of_another_file_changes(tmp_path: Path):
+    cached = HELPERS.replace("@kernel", "import tables\n@kernel(cache=True)").replace("+ 1", "+ 1 + tables.LAST")
+    for name, text in {**FILES, "helpers.py": cached}.items():
+        (tmp_path / name).write_text(text)
+    assert [each.split()[1] for each in processes(tmp_path) * 2] == ["18", "18"]
+    (tmp_path / "tables.py").write_text(TABLES.replace("LAST = 0", "LAST = 1"))
+    assert processes(tmp_path)[0].split()[1] == "17"
+
+
+def test_what_was_compiled_before_plyzero_was_imported_is_not_kept(tmp_path: Path):
+    before = "import numba\n@numba.njit\ndef f(x):\n    return x + 1\nf(1)\n"
+    after = (
+        "from plyzero.rules.machine_code import keep_rule\ndef rule(x):\n    return f(x)\n"
+        "kept = keep_rule(numba.njit(rule), rule)\nkept.compile((numba.int64,))"
+    )
+    (tmp_path / "program.py").write_text(before + after)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.rglob("*.machinecode"))
+    (tmp_path / "program.py").write_text(before.replace("f(1)\n", "") + after)
+    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, check=True)
+    assert len(list(tmp_path.rglob("*.machinecode"))) == 1
+
+
+def test_a_forked_process_gives_other_numbers():
+    read, write = os.pipe()
+    if not (child := os.fork()):
+        os.write(write, str(next(FunctionIdentity._unique_ids)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert abs(int(os.read(read, 99)) - next(FunctionIdentity._unique_ids)) > 2**32
 
 
 def returning(number: int) -> Callable[[], int]:

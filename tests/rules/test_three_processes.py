@@ -1,0 +1,145 @@
+"""Two processes each compile one form of a game; a third one that loads both from disk plays as they did.
+
+What the first two print is the reference: their rules were compiled afresh.
+"""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import pytest
+
+from plyzero.rules.catalog import load_game
+from plyzero.rules.machine_code import CHECKSUM_BYTES
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+INCLUDED = {
+    "breakthrough": "breakthrough(size=5)",
+    "connect-four": "connect-four(rows=4, columns=5)",
+    "go(size=5)": "go(size=4)",
+    "go(size=5, komi=0.5)": "go(size=4, komi=0.5)",
+    "gomoku(size=7)": "gomoku(size=6, exactly_five=True)",
+    "hex(size=4)": "hex(size=5)",
+    "hex(size=4, swap=False)": "hex(size=5, swap=False)",
+    "othello": "othello(size=6)",
+    "pig(goal=30)": "pig(goal=20)",
+}
+"""Two forms of each included game that has parameters, which two processes compile."""
+
+MADE = """
+import numpy as np
+from plyzero import CompiledGame, ONGOING, kernel
+
+def make(most, field, recursive):
+    @kernel
+    def below(left, count):
+        return left - count
+
+    if recursive:
+        @kernel
+        def below(left, count):
+            return left if count == 0 else below(left - 1, count - 1)
+
+    @kernel
+    def end_of(mask, left):
+        return min(len(mask), max(left, 1), most)
+
+    class Piles(CompiledGame, version=1):
+        State = np.dtype([("left", field), ("taken", field, (most + 1,)), ("to_play", "i1")])
+        num_actions, observation_shape, max_plies = most + 1, (1, 1, most + 1), 60
+
+        def start(s):
+            s["left"] = 20 + most
+
+        def legal(s, mask):
+            mask[: end_of(mask, s["left"])] = True
+
+        def play(s, action):
+            s["left"] = below(s["left"], action + 1)
+            s["taken"][action] += most
+            s["to_play"] = 1 - s["to_play"]
+
+        def outcome(s):
+            return ONGOING if s["left"] > 0 else 1 - s["to_play"]
+
+        def observe(s, planes):
+            for i in range(most + 1):
+                planes[0, 0, i] = s["taken"][i] / 64
+
+    return Piles
+
+Three, Five = make(3, "i1", False), make(5, "i1", False)
+Wide, WideFive = make(5, "i4", False), make(3, "i4", False)
+Recursive, RecursiveFive = make(3, "i1", True), make(5, "i1", True)
+RecursiveWide, Least = make(5, "i4", True), make(2, "i1", False)
+"""
+FORMS = {"Three": "Five", "Wide": "WideFive", "Recursive": "RecursiveFive", "RecursiveWide": "Least"}
+
+
+def lines(cache: Path, *games: str) -> dict[str, str]:
+    """What a process prints that loads these games and then plays them, by game."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache / "cache"), "PYTHONPATH": f"{ROOT}:{cache}"}
+    command = [sys.executable, "-m", "tests.helpers.random_games", *games]
+    done = subprocess.run(command, env=environment, cwd=cache, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(games, done.stdout.splitlines(), strict=True))
+
+
+def check_three_processes(cache: Path, first: list[str], second: list[str]) -> None:
+    expected = lines(cache, *first) | lines(cache, *second)
+    for order in (first + second, second + first):
+        assert lines(cache, *order) == expected
+
+
+def test_two_forms_of_every_included_game_that_two_processes_compiled_are_right_in_a_third(tmp_path: Path):
+    check_three_processes(tmp_path, list(INCLUDED), list(INCLUDED.values()))
+
+
+def test_every_included_game_with_parameters_is_played_in_two_forms():
+    names = {path.stem.replace("_", "-") for path in (ROOT / "games").glob("*.py")} - {"--init--"}
+    with_parameters = {name for name in names if inspect.signature(type(load_game(name).start)).parameters}
+    assert with_parameters == {each.partition("(")[0] for each in INCLUDED}
+
+
+def test_forms_that_one_function_makes_are_right_in_a_third_process(tmp_path: Path):
+    (tmp_path / "piles.py").write_text(MADE)
+    check_three_processes(tmp_path, *([f"piles:{each}" for each in some] for some in (FORMS, FORMS.values())))
+
+
+def test_a_rule_that_two_processes_compiled_at_once_is_right_in_a_third(tmp_path: Path):
+    (tmp_path / "piles.py").write_text(MADE)
+    command = [sys.executable, "-m", "tests.helpers.random_games"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    started = [
+        subprocess.Popen([*command, *games], env=environment, cwd=tmp_path, stdout=-1, text=True)
+        for games in (("piles:Three", "piles:Five"), ("piles:Five", "piles:Three"))
+    ]
+    one, other = (set(each.communicate()[0].splitlines()) for each in started)
+    assert one == other == set(lines(tmp_path, "piles:Three", "piles:Five").values())
+
+
+@pytest.mark.slow
+def test_no_name_in_the_kept_code_of_rules_and_search_can_be_that_of_another_process(tmp_path: Path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    for game in ("tic-tac-toe", "pig"):
+        command = [sys.executable, "-m", "plyzero", "match", "mcts:8", "random", "--game", game, "--games", "2"]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+    files = list(tmp_path.rglob("*.machinecode"))
+    names = {name for path in files for name in visible_names(path)}
+    assert len(files) > 30
+    assert {name for name in names if not re.search(r"v\d{30,}", name)} <= {"NRT_incref", "NRT_decref"}
+
+
+def visible_names(path: Path) -> list[str]:
+    """The names that the bitcode in a file of machine code defines for other modules."""
+    import pickle
+
+    (_, _, (_, bitcode)), *_ = pickle.loads(path.read_bytes()[CHECKSUM_BYTES:])
+    module = llvm.parse_bitcode(bitcode)
+    defined = [each for each in (*module.functions, *module.global_variables) if not each.is_declaration]
+    return [each.name for each in defined if each.linkage not in (llvm.Linkage.internal, llvm.Linkage.private)]
