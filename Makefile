@@ -1,6 +1,7 @@
 # make demo         train tic-tac-toe until the network cannot be beaten, and prove it
 # make test         the test suite, ruff, mypy and the schemas
 # make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
+# make test-memory  the tests that run machine code, with an allocator that notices writes past the end of a block
 # make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
 # make soak         half an hour of random kills, crashes and restarts
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
@@ -16,7 +17,7 @@ READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
 SERVERS := build/pytriton build/mlserver
 
-.PHONY: demo test test-slow test-browser test-docker servers test-cluster control-plane soak attacks bench bots lint clean
+.PHONY: demo test test-slow test-memory test-browser test-docker servers test-cluster control-plane soak attacks bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -26,6 +27,15 @@ test: $(READY) lint
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25
+
+# First the machine code as it always is, under an allocator that guards its blocks; then with the bounds of arrays checked.
+MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search
+test-memory: $(READY)
+	mkdir -p build
+	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/memory/guard.c -lpthread
+	LD_PRELOAD=$(CURDIR)/build/guard.so $(MEMORY) tests/selfplay tests/rules/test_openspiel.py \
+		-p tests.memory.guard --deselect tests/selfplay/test_benchmark.py
+	NUMBA_BOUNDSCHECK=1 $(MEMORY)
 
 soak: $(READY)
 	$(BIN)/pytest -m soak --timeout 3600

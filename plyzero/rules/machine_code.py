@@ -35,6 +35,7 @@ import llvmlite
 import numba
 import numpy as np
 from llvmlite.binding import Linkage
+from numba.core import config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, NullCache, _Cache
 from numba.core.compiler import CompileResult
@@ -100,8 +101,9 @@ def is_kept(function: Callable[..., Any], name: str, content: object) -> bool:
 
 
 def digest_of(content: object) -> str:
-    """Return 32 hexadecimal digits that follow from `content`, plain values, and from VERSIONS."""
-    return hashlib.blake2b(repr((VERSIONS, content)).encode(), digest_size=16).hexdigest()
+    """Return 32 hexadecimal digits that follow from `content`, plain values, from VERSIONS and Numba's options."""
+    options = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT  # type: ignore[attr-defined]
+    return hashlib.blake2b(repr((VERSIONS, options, content)).encode(), digest_size=16).hexdigest()
 
 
 class _KeptCode(_Cache):

@@ -49,6 +49,12 @@ def make(most, field, recursive):
     def end_of(mask, left):
         return min(len(mask), max(left, 1), most)
 
+    @kernel
+    def mixed(left):
+        total = most
+LOOPS
+        return total
+
     class Piles(CompiledGame, version=1):
         State = np.dtype([("left", field), ("taken", field, (most + 1,)), ("to_play", "i1")])
         num_actions, observation_shape, max_plies = most + 1, (1, 1, most + 1), 60
@@ -69,7 +75,7 @@ def make(most, field, recursive):
 
         def observe(s, planes):
             for i in range(most + 1):
-                planes[0, 0, i] = s["taken"][i] / 64
+                planes[0, 0, i] = s["taken"][i] / 64 + mixed(s["left"] + i)
 
     return Piles
 
@@ -77,7 +83,9 @@ Three, Five = make(3, "i1", False), make(5, "i1", False)
 Wide, WideFive = make(5, "i4", False), make(3, "i4", False)
 Recursive, RecursiveFive = make(3, "i1", True), make(5, "i1", True)
 RecursiveWide, Least = make(5, "i4", True), make(2, "i1", False)
-"""
+""".replace(
+    "LOOPS", "\n".join(f"        for i in range(left):\n            total += i % {n}" for n in range(3, 30))
+)  # never inlined
 FORMS = {"Three": "Five", "Wide": "WideFive", "Recursive": "RecursiveFive", "RecursiveWide": "Least"}
 
 
