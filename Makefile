@@ -32,9 +32,9 @@ test-slow: $(READY)
 MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search
 test-memory: $(READY)
 	mkdir -p build
-	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/memory/guard.c -lpthread
+	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/helpers/guard.c -lpthread
 	LD_PRELOAD=$(CURDIR)/build/guard.so $(MEMORY) tests/selfplay tests/rules/test_openspiel.py \
-		-p tests.memory.guard --deselect tests/selfplay/test_benchmark.py
+		-p tests.helpers.guard --deselect tests/selfplay/test_benchmark.py
 	NUMBA_BOUNDSCHECK=1 $(MEMORY)
 
 soak: $(READY)

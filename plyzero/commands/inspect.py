@@ -143,15 +143,26 @@ def _segment_fields(name: SegmentName) -> dict[str, Any]:
     return {**fields, "low": low, "high": high}
 
 
-def replay_verify(run: RunOption, as_json: Json = False) -> None:
+def replay_verify(
+    run: RunOption,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="Also replay every sealed game by the game's rules, run as plain Python.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Read and check every segment, journal and model of a run; exit 1 if any is damaged."""
     from plyzero.ops.verify import find_faults
-    from plyzero.run.directory import read_run
+    from plyzero.rules.compiled_game import CompiledGame
+    from plyzero.run.directory import open_run, read_run
+
+    start = open_run(run).game.start if rules else None
+    if isinstance(start, CompiledGame):
+        start = start.as_plain_python()
 
     sound = 0
     faults: list[str] = []
     with show_progress("reading") as report:
-        for name, fault in find_faults(read_run(run)):
+        for name, fault in find_faults(read_run(run), start):
             report(f"{sound} files ok, {len(faults)} faults; read {plain(name, 80)}")
             if fault is None:
                 sound += 1

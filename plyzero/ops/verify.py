@@ -1,7 +1,7 @@
 """Verification of a run: every file is read and validated, and the files are compared with each other.
 
-The rules of the game are not imported. The sizes of the records are those that the first segment or journal claims, and
-models evaluate recorded positions; what is not verified is that the recorded moves follow the rules.
+The rules of the game are not imported: the sizes of the records are those that the first segment or journal claims, and
+models evaluate recorded positions. Whoever has the rules passes an initial position, from which every game is replayed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import numpy as np
 
 from plyzero.errors import ModelRefusedError
 from plyzero.ops.accounts import find_gaps
+from plyzero.rules.game import Game
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.models import list_int8, list_models, read_int8, read_model
 from plyzero.run.recorded_game import find_recorded_game
+from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import SegmentError, list_segments, read_segment
 from plyzero.search.onnx_network import NUM_TESTS, Network
 from plyzero.volume_errors import explain
 
 
-def find_faults(run: RunDirectory) -> Iterator[tuple[str, str | None]]:
+def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[str, str | None]]:
     """Yield (file, fault or None) for every segment, journal and model; then faults that concern several files.
 
+    rules: the initial position, by whose rules the games of the segments are replayed; None = they are not.
     Those are a sequence number or a game that occurs twice, missing segments, and files in quarantine. Segments that
     retention has removed are not missed; a journal counts once if the segment of its number exists too.
     """
@@ -48,7 +51,10 @@ def find_faults(run: RunDirectory) -> Iterator[tuple[str, str | None]]:
             observations = games.observations[:NUM_TESTS]
             numbers[name.incarnation, name.sequence] += 1
             invalid = name.games - len(games.games)
-            yield str(name), f"{name}: {invalid} of {name.games} games are invalid" if invalid else None
+            fault = f"{name}: {invalid} of {name.games} games are invalid" if invalid else None
+            if not fault and rules is not None and (found := find_disagreement(games, rules)):
+                fault = f"{name}: {found}"
+            yield str(name), fault
     for journal in list_journals(run.journals):
         path, damage = run.journals / str(journal), list[str]()
         try:
