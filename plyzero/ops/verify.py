@@ -28,9 +28,10 @@ from plyzero.volume_errors import explain
 def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[str, str | None]]:
     """Yield (file, fault or None) for every segment, journal and model; then faults that concern several files.
 
-    rules: the initial position, by whose rules the games of the segments are replayed; None = they are not.
     Those are a sequence number or a game that occurs twice, missing segments, and files in quarantine. Segments that
     retention has removed are not missed; a journal counts once if the segment of its number exists too.
+
+    rules: the initial position, by whose rules the games of the segments are replayed; None = they are not.
     """
     ids: Counter[int] = Counter()
     numbers: Counter[tuple[str, int]] = Counter()

@@ -49,7 +49,7 @@ POLL_SECONDS: Final = 0.05
 """Time between two looks whether it has, in seconds."""
 
 MOST_FILES: Final = 500
-"""So many files are kept in a directory, those written last."""
+"""The number of files that are kept in a directory: the most recently written ones."""
 
 LARGEST_CONSTANT: Final = 10**6
 """Numba does not keep code that uses an array of more bytes."""
@@ -66,14 +66,15 @@ CHECKSUM_BYTES: Final = 16
 log = logging.getLogger(__name__)
 
 
-def keep(dispatcher: Any, name: str, content: object) -> Any:
+def keep(dispatcher: Any, name: str, content: object, *, one_content: bool = False) -> Any:
     """Return `dispatcher` with its machine code kept on disk, or as it is where no directory can be written.
 
-    name:    what the files' names begin with.
-    content: what the code follows from, besides the signature, the processor and VERSIONS; plain values.
+    name:        what the files' names begin with.
+    content:     what the code follows from, besides the signature, the processor and VERSIONS; plain values.
+    one_content: remove what other contents have left under the same name.
     """
     try:
-        dispatcher._cache = _KeptCode(dispatcher.py_func, f"{name}-{digest_of(content)}")
+        dispatcher._cache = _KeptCode(dispatcher.py_func, name, digest_of(content), one_content)
     except (RuntimeError, OSError):
         _warn_of_no_directory()
         return dispatcher
@@ -101,17 +102,16 @@ def is_kept(function: Callable[..., Any], name: str, content: object) -> bool:
 
 
 def digest_of(content: object) -> str:
-    """Return 32 hexadecimal digits that follow from `content`, plain values, from VERSIONS and Numba's options."""
-    options = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT  # type: ignore[attr-defined]
-    return hashlib.blake2b(repr((VERSIONS, options, content)).encode(), digest_size=16).hexdigest()
+    """Return 32 hexadecimal digits that follow from `content`, plain values."""
+    return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
 class _KeptCode(_Cache):
     """The machine code of one function, a file for each signature and processor."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, digest: str, one_content: bool) -> None:
         self.directory = _directory_of(function)
-        self._name = name
+        self._name, self._digest, self._one_content = name, digest, one_content
 
     @property
     def cache_path(self) -> str:
@@ -140,11 +140,20 @@ class _KeptCode(_Cache):
             beside.write_bytes(_checksum(content) + content)
             beside.replace(path)
             _remove_oldest(self.directory)
+            if self._one_content:
+                self._remove_other_contents()
         except OSError:
             beside.unlink(missing_ok=True)
 
     def _path(self, signature: Any, codegen: Any) -> Path:
-        return self.directory / f"{self._name}-{digest_of((str(signature), codegen.magic_tuple()))}{SUFFIX}"
+        options = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT  # type: ignore[attr-defined]
+        compiled_for = digest_of((VERSIONS, options, str(signature), codegen.magic_tuple()))
+        return self.directory / f"{self._name}-{self._digest}-{compiled_for}{SUFFIX}"
+
+    def _remove_other_contents(self) -> None:
+        for path in self.directory.glob(f"{self._name}-*{SUFFIX}"):
+            if not path.name.startswith(f"{self._name}-{self._digest}-"):
+                path.unlink(missing_ok=True)
 
     def enable(self) -> None: ...
     def disable(self) -> None: ...
@@ -157,12 +166,15 @@ def shares_no_name(library: Any) -> bool:
     Such a name has a number of this process, or of the process that this part was loaded from. It has not if the code
     was compiled before this module was imported. What is of Numba's runtime (NRT) is the same in every process.
     """
-    module = library._final_module
-    defined = [each for each in (*module.functions, *module.global_variables) if not each.is_declaration]
-    visible = [each.name for each in defined if each.linkage not in (Linkage.internal, Linkage.private)]
     return not library.has_dynamic_globals and all(
-        _RANDOM_NUMBER.search(name) or name.startswith("NRT_") for name in visible
+        _RANDOM_NUMBER.search(name) or name.startswith("NRT_") for name in visible_names(library._final_module)
     )
+
+
+def visible_names(module: Any) -> list[str]:
+    """Return the names that a module of LLVM defines for other modules."""
+    defined = [each for each in (*module.functions, *module.global_variables) if not each.is_declaration]
+    return [each.name for each in defined if each.linkage not in (Linkage.internal, Linkage.private)]
 
 
 _RANDOM_NUMBER: Final = re.compile(r"B\d\dv\d{30,}")  # as Numba writes the number of a function into its name

@@ -9,7 +9,7 @@ import numpy as np
 
 from plyzero.errors import UserError
 from plyzero.rules.chance import roll_as_recorded
-from plyzero.rules.game import DRAW, ONGOING, Game
+from plyzero.rules.game import Game, outcome_code
 from plyzero.run.directory import open_run, to_path
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.run.segments import SegmentError, list_segments, read_segment
@@ -73,7 +73,7 @@ def find_disagreement(games: Games, start: Game) -> str | None:
             outcome = position.outcome()
         except Exception as error:  # rules raise errors of any type
             return f"{name}: the rules raise {type(error).__name__}: {error}"
-        code = ONGOING if outcome is None else DRAW if outcome.winner is None else outcome.winner
+        code = outcome_code(outcome)
         if code != game["winner"] or (outcome is None) != (game["end"] == TRUNCATED):
             return f"{name}: the winner: recorded {int(game['winner'])}, by the rules {code}"
     return None

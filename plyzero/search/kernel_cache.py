@@ -35,7 +35,7 @@ def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["
     jit: Any = numba.njit  # its types do not know the option that leaves out the wrapper for callers in C
     dispatcher = jit(inline=inline, no_cfunc_wrapper=True)(function)
     if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
-        keep(dispatcher, _name_of(function), kernel_digest(Path(function.__code__.co_filename)))
+        keep(dispatcher, _name_of(function), kernel_digest(Path(function.__code__.co_filename)), one_content=True)
     return dispatcher
 
 

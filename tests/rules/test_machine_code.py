@@ -214,7 +214,7 @@ def test_a_directory_that_cannot_be_written_costs_time_and_one_warning(
 
 
 def compiled(number: int) -> tuple[int, int]:
-    """What a fresh dispatcher of a rule that returns `number` returns, and how often it was loaded from disk."""
+    """The value that a freshly made rule returns, which is `number`, and how often it was loaded from disk."""
     rule = returning(number)
     dispatcher = keep_rule(numba.njit(rule), rule)
     dispatcher.compile(())

@@ -5,6 +5,7 @@ What the first two print is the reference: their rules were compiled afresh.
 
 import inspect
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from plyzero.rules.catalog import load_game
-from plyzero.rules.machine_code import CHECKSUM_BYTES
+from plyzero.rules.machine_code import CHECKSUM_BYTES, visible_names
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -90,7 +91,7 @@ FORMS = {"Three": "Five", "Wide": "WideFive", "Recursive": "RecursiveFive", "Rec
 
 
 def lines(cache: Path, *games: str) -> dict[str, str]:
-    """What a process prints that loads these games and then plays them, by game."""
+    """The output, by game, of a process that loads these games and then plays them."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache / "cache"), "PYTHONPATH": f"{ROOT}:{cache}"}
     command = [sys.executable, "-m", "tests.helpers.random_games", *games]
     done = subprocess.run(command, env=environment, cwd=cache, capture_output=True, text=True, check=False)
@@ -138,16 +139,12 @@ def test_no_name_in_the_kept_code_of_rules_and_search_can_be_that_of_another_pro
         command = [sys.executable, "-m", "plyzero", "match", "mcts:8", "random", "--game", game, "--games", "2"]
         subprocess.run(command, env=environment, check=True, capture_output=True)
     files = list(tmp_path.rglob("*.machinecode"))
-    names = {name for path in files for name in visible_names(path)}
+    names = {name for path in files for name in visible_names(kept_module(path))}
     assert len(files) > 30
     assert {name for name in names if not re.search(r"v\d{30,}", name)} <= {"NRT_incref", "NRT_decref"}
 
 
-def visible_names(path: Path) -> list[str]:
-    """The names that the bitcode in a file of machine code defines for other modules."""
-    import pickle
-
+def kept_module(path: Path) -> llvm.ModuleRef:
+    """The bitcode in a file of machine code."""
     (_, _, (_, bitcode)), *_ = pickle.loads(path.read_bytes()[CHECKSUM_BYTES:])
-    module = llvm.parse_bitcode(bitcode)
-    defined = [each for each in (*module.functions, *module.global_variables) if not each.is_declaration]
-    return [each.name for each in defined if each.linkage not in (llvm.Linkage.internal, llvm.Linkage.private)]
+    return llvm.parse_bitcode(bitcode)

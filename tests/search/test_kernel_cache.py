@@ -76,6 +76,8 @@ def test_an_edit_of_one_kernel_file_is_seen_by_functions_compiled_in_another(tmp
     after, was_cached = visits(tmp_path)
     assert after != before
     assert not was_cached
+    caches = list((tmp_path / "plyzero" / "search" / "__pycache__").glob("mcts.advance_all-*.machinecode"))
+    assert len(caches) == 1, "the cache of the older kernel is removed"
 
 
 @pytest.mark.parametrize("name", ["search/tree.py", "search/gumbel.py", "rules/game.py", "rules/compiled_game.py"])
