@@ -13,7 +13,7 @@ from plyzero.errors import UserError, plain
 from plyzero.ops.failures import describe_log
 from plyzero.ops.keeper import Keeper, Report, Role
 from plyzero.ops.processes import stop_on_signals
-from plyzero.ops.supervisor import STOP_SECONDS, RunView
+from plyzero.ops.supervisor import STOP_SECONDS, Messages, RunView
 from plyzero.run.directory import Run
 
 POLL_SECONDS: Final = 0.5
@@ -92,7 +92,8 @@ class Watch:
     def __init__(self, run: Run, actors: Mapping[str, Any], on_line: Callable[[str], None]) -> None:
         self._run, self._actors, self._on_line = run, actors, on_line
         self._began = time.monotonic()
-        self._view = RunView(run, began=self._began)
+        self._messages = Messages(self._tell)
+        self._view = RunView(run, began=self._began, tell=self._messages)
         self._questions: dict[Any, str] = {}  # reference to an answer that has not come yet -> name
         self._reports: dict[str, Report] = {}  # the newest ones
         self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
@@ -133,10 +134,7 @@ class Watch:
         if time.monotonic() < self._next_progress:
             return
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
-        try:
-            self._view.refresh()
-        except OSError as error:
-            self._tell(f"warning: cannot read the run: {error}")
+        if not self._messages.unless_error(self._view.refresh):
             return
         absent = f"Ray starts {', '.join(sorted(self._absent))}" if self._absent else ""
         self._tell(", ".join(filter(None, [absent, self._view.describe([], rating=None)])))

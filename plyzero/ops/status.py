@@ -9,7 +9,7 @@ from typing import Any, Final
 from plyzero.ops.accounts import balance_accounts
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, LivenessMonitor
-from plyzero.run.metrics import TRAINER, number, read_lines
+from plyzero.run.metrics import TRAINER, last_line, number
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 
@@ -22,7 +22,6 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
     segments = list(list_segments(run.segments))
     models = list_models(run.models)
     processes = [{**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()]
-    ratings = read_lines(run.metrics / "rating.jsonl")
     accounts = balance_accounts(run, segments, monitor.heartbeats.get(TRAINER, {}))
     workers = _with_role(processes, "selfplay")
     running = [each for each in workers if each["life"] in ALIVE]
@@ -46,15 +45,18 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
         "problem": accounts.problem,
         "workers": {"running": len(running), "ended": len(workers) - len(running)},
         "models": {"count": len(models), "newest": str(models[0]) if models else None},
-        "rating": ratings[-1] if ratings else None,
-        "waiting": describe_waiting(processes),
+        "rating": last_line(run.metrics / "rating.jsonl"),
+        "waiting": describe_waiting(processes, unread=accounts.unread or 0),
         "balance": balance(processes, ratio=run.settings.trainer.replay_ratio),
         "processes": processes,
     }
 
 
-def describe_waiting(processes: Sequence[dict[str, Any]]) -> str:
-    """Return a sentence that says which processes wait, and for what."""
+def describe_waiting(processes: Sequence[dict[str, Any]], *, unread: int = 0) -> str:
+    """Return a sentence that says which processes wait, and for what.
+
+    unread: number of sealed games that the trainer has not read yet.
+    """
     alive = [each for each in processes if each["life"] in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]
@@ -66,7 +68,8 @@ def describe_waiting(processes: Sequence[dict[str, Any]]) -> str:
         return f"{len(paused)} of {len(workers)} workers are {paused[0]['state']}"
     if trainers and trainers[0]["state"].startswith("waiting"):
         for_what = "the workers" if workers else "workers, but none is running"
-        return f"the trainer waits for {for_what}: {trainers[0]['state']}"
+        late = f"; {unread} recorded games are not read yet" if unread else ""
+        return f"the trainer waits for {for_what}: {trainers[0]['state']}{late}"
     if waiting := [each for each in workers if each["state"].startswith("waiting")]:
         missing = "" if trainers else ", but no trainer is running; start one"
         return f"{len(waiting)} of {len(workers)} workers are {waiting[0]['state']}{missing}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import threading
 import time
@@ -9,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plyzero.errors import ModelRefusedError
@@ -21,8 +21,9 @@ from plyzero.play.model_loader import load_model
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, number, read_heartbeat, read_lines
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number, read_heartbeat
 from plyzero.run.models import ModelName, list_models
+from plyzero.run.segments import list_segments
 from plyzero.search.onnx_network import Network
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def train(
     """
     began = time.monotonic()
     tell = Messages(on_message)
-    view = RunView(run, began=began)
+    view = RunView(run, began=began, tell=tell)
     is_over = False
 
     def report_models() -> ModelName | None:
@@ -191,13 +192,13 @@ class RunView:
     warning: the trainer's warning at the last refresh.
     """
 
-    def __init__(self, run: Run, *, began: float) -> None:
-        self._run, self._began = run, began
+    def __init__(self, run: Run, *, began: float, tell: Messages) -> None:
+        self._run, self._began, self._tell = run, began, tell
         self._monitor = LivenessMonitor(run)
-        self._num_read: dict[Path, int] | None = None
-        self._size, self._next_look = -1, 0.0
+        self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
+        self._next_look = 0.0
         self._last: Mapping[str, Any] = {}
-        self._has_model = False
+        self._has_model, self._sealed = False, 0
         self.warning: object = None
 
     def new_reports(self) -> list[Report]:
@@ -206,17 +207,15 @@ class RunView:
             return []
         self._next_look = time.monotonic() + interval(self._run.metrics, 0.0)
         sizes = list_files(self._run.metrics)
-        paths = [self._run.metrics / name for name in sorted(sizes) if fnmatchcase(name, "trainer-*.jsonl")]
-        if (size := sum(sizes[path.name] for path in paths)) == self._size:
-            return []  # in a run of days it takes too long to read all metrics at every poll
-        is_first, num_read = self._num_read is None, dict(self._num_read or {})
+        names = fnmatch.filter(sorted(sizes), "trainer-*.jsonl")
+        if self._lines is None:
+            self._lines = {name: NewLines(self._run.metrics / name, offset=sizes[name]) for name in names}
         new: list[dict[str, Any]] = []
-        for path in paths:
-            lines = read_lines(path)
-            new += lines[num_read.get(path, 0) :]
-            num_read[path] = max(len(lines), num_read.get(path, 0))
-        self._size, self._num_read = size, num_read  # only now: after an error everything is read again
-        return [] if is_first else [self._report(fields) for fields in new if ModelName.parse(str(fields.get("model")))]
+        for name in names:
+            lines = self._lines.setdefault(name, NewLines(self._run.metrics / name))
+            if sizes[name] > lines.offset:
+                self._tell.unless_error(partial(new.extend, lines.read()))
+        return [self._report(fields) for fields in new if ModelName.parse(str(fields.get("model")))]
 
     def _report(self, fields: dict[str, Any]) -> Report:
         # `seconds` is the trainer's own clock; `time` is the time of day, which may stand still or jump.
@@ -229,6 +228,8 @@ class RunView:
         """Read the heartbeats of all processes. Return True."""
         self._monitor.refresh()
         self._has_model = self._has_model or bool(list_models(self._run.models))
+        if not self._has_model:
+            self._sealed = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
         self.warning = self._monitor.heartbeats.get(TRAINER, {}).get("warning", self.warning)
         return True
 
@@ -254,7 +255,7 @@ class RunView:
         settings = self._run.settings
         wanted = settings.selfplay.bootstrap_positions
         read = int(number(trainer, "bootstrap_positions"))
-        made = min(wanted, max(read, int(sum(number(worker, "full_positions") for worker in workers))))
+        made = min(wanted, max(read, self._sealed, int(sum(number(worker, "full_positions") for worker in workers))))
         if read < wanted:
             return f"games for the first model: {made} of {wanted} positions"
         left = int(number(trainer, "credit")) // settings.trainer.batch_size

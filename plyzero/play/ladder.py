@@ -25,7 +25,7 @@ from plyzero import files
 from plyzero.errors import UserError, shown
 from plyzero.play.ratings import Floats, Games, Ratings, bootstrap, next_pairs, rate
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.metrics import NewLines, append_line
+from plyzero.run.metrics import append_line, read_lines
 from plyzero.volume_errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Ladder:
 
     def read_lines(self) -> None:
         """Read the finished pairs of games between the players; what is no such line is passed over."""
-        for fields in NewLines(self.directory / LINES).read():
+        for fields in read_lines(self.directory / LINES):
             line = _parse_line(fields)
             if line is not None and line.pair.a in self._number and line.pair.b in self._number:
                 self.lines.setdefault(line.pair, line)

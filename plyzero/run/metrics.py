@@ -6,13 +6,26 @@ import json
 import logging
 import os
 import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.files import TEMPORARY, append, interval, list_names, read_file, read_files, read_part, write_file
+from plyzero.files import (
+    TEMPORARY,
+    append,
+    interval,
+    list_files,
+    list_names,
+    read_file,
+    read_files,
+    read_part,
+    write_file,
+)
+from plyzero.threads import start_thread, thread_error
 from plyzero.volume_errors import UnreadableError, explain
 
 VERSION: Final = 1
@@ -24,11 +37,8 @@ BEAT_SECONDS: Final = 2.0
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
 
-MAX_LINES_BYTES: Final = 1 << 25
-"""Largest size of a file of JSON lines that is read, in bytes."""
-
 PART_BYTES: Final = 1 << 20
-"""Largest part of a file of JSON lines that is read at once where only new lines are wanted, and longest line."""
+"""Largest part of a file of JSON lines that is read at once, and longest line, in bytes."""
 
 LINE_SECONDS: Final = 60.0
 """Time between two lines of a worker, in seconds, during the first day of its process."""
@@ -53,48 +63,50 @@ def append_line(path: Path, fields: Mapping[str, Any]) -> None:
     append(path, line.encode())
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the complete lines of a metrics file, oldest first; [] if the file does not exist or cannot be read."""
-    try:
-        text = read_file(path, max_bytes=MAX_LINES_BYTES).decode(errors="replace")
-    except FileNotFoundError:
-        return []
-    except UnreadableError as error:
-        log.warning("%s is ignored: %s", path, error.strerror)
-        return []
-    return list(_parse_lines(text[: text.rfind("\n") + 1]))
-
-
-def _parse_lines(text: str) -> Iterator[dict[str, Any]]:
-    for line in text.splitlines():
-        try:
-            fields = json.loads(line)
-        except (ValueError, RecursionError):  # truncated when its writer was killed
-            continue
-        if isinstance(fields, dict):
-            yield fields
-
-
 class NewLines:
-    """Reads a metrics file that its writer still appends to, every line once."""
+    """Reads a file of JSON lines that its writer still appends to, every line once, however long the file is.
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._offset = path, 0
+    offset: where the next line begins, in bytes.
+    """
+
+    def __init__(self, path: Path, *, offset: int = 0) -> None:
+        self._path, self.offset = path, offset
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the lines that were completed since the last call, oldest first; none if the file cannot be read."""
+        """Yield the lines that were completed since the last call, oldest first; none if there is no such file.
+
+        Raises OSError if the file cannot be read; the next call continues after the last line that was yielded.
+        """
         while part := self._next_part():
-            end = part.rfind(b"\n") + 1
-            if not end and len(part) < PART_BYTES:
+            *lines, rest = part.split(b"\n")
+            if not lines and len(part) < PART_BYTES:
                 return
-            self._offset += end or len(part)  # a line that is too long is passed over
-            yield from _parse_lines(part[:end].decode(errors="replace"))
+            for line in lines:
+                self.offset += len(line) + 1
+                try:
+                    fields = json.loads(line.decode(errors="replace"))
+                except (ValueError, RecursionError):  # truncated when its writer was killed
+                    continue
+                if isinstance(fields, dict):
+                    yield fields
+            self.offset += 0 if lines else len(rest)  # a line that is too long is passed over
 
     def _next_part(self) -> bytes:
         try:
-            return read_part(self._path, self._offset, max_bytes=PART_BYTES)
-        except OSError:  # it is tried again at the next call
+            return read_part(self._path, self.offset, max_bytes=PART_BYTES)
+        except (FileNotFoundError, UnreadableError):
             return b""
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield every complete line of a file of JSON lines, oldest first; see `NewLines.read`."""
+    return NewLines(path).read()
+
+
+def last_line(path: Path) -> dict[str, Any] | None:
+    """Return the last complete line of a file of JSON lines; None if there is none. Only its end is read."""
+    size = list_files(path.parent).get(path.name, 0)
+    return next(iter(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=1)), None)
 
 
 class Writing:
@@ -157,10 +169,29 @@ class Heartbeat:
         self._next = now + self._interval
         self._beats += 1
         about = {"version": VERSION, "beats": self._beats, "pid": os.getpid(), "host": socket.gethostname()}
+        about |= {"thread_error": error} if (error := thread_error()) else {}
         content = (json.dumps({**about, **fields}) + "\n").encode()
         for path in self._paths:
             with self._writing:
                 write_file(path, content, replace=True, durable=False)
+
+
+@contextmanager
+def beating(heartbeat: Heartbeat, fields: Mapping[str, Any]) -> Iterator[None]:
+    """Write a heartbeat from a thread while the block runs, which is a start that may take minutes."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        heartbeat.beat(fields, force=True)
+        while not ended.wait(0.2):
+            heartbeat.beat(fields)
+
+    thread = start_thread(beat, name="heartbeat of the start")
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def read_heartbeat(path: Path) -> dict[str, Any] | None:
@@ -205,10 +236,7 @@ def read_heartbeats(
     Raises OSError if the directory exists and cannot be read.
     """
     beats: dict[str, dict[str, Any] | None] = {}
-    try:
-        names = sorted(list_names(directory))
-    except FileNotFoundError:
-        return {}
+    names = sorted(list_names(directory))
     paths = [directory / name for name in names if name.endswith(".json") and not name.startswith(TEMPORARY)]
     for path, found in zip(paths, read_files(paths, max_bytes=MAX_BEAT_BYTES), strict=True):
         if isinstance(found, bytes):

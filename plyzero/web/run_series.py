@@ -7,7 +7,8 @@ import re
 import uuid
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from plyzero.play.match_result import MatchResult
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure
 from plyzero.run.models import ModelName
+from plyzero.run.troubles import Troubles
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
@@ -97,6 +99,7 @@ class RunSeries:
         self._run = run
         self._reader = uuid.uuid4().hex[:8]
         self._files: dict[Path, NewLines] = {}
+        self._troubles = Troubles()
         self._seconds: dict[Path, float] = {}
         self._next = 0
         self._learning = Columns(LEARNING)
@@ -111,14 +114,14 @@ class RunSeries:
     def refresh(self) -> None:
         """Read the lines that are new."""
         for path in sorted(self._run.metrics.glob("trainer-*.jsonl")):
-            for line in self._new_lines(path):
-                self._add_learning(path, line)
-        for line in self._new_lines(self._run.metrics / "rating.jsonl"):
-            self._add_rating(line)
+            self._read(path, partial(self._add_learning, path))
+        self._read(self._run.metrics / "rating.jsonl", self._add_rating)
         newest = sorted(self._run.metrics.glob("worker-*.jsonl"), key=modified_at)[-MAX_WORKERS:]
+        for path in self._workers.keys() - newest:
+            del self._files[path]  # if its worker writes again, its curve is read anew
         self._workers = {path: self._workers.get(path) or _WorkerCurve(path) for path in sorted(newest)}
-        for curve in self._workers.values():
-            self._next = curve.refresh(self._next)
+        for path, curve in self._workers.items():
+            self._read(path, partial(self._add_worker, curve))
         changed_at = modified_at(self._run.root / LADDER / TABLE)
         if changed_at != self._ladder_at:
             self._ladder_at, self._ladder = changed_at, self._read_ladder()
@@ -154,8 +157,14 @@ class RunSeries:
         *before, last = [*self._seconds.values()] or [0.0]
         return sum(before) + (last if now is None else now if now >= last else last + now)
 
-    def _new_lines(self, path: Path) -> Iterable[dict[str, Any]]:
-        return self._files.setdefault(path, NewLines(path)).read()
+    def _read(self, path: Path, add: Callable[[dict[str, Any]], None]) -> None:
+        """Add every line of a file that is new. While one file cannot be read, the others still are."""
+        with self._troubles.skipping(path, "is not shown"):
+            for line in self._files.setdefault(path, NewLines(path)).read():
+                add(line)
+
+    def _add_worker(self, curve: _WorkerCurve, line: dict[str, Any]) -> None:
+        self._next += curve.add(line, number=self._next)
 
     def _add_learning(self, path: Path, line: dict[str, Any]) -> None:
         row = {name: figure(line, name) for name in LEARNING}
@@ -221,20 +230,19 @@ class _WorkerCurve:
 
     def __init__(self, path: Path) -> None:
         self.name, self.columns = plain(path.stem.removeprefix("worker-"), 80), Columns(WORKER)
-        self._lines, self._before = NewLines(path), dict.fromkeys(SUMS, 0.0)
+        self._before = dict.fromkeys(SUMS, 0.0)
 
-    def refresh(self, number: int) -> int:
-        """Add the lines that are new as rows from `number` on; return the number after them."""
-        for line in self._lines.read():
-            sums, time = {key: figure(line, key) or 0.0 for key in SUMS}, figure(line, "time")
-            grown = {key: sums[key] - self._before[key] for key in SUMS}
-            if time is None or grown["seconds"] <= 0:
-                continue
-            model = model_of(line)
-            shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
-            self.columns.add(number, {"time": time, "step": model.step if model else None, **shares})
-            self._before, number = sums, number + 1
-        return number
+    def add(self, line: dict[str, Any], *, number: int) -> bool:
+        """Add a line as the row `number`. Return False if it is not one that a worker writes."""
+        sums, time = {key: figure(line, key) or 0.0 for key in SUMS}, figure(line, "time")
+        grown = {key: sums[key] - self._before[key] for key in SUMS}
+        if time is None or grown["seconds"] <= 0:
+            return False
+        model = model_of(line)
+        shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
+        self.columns.add(number, {"time": time, "step": model.step if model else None, **shares})
+        self._before = sums
+        return True
 
 
 def words_of(warning: str) -> str:

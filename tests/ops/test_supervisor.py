@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -15,11 +16,12 @@ from plyzero import files
 from plyzero.ops import supervisor
 from plyzero.ops.processes import Child
 from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, RunView, train
+from plyzero.run import metrics
 from plyzero.run.directory import Run
 from plyzero.run.lease import LOCK
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
 from tests.helpers.clock import Clock
-from tests.helpers.runs import small_run
+from tests.helpers.runs import play_segment, small_run
 
 Step = Callable[[], object]
 
@@ -107,20 +109,23 @@ def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: 
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(supervisor, "read_lines"), (supervisor, "list_models"), (supervisor.LivenessMonitor, "refresh")],
+    [
+        *((supervisor, "list_files"), (metrics, "read_part"), (supervisor, "list_models")),
+        (supervisor.LivenessMonitor, "refresh"),
+    ],
 )
 def test_an_error_that_passes_while_train_reads_the_run_is_told_once_and_ends_nothing(
     run: Run, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ):
     failures, original = iter([OSError(errno.EIO, os.strerror(errno.EIO))] * 3), getattr(owner, name)
 
-    def fail(*arguments: object) -> object:
+    def fail(*arguments: object, **more: object) -> object:
         if error := next(failures, None):
             raise error
-        return original(*arguments)
+        return original(*arguments, **more)
 
     monkeypatch.setattr(owner, name, fail)
-    told = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), lambda: None, lambda: None)
+    told = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), *[lambda: None] * 4)
     assert [report.fields["step"] for report in told.reports] == [2]
     assert told.progress
     assert told.warnings() == ["warning: cannot read the run: [Errno 5] Input/output error; trying again"]
@@ -168,7 +173,7 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
     beat("w0.00000001", role="selfplay", state="playing", full_positions=50)
     beat("w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
     beat("trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
-    view = RunView(run, began=0.0)
+    view = RunView(run, began=0.0, tell=Messages(print))
     view.refresh()
     assert view.describe([], rating=None) == (
         "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
@@ -179,6 +184,28 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
     said = view.describe([], rating="measuring step 3 against random")
     assert said.startswith("learning from 210 positions for the first model: 10 more steps, 1 worker playing")
     assert said.endswith("trainer training, measuring step 3 against random")
+
+
+def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: Run):
+    play_segment(run, full=50)
+    view = RunView(run, began=0.0, tell=Messages(print))
+    view.refresh()
+    assert re.match("games for the first model: (5|6)[0-9] of 200 positions", view.describe([], rating=None))
+
+
+@pytest.mark.usefixtures("alone")
+def test_one_metrics_file_that_cannot_be_read_hides_no_other(run: Run, monkeypatch: pytest.MonkeyPatch):
+    original = metrics.read_part
+
+    def fail(path: Path, *arguments: Any, **more: Any) -> bytes:
+        if path.name == "trainer-000000.jsonl":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return original(path, *arguments, **more)
+
+    monkeypatch.setattr(metrics, "read_part", fail)
+    told = trained(run, lambda: append_line(run.metrics / "trainer-000000.jsonl", {}), lambda: publish(run, 2))
+    assert [report.fields["step"] for report in told.reports] == [2]
+    assert len(told.warnings()) == 1
 
 
 class FakeChild:

@@ -1,11 +1,13 @@
 """Files of JSON lines that grow: read on from where the last reading ended, and written ever more rarely."""
 
+import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plyzero.run import metrics
-from plyzero.run.metrics import LINE_SECONDS, NewLines, SparseLines, append_line, read_lines
+from plyzero.run.metrics import LINE_SECONDS, NewLines, SparseLines, append_line, last_line, read_lines
 from tests.helpers.clock import Clock
 
 
@@ -25,6 +27,41 @@ def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n{"b": "' + 1000 * "x" + '"}\n{"c": 1}\n')
     assert list(NewLines(path).read()) == [{"a": 1}, {"c": 1}]
+
+
+def test_after_an_error_reading_goes_on_behind_the_last_line_that_was_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, original, errors = tmp_path / "x.jsonl", metrics.read_part, iter([None, OSError(errno.EIO, "broken")])
+    for number in range(20):
+        append_line(path, {"number": number})
+
+    def fail(*arguments: Any, **more: Any) -> bytes:
+        if error := next(errors, None):
+            raise error
+        return original(*arguments, **more)
+
+    monkeypatch.setattr(metrics, "PART_BYTES", 200)
+    monkeypatch.setattr(metrics, "read_part", fail)
+    new, read = NewLines(path), list[int]()
+    with pytest.raises(OSError, match="broken"):
+        read.extend(line["number"] for line in new.read())
+    assert 0 < len(read) < 20
+    read.extend(line["number"] for line in new.read())
+    assert read == [*range(20)]
+
+
+def test_the_last_line_is_read_without_those_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, sizes, original = tmp_path / "x.jsonl", list[int](), metrics.read_part
+    monkeypatch.setattr(metrics, "read_part", lambda *a, **k: [part := original(*a, **k), sizes.append(len(part))][0])
+    monkeypatch.setattr(metrics, "PART_BYTES", 200)
+    assert last_line(tmp_path / "none" / "x.jsonl") is last_line(path) is None
+    for number in range(1000):
+        append_line(path, {"number": number})
+    with path.open("a") as file:
+        file.write('{"number": 1000')  # its writer was killed
+    assert (last_line(path) or {})["number"] == 999
+    assert sum(sizes) <= 400
 
 
 def test_a_line_a_minute_is_written_for_a_day_and_few_in_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,112 @@
+"""A run of 30 days: what reads its metrics, of hundreds of megabytes, costs per new line and misses nothing."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from experiments.tasks.train import curve
+from plyzero.ops.status import snapshot
+from plyzero.ops.supervisor import Messages, RunView
+from plyzero.run.directory import Run
+from plyzero.run.liveness import LivenessMonitor
+from plyzero.run.metrics import append_line
+from plyzero.run.models import best_model, publish_model
+from plyzero.web.run_series import MAX_POINTS, RunSeries
+from tests.helpers.runs import small_run
+
+MODELS = 30 * 24 * 60 * 3  # one every 20 s
+GROWTH = 4 << 20
+"""Memory that reading one more line may need, in bytes: some parts of a file."""
+
+
+def line_of(step: int, **more: object) -> dict[str, object]:
+    model = f"000001-{step:09d}-0123abcd.onnx"
+    fields = {
+        "step": step,
+        "time": 1.7e9 + 20 * step,
+        "seconds": 20.0 * step,
+        "games": 3 * step,
+        "positions": 90 * step,
+    }
+    return {"version": 1, "model": model, **fields, "policy_loss": 1.0, "value_loss": 0.5, **more}
+
+
+def write_month(path: Path, first: int, **more: object) -> int:
+    """Write a line for each model from the step `first` on; return the size of the file in bytes."""
+    with path.open("a") as file:
+        file.writelines(json.dumps(line_of(first + each, **more)) + "\n" for each in range(MODELS))
+    return path.stat().st_size
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = small_run(tmp_path_factory.mktemp("month") / "r")
+    scores = {"random": [20, 0, 0], "mcts:100": [10, 0, 10]}
+    size = write_month(run.metrics / "trainer-000001.jsonl", 1, more="x" * 2200)
+    size += write_month(run.metrics / "rating.jsonl", 1, scores=scores, more="x" * 200)
+    assert size > 300e6
+    return run
+
+
+def growth(call: object) -> int:
+    """Return the largest number of bytes that a call needs."""
+    tracemalloc.start()
+    assert callable(call)
+    call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.slow
+def test_train_shows_each_new_model_of_a_run_of_a_month_without_reading_the_others(run: Run):
+    said: list[str] = []
+    view = RunView(run, began=0.0, tell=Messages(said.append))
+    assert growth(view.new_reports) < GROWTH
+    for step in (MODELS + 1, MODELS + 2):
+        append_line(run.metrics / "trainer-000001.jsonl", line_of(step))
+        reports = view.new_reports()
+        assert [report.fields["step"] for report in reports] == [step]
+    assert reports[0].positions_per_second == 4.5
+    assert growth(view.new_reports) < GROWTH
+    assert not said
+
+
+@pytest.mark.slow
+def test_status_and_the_best_model_know_the_ratings_of_a_run_of_a_month(run: Run):
+    append_line(run.metrics / "rating.jsonl", line_of(MODELS + 1, scores={"random": [20, 0, 0]}))
+    monitor = LivenessMonitor(run)
+    found = snapshot(run, monitor)
+    assert found["rating"]["step"] == MODELS + 1
+    assert growth(lambda: snapshot(run, monitor)) < GROWTH
+    names = [publish_model(run.models, bytes([each]), fence=1, step=each) for each in (1, 2)]
+    line = line_of(1, scores={"random": [20, 0, 0], "mcts:100": [20, 0, 0]})
+    append_line(run.metrics / "rating.jsonl", {**line, "model": str(names[0])})
+    append_line(run.metrics / "rating.jsonl", {**line_of(2, scores={"random": [20, 0, 0]}), "model": str(names[1])})
+    assert best_model(run.models, run.metrics) == names[0]
+
+
+@pytest.mark.slow
+def test_the_table_of_an_experiment_has_every_model_of_a_run_of_a_month(run: Run):
+    rows = curve(run)
+    steps = [row["step"] for row in rows]
+    assert steps[:2] == [1, 2]
+    assert steps == sorted(set(steps))
+    assert len(steps) >= MODELS
+    assert rows[MODELS - 1]["seconds"] == 20.0 * MODELS
+    assert rows[MODELS - 1]["score"] == 0.5
+
+
+@pytest.mark.slow
+def test_the_dashboard_of_a_run_of_a_month_shows_all_of_it_and_new_lines_cost_little(run: Run):
+    series = RunSeries(run)
+    series.refresh()
+    found = series.since(0)
+    assert len(found["learning"]["step"]) == len(found["ratings"]["mcts:100"]["step"]) == MAX_POINTS
+    assert found["learning"]["step"][0] == found["ratings"]["mcts:100"]["step"][0] == 1
+    step = int(series.newest["step"] or 0) + 1
+    append_line(run.metrics / "trainer-000001.jsonl", line_of(step))
+    assert growth(series.refresh) < GROWTH
+    assert series.newest["step"] == step
