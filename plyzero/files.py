@@ -264,16 +264,20 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
 
 
 def list_names(directory: Path) -> list[str]:
-    """Return the names of all files in a directory. A bucket has no directories, and so none that is missing."""
-    return list(directory.sizes()) if isinstance(directory, BucketPath) else os.listdir(directory)
+    """Return the names of all files in a directory; [] if it does not exist, for copies may leave out empty ones."""
+    if isinstance(directory, BucketPath):
+        return list(directory.sizes())
+    with suppress(FileNotFoundError):
+        return os.listdir(directory)
+    return []
 
 
 def list_files(directory: Path) -> dict[str, int]:
-    """Return name -> size in bytes of all regular files in a directory, without links."""
+    """Return name -> size in bytes of all regular files in a directory, without links; {} if it does not exist."""
     if isinstance(directory, BucketPath):
         return directory.sizes()
-    sizes = {}
-    with os.scandir(directory) as entries:
+    sizes: dict[str, int] = {}
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):  # removed since the listing
                 found = entry.stat(follow_symlinks=False)

@@ -15,6 +15,7 @@ from plyzero.run.journals import Journal, JournalName, TakenError, now
 from plyzero.run.liveness import GONE_SECONDS
 from plyzero.run.records import Games, check_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
+from plyzero.threads import Thread
 from plyzero.volume_errors import PASSING_WRITES, explain, retry
 
 BUFFER_POSITIONS: Final = 16_384
@@ -58,7 +59,6 @@ class ReplayWriter:
         self._wake = threading.Event()
         self._closing = self._seal_asked = False
         self._must_seal = False  # before anything else is appended to the journal
-        self._error: BaseException | None = None  # what ended the thread
         self._unchecked: deque[Games] = deque()  # finished
         self._waiting: deque[Games] = deque()  # checked, not yet journaled
         self._waiting_positions = 0  # of both
@@ -71,7 +71,7 @@ class ReplayWriter:
         self._sequence = 0
         self._totals = {"games": 0, "positions": 0, "full_positions": 0}  # added so far
         self._sealed_full = 0
-        self._thread = threading.Thread(target=self._work, name="replay-writer", daemon=True)
+        self._thread = Thread(self._work, name="replay-writer")
 
     def __enter__(self) -> Self:
         # fails at once if the volume cannot be written
@@ -85,13 +85,12 @@ class ReplayWriter:
         self._closing = True
         self._wake.set()
         self._thread.join()
-        if self._error and error is None:
-            raise self._error
+        if error is None:
+            self._thread.check()
 
     def add(self, games: Games) -> None:
         """Add one finished game, without waiting for the disk. Raises the error that ended the thread, if any."""
-        if self._error:
-            raise self._error
+        self._thread.check()
         with self._lock:
             self._unchecked.append(games)
             self._waiting_positions += len(games.positions)
@@ -107,8 +106,7 @@ class ReplayWriter:
     @property
     def is_full(self) -> bool:
         """Whether so much waits for the disk that the worker must pause. Raises the error that ended the thread."""
-        if self._error:
-            raise self._error
+        self._thread.check()
         return self._waiting_positions >= BUFFER_POSITIONS
 
     @property
@@ -124,31 +122,28 @@ class ReplayWriter:
 
     def _work(self) -> None:
         seconds_left = CLOSING_SECONDS
-        try:
-            while True:
-                try:
-                    self._write()
-                    self.write_error = None
-                    pause = 0.0 if self._waiting else 0.1
-                except OSError as error:
-                    if error.errno not in TRANSIENT_ERRORS or (self._closing and seconds_left <= 0):
-                        raise
-                    pause = 1.0
-                    if self.write_error is None:
-                        log.warning("cannot write to the volume, will try again: %s", explain(error))
-                    self.write_error = f"cannot write to the volume: {explain(error)}"
-                if not self._closing:
-                    self._wake.wait(pause)
-                    self._wake.clear()
-                elif self.write_error:
-                    time.sleep(pause)
-                    seconds_left -= pause
-                elif not self._unchecked and not self._waiting and not self._journaled:
-                    break
-            if self._journal:
-                self._journal.close()
-        except BaseException as error:
-            self._error = error
+        while True:
+            try:
+                self._write()
+                self.write_error = None
+                pause = 0.0 if self._waiting else 0.1
+            except OSError as error:
+                if error.errno not in TRANSIENT_ERRORS or (self._closing and seconds_left <= 0):
+                    raise
+                pause = 1.0
+                if self.write_error is None:
+                    log.warning("cannot write to the volume, will try again: %s", explain(error))
+                self.write_error = f"cannot write to the volume: {explain(error)}"
+            if not self._closing:
+                self._wake.wait(pause)
+                self._wake.clear()
+            elif self.write_error:
+                time.sleep(pause)
+                seconds_left -= pause
+            elif not self._unchecked and not self._waiting and not self._journaled:
+                break
+        if self._journal:
+            self._journal.close()
 
     def _write(self) -> None:
         settings = self._run.settings

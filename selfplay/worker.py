@@ -8,19 +8,23 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from plyzero.files import interval
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
-from plyzero.run.metrics import Heartbeat, Rate, SparseLines
+from plyzero.run.metrics import Heartbeat, Rate, SparseLines, beating
+from plyzero.threads import Thread
 from selfplay.backpressure import REFRESH_SECONDS, Backpressure
 from selfplay.evaluated_games import LocalGames, RemoteGames
 from selfplay.replay_writer import ReplayWriter
 
 if TYPE_CHECKING:
     from plyzero.inference.remote_network import RemoteNetwork
+
+LOG_SECONDS: Final = 60.0
+"""Time between two lines of the log that say how far the worker is, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -39,21 +43,22 @@ def run_worker(
     name:        name of the worker, of the characters [a-z0-9_].
     incarnation: 8 hex digits, random if not given, so that two workers of the same name do not collide.
     evaluator:   evaluates the positions while it can; this process does so otherwise.
-    on_ready:    called when everything is compiled; no game has been finished and no file written before.
+    on_ready:    called when everything is compiled; no game has been finished before.
     """
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
     seeds = game_seeds(run.seed, name, incarnation)
-    watch = ModelWatch(
-        run.models,
-        run.game,
-        poll_seconds=settings.poll_seconds,
-        threads=settings.threads,
-        precision=settings.precision,
-    )
-    games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)
-    on_ready()
     heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))
+    with beating(heartbeat, {"role": "selfplay", "state": "compiling"}):
+        watch = ModelWatch(
+            run.models,
+            run.game,
+            poll_seconds=settings.poll_seconds,
+            threads=settings.threads,
+            precision=settings.precision,
+        )
+        games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)
+    on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     reason: str | None = None
     made, began, waited = Rate(), time.monotonic(), 0.0
@@ -90,7 +95,7 @@ def run_worker(
             while not stop.is_set():
                 games.refresh()
                 reason = backpressure.reason(has_model=games.has_model)
-                thread.iterations += 1
+                thread.count()
                 if reason:
                     before = time.monotonic()
                     watch.wait(0.2)
@@ -106,7 +111,7 @@ def run_worker(
 class HeartbeatThread:
     """Calls `refresh` and writes heartbeat and metrics in a thread: the search never waits for the volume.
 
-    iterations: number of iterations of the worker's loop; heartbeat and metrics are only written when it has changed.
+    They are only written when the worker's loop has gone on.
     """
 
     def __init__(
@@ -117,11 +122,11 @@ class HeartbeatThread:
         refresh: Callable[[], None],
         seconds: float,
     ) -> None:
-        self.iterations = 0
+        self._iterations = 0
         self._describe, self._heartbeat, self._lines = describe, heartbeat, lines
         self._refresh, self._seconds = refresh, seconds
         self._finished = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
+        self._thread = Thread(self._work, name="heartbeat")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -131,14 +136,22 @@ class HeartbeatThread:
         self._finished.set()
         self._thread.join()
 
+    def count(self) -> None:
+        """Count an iteration of the worker's loop. Raises the error that ended the thread, if one did."""
+        self._thread.check()
+        self._iterations += 1
+
     def _work(self) -> None:
-        before = 0
+        before, log_at = 0, time.monotonic() + LOG_SECONDS
         while not self._finished.wait(self._seconds):
             self._refresh()
-            if self.iterations != before:
-                before, fields = self.iterations, self._describe()
+            if self._iterations != before:
+                before, fields = self._iterations, self._describe()
                 self._heartbeat.beat(fields)
                 self._lines.add(fields)
+                if time.monotonic() >= log_at:
+                    log_at += LOG_SECONDS
+                    log.info("%(state)s: %(games)s games with %(positions)s positions so far, model %(model)s", fields)
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:

@@ -8,8 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -18,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 
 from plyzero import __version__
-from plyzero.errors import UserError, plain
+from plyzero.errors import UserError
 from plyzero.files import interval
 from plyzero.ops.processes import usable_cores
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.event_files import EventFile, select_scalars
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line
+from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line, beating
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
@@ -56,6 +55,9 @@ MAINTAIN_SECONDS: Final = 10.0
 CURSOR_ENTRIES: Final = 1000
 """Largest number of incarnations in the heartbeat's cursor, so that the heartbeat stays small."""
 
+LOG_SECONDS: Final = 30.0
+"""Time without a new model after which the log says how far the trainer is, in seconds."""
+
 EXPORT_POSITIONS: Final = 256
 """Number of positions on which an exported model is compared with torch."""
 
@@ -73,9 +75,10 @@ def run_trainer(run: Run, *, device: str = "auto", devices: int = 1, stop: threa
 
     Raises UserError if another trainer works on this run, and RankError if one of these processes ends.
     """
-    with closing(Trainer(run, device=device, devices=devices)) as trainer:
-        heartbeat = Heartbeat(*run.heartbeats(TRAINER))
+    heartbeat = Heartbeat(*run.heartbeats(TRAINER))
+    with closing(Trainer(run, device=device, devices=devices, heartbeat=heartbeat)) as trainer:
         next_maintenance = next_poll = 0.0
+        next_log = time.monotonic() + LOG_SECONDS
         while not stop.is_set():
             if trainer.ranks:
                 trainer.ranks.check()
@@ -89,32 +92,19 @@ def run_trainer(run: Run, *, device: str = "auto", devices: int = 1, stop: threa
             missing = trainer.missing_positions()
             state = trainer.describe_waiting() if missing else "training"
             heartbeat.beat(trainer.describe_process(state))
+            if now >= next_log:
+                log.info("%s", trainer.describe_progress(state))
+                next_log = now + LOG_SECONDS
             if not missing:
                 trainer.train_step()
             if trainer.publish_is_due(waiting=missing > 0):
                 trainer.publish()
+                next_log = time.monotonic() + LOG_SECONDS
             elif missing:
                 stop.wait(0.2)
                 trainer.waited += time.monotonic() - now
         trainer.finish()
         heartbeat.beat(trainer.describe_process("stopped"), force=True)
-
-
-def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
-    """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
-
-    The ledger begins with zero: it does not count what the learner has learned before.
-    Raises UserError if the state is not of the run's network.
-    """
-    with closing(Trainer(run, device="cpu")) as trainer:
-        try:
-            trainer.load_state_dict(state)
-        except RuntimeError as error:
-            raise UserError(
-                f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
-            ) from error
-        trainer.save()
-        publish_model(run.models, model, fence=trainer.lease.fence, step=trainer.step)
 
 
 class Trainer(Learner):
@@ -125,9 +115,10 @@ class Trainer(Learner):
     waited:    seconds for which this process has waited for positions.
     """
 
-    def __init__(self, run: Run, *, device: str, devices: int = 1) -> None:
+    def __init__(self, run: Run, *, device: str, devices: int = 1, heartbeat: Heartbeat | None = None) -> None:
         """Try the parts, acquire the lease of the run, resume from its newest state and start further processes.
 
+        heartbeat: written from the moment on at which the lease is acquired.
         Raises UserError if one of these is impossible, and RankError if one of the processes cannot start.
         """
         self.run, found = run, choose_device(device)
@@ -159,9 +150,10 @@ class Trainer(Learner):
         self._began = time.monotonic()
         self.ranks: Ranks | None = None
         try:
-            self._resume()
-            if devices > 1:
-                self.ranks = Ranks(self, run.game, run.settings, seed=run.seed, devices=devices)
+            with beating(heartbeat, {"role": TRAINER, "state": "starting"}) if heartbeat else nullcontext():
+                self._resume()
+                if devices > 1:
+                    self.ranks = Ranks(self, run.game, run.settings, seed=run.seed, devices=devices)
         except BaseException:
             self.close()
             raise
@@ -178,8 +170,7 @@ class Trainer(Learner):
         with self._troubles.skipping(self.run.trainer, "cannot be read"):
             self.lease.check()
             self.retention.monitor.refresh()
-            with self._troubles.skipping(self.run.journals, "cannot be read"):
-                self.adoption.adopt()
+            self.adoption.adopt()
             self.retention.prune_for_states()
 
     def ingest(self) -> None:
@@ -209,6 +200,12 @@ class Trainer(Learner):
         missing = self.missing_positions()
         rate = self._generated_rate.per_second(self.ledger.bootstrap + self.ledger.generated, time.monotonic())
         return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if rate > 0 else "")
+
+    def describe_progress(self, state: str) -> str:
+        """Return a sentence for the log that says how far the trainer is, which is doing `state`."""
+        steps = int(self.ledger.credit) // self.settings.batch_size
+        left = f", {steps} more steps to the first model" if self._is_first and state == "training" else ""
+        return f"{state}{left}: step {self.step}, {self.games} games with {self.positions} positions read"
 
     def train_step(self) -> None:
         """Make one optimiser step on a batch of the window."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 from plyzero.settings import Settings
+from plyzero.threads import start_thread
 from trainer.data_parallel import END_SECONDS, NOTICE_SECONDS, Place
 from trainer.learner import Learner
 from trainer.parts import make_parts
@@ -67,7 +68,7 @@ class Inbox:
     def __init__(self, source: Connection) -> None:
         self.has_ended = threading.Event()
         self._messages: SimpleQueue[bytes | None] = SimpleQueue()
-        threading.Thread(target=self._read, args=(source,), name="inbox", daemon=True).start()
+        start_thread(self._read, source, name="inbox")
 
     def receive(self) -> bytes:
         """Return the next message. Raises EOFError if there is none."""

@@ -1,18 +1,20 @@
-"""Warm start: the files of a bot with which a run can begin, its model and the state of its learner."""
+"""Warm start: a run begins with a bot, whose files hold its model and the state of its learner."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
 from plyzero.run.directory import Run
-from plyzero.run.models import MAX_BYTES
+from plyzero.run.models import MAX_BYTES, publish_model
 from plyzero.search.onnx_network import Network
 from plyzero.settings import parse_stored_settings
+from trainer.loop import Trainer
 from trainer.state import pack_state, read_state
 
 STATE: Final = ".pt"
@@ -56,6 +58,23 @@ def read_bot(path: Path, run: Run) -> tuple[bytes, dict[str, Any]]:
     if state.get("model") != _digest(model):
         raise UserError(f"{beside} is not of {path.name}, but of another model; {advice}")
     return model, state
+
+
+def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
+    """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
+
+    The ledger begins with zero: it does not count what the learner has learned before.
+    Raises UserError if the state is not of the run's network.
+    """
+    with closing(Trainer(run, device="cpu")) as trainer:
+        try:
+            trainer.load_state_dict(state)
+        except RuntimeError as error:
+            raise UserError(
+                f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
+            ) from error
+        trainer.save()
+        publish_model(run.models, model, fence=trainer.lease.fence, step=trainer.step)
 
 
 def _digest(content: bytes) -> str:

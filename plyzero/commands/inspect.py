@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -204,6 +205,7 @@ def replay_export(run: RunOption) -> None:
 
     opened = open_run(run)
     names = sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence))
+    unread = 0
     with show_progress("exporting") as report:
         for number, name in enumerate(names):
             report(f"{number} of {len(names)} segments exported")
@@ -212,9 +214,13 @@ def replay_export(run: RunOption) -> None:
             except FileNotFoundError:  # removed by the trainer since the listing
                 continue
             except (SegmentError, OSError) as error:
-                raise FailedError(f"{error}; the games before it have been exported") from error
+                print(plain(f"plyzero: left out: {error}"), file=sys.stderr, flush=True)
+                unread += 1
+                continue
             for game in games_to_json(games, opened.game.start):
                 print(json.dumps(game))
+    if unread:
+        raise FailedError(f"{unread} of {len(names)} segments cannot be read; the games of the others are exported")
 
 
 def printable(text: str) -> Text:
@@ -237,7 +243,8 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
         if process["role"] == "trainer":
             step, window = number(process, "step"), number(process, "window")
             ratio, wanted = number(process, "replay_ratio"), number(process, "replay_ratio_wanted")
-            yield name, life, state, f"step {step:.0f}, replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
+            progress = f"step {step:.0f}, replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
+            yield name, life, state, progress if "step" in process else ""
         elif life in ("ok", "stalled"):
             model = ModelName.parse(str(process.get("model")))
             newest = f"model of step {model.step}" if model else "no model yet"
@@ -283,11 +290,12 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         console.print(printable(found["problem"]), style="bold")
     console.print(f"models: {models['count']}, newest {models['newest']}" if models["newest"] else "models: none yet")
     for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
-        console.print(_learned(trainer))
+        if "step" in trainer:
+            console.print(_learned(trainer))
         if isinstance(trainer.get("warning"), str):
             console.print(printable(trainer["warning"]), style="bold")
     for process in found["processes"]:
-        for error in (process.get("read_error"), process.get("write_error")):
+        for error in (process.get(key) for key in ("read_error", "write_error", "thread_error")):
             if isinstance(error, str):
                 console.print(printable(f"{process['name']}: {error}"), style="bold")
     if replay["quarantined"]:

@@ -170,8 +170,7 @@ def init(
     try:
         planned = plan_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
         if bot is not None:
-            from trainer.loop import begin_run
-            from trainer.warm_start import read_bot
+            from trainer.warm_start import begin_run, read_bot
 
             begin_run(planned, *read_bot(bot, planned))
         write_run(planned)  # last, so that a process that waits for the run finds all of it

@@ -18,6 +18,7 @@ from plyzero.errors import ModelRefusedError
 from plyzero.play.model_loader import ModelWatch
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.onnx_network import Network
+from plyzero.threads import Thread
 
 LOOK_SECONDS: Final = 0.2
 """Longest time without a look for a newer model, in seconds."""
@@ -64,8 +65,8 @@ class Batcher:
         self._refused: ModelRefusedError | None = None  # why the model that was loaded last is not used any more
         self._changed, self._stopped = threading.Condition(), False
         self._threads = [
-            threading.Thread(target=self._evaluate_batches, name="batches", daemon=True),
-            threading.Thread(target=self._load_models, name="models", daemon=True),
+            Thread(self._evaluate_batches, name="batches"),
+            Thread(self._load_models, name="models"),
         ]
         self.evaluations = self.batches = 0
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
-import grpc
+from plyzero.threads import start_thread
 
 
 class Stream:
@@ -23,10 +23,10 @@ class Stream:
         """`method` takes an iterator of requests and returns a call, which is an iterator of answers."""
         self._requests: SimpleQueue[Any] = SimpleQueue()  # None ends them
         self._waiting: deque[Future[Any]] = deque()
-        self._error: grpc.RpcError | None = None
+        self._error: Exception | None = None
         self._lock = threading.Lock()  # of the two above
         self._call = method(iter(self._requests.get, None))
-        threading.Thread(target=self._read, name="answers", daemon=True).start()
+        start_thread(self._read, name="answers")
 
     def send(self, request: Any) -> Future[Any]:
         """Send a request on its way, and return its answer to be."""
@@ -40,11 +40,11 @@ class Stream:
         return future
 
     def _read(self) -> None:
-        error: grpc.RpcError = self._call
+        error: Exception = self._call
         try:
             for answer in self._call:
                 self._waiting.popleft().set_result(answer)
-        except grpc.RpcError as raised:
+        except Exception as raised:  # whatever it is, nobody may wait forever
             error = raised
         with self._lock:
             self._error = error

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from plyzero.ops.processes import Child
+from plyzero.threads import start_thread
 
 POLL_SECONDS: Final = 0.5
 """Time between two looks at the process, in seconds."""
@@ -79,7 +80,7 @@ class Keeper:
         self._delay, self._is_stopping = FIRST_DELAY, False
         self._ended, self._exit_code, self._log = 0, 0, ""
         self._lock = threading.Lock()
-        threading.Thread(target=self._keep, name="keeper", daemon=True).start()
+        start_thread(self._keep, name="keeper")
 
     def report(self) -> Report:
         """Return what the process is doing."""

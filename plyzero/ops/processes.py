@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.files import open_to_append
+from plyzero.threads import start_thread
+from plyzero.volume_errors import explain
 
 STOP_POLL_SECONDS: Final = 0.1
 """Time between two looks whether a process that starts must end, in seconds."""
@@ -57,7 +59,7 @@ def stop_on_end_of_input(stop: threading.Event) -> None:
             pass
         stop.set()
 
-    threading.Thread(target=watch, name="end-of-input", daemon=True).start()
+    start_thread(watch, name="end-of-input")
 
 
 @contextmanager
@@ -74,8 +76,7 @@ def ending_at_once(stop: threading.Event) -> Iterator[None]:
                 log.info("stopped while it started; there is nothing to store")
                 os._exit(0)
 
-    thread = threading.Thread(target=watch, name="start", daemon=True)
-    thread.start()
+    thread = start_thread(watch, name="start")
     try:
         yield
     finally:
@@ -162,7 +163,10 @@ class Child:
         self._process.wait()
 
     def read_log(self) -> str:
-        """Return the end of what this process has written to its log."""
-        with self.log.open("rb") as file:
-            file.seek(max(self._log_start, file.seek(0, os.SEEK_END) - MAX_LOG_BYTES))
-            return file.read(MAX_LOG_BYTES).decode(errors="replace")
+        """Return the end of what this process has written to its log, or a line that says why it cannot be read."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(self._log_start, file.seek(0, os.SEEK_END) - MAX_LOG_BYTES))
+                return file.read(MAX_LOG_BYTES).decode(errors="replace")
+        except OSError as error:
+            return f"plyzero: its log {self.log} cannot be read: {explain(error)}"

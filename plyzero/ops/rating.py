@@ -23,6 +23,7 @@ from plyzero.run.event_files import EventFile
 from plyzero.run.metrics import append_line
 from plyzero.run.models import ModelName
 from plyzero.search.onnx_network import Network
+from plyzero.threads import Thread
 
 RATING_SHARE: Final = 0.1
 """Largest share of this process's time that is spent on measuring strength."""
@@ -58,7 +59,7 @@ class Rater:
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
         self._next_start = 0.0
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._stopping = threading.Event()
         self._results: queue.SimpleQueue[Rating | str] = queue.SimpleQueue()
         self._events = EventFile(run.tensorboard / "rating")
@@ -72,7 +73,7 @@ class Rater:
     def offer(self, name: ModelName, *, now: bool = False) -> None:
         """Start to measure this model unless another one is being measured or it is too soon; `now`: never too soon."""
         if not self.is_busy and (now or self._clock() >= self._next_start):
-            self._thread = threading.Thread(target=self._rate, args=(name,), name="rating")
+            self._thread = Thread(self._rate, name, name="rating", daemon=False)
             self._thread.start()
 
     def poll(self) -> Rating | str | None:

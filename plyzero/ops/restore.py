@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plyzero.bucket import BucketPath
 from plyzero.errors import UserError
-from plyzero.files import move, remove
+from plyzero.files import list_names, move, remove
 from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName, read_journal
@@ -23,7 +23,7 @@ def restore(run: Run, names: Sequence[str] = ()) -> Iterator[tuple[str, str | No
 
     Raises UserError if one of `names` is not a file in quarantine.
     """
-    present = sorted(path.name for path in run.quarantine.iterdir()) if run.quarantine.exists() else []
+    present = sorted(list_names(run.quarantine))
     for name in names:
         if name not in present:
             raise UserError(f"{run.quarantine} has no file {name!r}; it has {', '.join(present[:8]) or 'none'}")

@@ -80,6 +80,8 @@ def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[
                 Network(content, game, label=str(model), observations=boards.astype(np.float32))
         except FileNotFoundError:
             continue
+        except OSError as error:
+            yield str(model), f"{model} cannot be read: {explain(error)}"
         except ModelRefusedError as error:
             yield str(model), str(error)
         else:
@@ -90,6 +92,8 @@ def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[
                 read_int8(run.models, file)
             except ModelRefusedError as error:
                 yield file, str(error)
+            except OSError as error:
+                yield file, f"{file} cannot be read: {explain(error)}"
             else:
                 yield file, None
     for (incarnation, sequence), count in numbers.items():

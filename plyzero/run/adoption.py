@@ -41,15 +41,17 @@ class Adoption:
     def adopt(self) -> int:
         """Take and seal the journals that may be taken; return the number of games sealed.
 
-        A journal with which an error occurs is left for a later call, with one warning.
+        What an error occurs with, a journal or the directory, is left for a later call, with one warning.
         """
-        adopted, names = 0, list_journals(self._run.journals)
-        self._observed = {name: seen for name, seen in self._observed.items() if name in names}
-        self._troubles.keep_only({self._run.journals / str(name) for name in names})
-        for name in names:
-            path = self._run.journals / str(name)
-            with self._troubles.skipping(path, "is not sealed yet"):
-                adopted += self._adopt(name, path)
+        adopted, journals = 0, self._run.journals
+        with self._troubles.skipping(journals, "cannot be read"):
+            names = list_journals(journals)
+            self._observed = {name: seen for name, seen in self._observed.items() if name in names}
+            self._troubles.keep_only({journals, *(journals / str(name) for name in names)})
+            for name in names:
+                path = journals / str(name)
+                with self._troubles.skipping(path, "is not sealed yet"):
+                    adopted += self._adopt(name, path)
         return adopted
 
     @property

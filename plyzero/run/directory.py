@@ -196,8 +196,7 @@ def write_run(run: Run) -> None:
             f"the store of {run.root} creates an object although it exists (it ignores If-None-Match), so that games "
             "would be lost; use another store"
         )
-    for directory in ("replay", "journal", "models", "trainer", "workers", "metrics", "logs"):
-        (run.root / directory).mkdir(parents=True, exist_ok=True)
+    _make_folders(run)
     write_file(run.root / "run.toml", tomli_w.dumps(table).encode())
 
 
@@ -280,13 +279,17 @@ def open_or_create_run(
         with suppress(FileExistsError):  # another process created it first
             create_run(root, game, preset=preset or "quick", seed=seed or 0, options=options)
     run = open_run(root, game=game, options=options, scratch=scratch)
-    if scratch is not None:
-        for directory in (run.journals, run.logs):
-            directory.mkdir(parents=True, exist_ok=True)
+    _make_folders(run)
     for name, wanted, actual in (("preset", preset, run.preset), ("seed", seed, run.seed)):
         if wanted is not None and wanted != actual:
             raise UserError(f"{root} was made with {name} {actual}, not {wanted}; give another --run directory")
     return run
+
+
+def _make_folders(run: RunDirectory) -> None:
+    """Make the folders of a run that do not exist. Copies, and Git, may have left out those that were empty."""
+    for folder in (run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics, run.logs):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def describe_changed_settings(run: Run) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -73,7 +72,7 @@ def list_models(directory: Path) -> list[ModelName]:
 
     Raises OSError if it cannot be listed, which does not mean that it is empty.
     """
-    return select_models(_names(directory))
+    return select_models(list_names(directory))
 
 
 def select_models(names: Iterable[str]) -> list[ModelName]:
@@ -104,7 +103,7 @@ def read_int8(directory: Path, file: str) -> bytes:
 
 def list_int8(directory: Path) -> dict[str, tuple[int, int]]:
     """Return the file names of all 8-bit forms -> fence and step of their models, as `list_models` does."""
-    return select_int8(_names(directory))
+    return select_int8(list_names(directory))
 
 
 def select_int8(names: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -116,12 +115,6 @@ def select_int8(names: Iterable[str]) -> dict[str, tuple[int, int]]:
 def digest_of(content: bytes) -> str:
     """Return the digest by which a file of a model is named: the first 8 hex digits of its SHA-256."""
     return hashlib.sha256(content).hexdigest()[:8]
-
-
-def _names(directory: Path) -> list[str]:
-    with suppress(FileNotFoundError):
-        return list_names(directory)
-    return []
 
 
 def _read(path: Path, digest: str) -> bytes:

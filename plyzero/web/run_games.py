@@ -57,7 +57,7 @@ class NewestGames:
         return self._found
 
     def _read(self, count: int) -> dict[str, Any]:
-        names = list(list_segments(self._run.segments)) if self._run.segments.exists() else []
+        names = list(list_segments(self._run.segments))
         if not names:
             return self._answer([], "No game is sealed yet.")
         game = self._load_game()

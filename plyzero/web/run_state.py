@@ -121,10 +121,10 @@ class _Watched:
             "ended": found["workers"]["ended"],
             "waits_for": self._waits_for(found),
             "seconds": self.series.trained_seconds(figure(trainer, "seconds")),
-            "step": figure(trainer, "step") if trainer else row.get("step"),
+            "step": figure(trainer, "step") if "step" in trainer else row.get("step"),
             "games": found["replay"]["read_games"] or row.get("games"),
             "positions_per_second": sum(speeds),
-            "replay_ratio": figure(trainer, "replay_ratio") if trainer else row.get("replay_ratio"),
+            "replay_ratio": figure(trainer, "replay_ratio") if "step" in trainer else row.get("replay_ratio"),
             "replay_ratio_wanted": ratio,
             "processes": processes,
             "warnings": warnings,
@@ -204,7 +204,7 @@ def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict
     """Return what is wrong now: `who` says it, and `text`."""
     said = []
     for beat in found["processes"]:
-        keys = ("warning", "read_error", "write_error") if beat["life"] in ALIVE else ("warning",)
+        keys = ("warning", "read_error", "write_error", "thread_error") if beat["life"] in ALIVE else ("warning",)
         said += [(beat["name"], beat[key]) for key in keys if isinstance(beat.get(key), str)]
     if found["problem"]:
         said.append(("store", found["problem"]))

@@ -3,10 +3,14 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+
+from plyzero.ops import keeper
+from plyzero.ops.processes import Child
 
 START = """
 import threading, time
@@ -42,4 +46,37 @@ def test_a_worker_that_is_stopped_while_it_compiles_ends_at_once_and_leaves_noth
         said, _ = worker.communicate(timeout=10)
     assert worker.returncode == 0
     assert "stopped while it started; there is nothing to store" in said
-    assert [list((root / name).iterdir()) for name in ("journal", "replay", "workers")] == [[], [], []]
+    assert [list((root / name).iterdir()) for name in ("journal", "replay")] == [[], []]
+
+
+def test_a_keeper_starts_its_process_again_although_its_log_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    started: list[str] = []
+
+    class Ended(Child):
+        """A process that has ended, whose log has gone."""
+
+        def __init__(self, name: str, arguments: list[str], log: Path) -> None:
+            started.append(name)
+            self.log, self._log_start = tmp_path / "gone", 0
+
+        @property
+        def pid(self) -> int:
+            return 1
+
+        def ask_to_stop(self) -> None:
+            pass
+
+        def exit_code(self) -> int:
+            return 1
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keeper, "Child", Ended)
+    monkeypatch.setattr(keeper, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(keeper, "FIRST_DELAY", 0.01)
+    kept = keeper.Keeper(keeper.Role("w0", []), tmp_path / "w0.log", str(tmp_path), {})
+    while len(started) < 3:
+        threading.Event().wait(0.01)
+    kept.stop()
+    assert kept.report().log == f"plyzero: its log {tmp_path}/gone cannot be read: No such file or directory"

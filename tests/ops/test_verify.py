@@ -1,5 +1,6 @@
 """verify and export: what is wrong with a store is found and named, and what is in it can be taken out."""
 
+import errno
 import json
 import os
 import shutil
@@ -10,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plyzero.ops import verify
 from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import find_faults
 from plyzero.rules.compiled_game import CompiledGame
-from plyzero.run.directory import Run, open_run
+from plyzero.run.directory import Run, open_or_create_run, open_run
 from plyzero.run.games_json import games_to_json
 from plyzero.run.journals import Journal, journal_name
 from plyzero.run.models import list_models, publish_model
@@ -374,3 +376,54 @@ def test_verify_replays_the_games_if_it_is_asked_to(tmp_path: Path):
     play_segment(run, full=40)
     done = plyzero("replay", "verify", "--run", str(tmp_path / "r"), "--rules")
     assert (done.returncode, "0 faults" in done.stdout) == (0, True), done.stderr
+
+
+def test_a_model_that_cannot_be_read_hides_nothing_that_comes_after_it(run: Run, monkeypatch: pytest.MonkeyPatch):
+    newest = publish_model(run.models, untrained(run), fence=1, step=13)
+    original = verify.read_model
+
+    def fail(directory: Path, name: object) -> bytes:
+        if name == newest:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return original(directory, name)
+
+    monkeypatch.setattr(verify, "read_model", fail)
+    (run.quarantine).mkdir()
+    (run.quarantine / "x").write_bytes(b"")
+    assert faults(run) == [
+        (str(newest), f"{newest} cannot be read: Input/output error"),
+        ("x", "x is in quarantine, because it could not be read"),
+    ]
+
+
+def test_an_export_leaves_out_a_segment_that_cannot_be_read_and_names_it(run: Run):
+    whole = len(plyzero("replay", "export", "--run", str(run.root)).stdout.splitlines())
+    path = first_segment(run)
+    os.truncate(path, 100)
+    done = plyzero("replay", "export", "--run", str(run.root))
+    name = SegmentName.parse(path.name)
+    assert name
+    assert len(done.stdout.splitlines()) == whole - name.games
+    left_out, *_, last = done.stderr.splitlines()
+    assert left_out.startswith(f"plyzero: left out: {path.name} cannot be read")
+    count = len(list(list_segments(run.segments)))
+    assert last == f"plyzero: 1 of {count} segments cannot be read; the games of the others are exported"
+    assert done.returncode == 1
+
+
+FOLDERS = ("replay", "journal", "models", "trainer", "workers", "metrics", "logs")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_absent_folder_of_a_run_is_an_empty_one(sound: Path, tmp_path: Path, folder: str):
+    """Git and some copies keep no empty folders."""
+    root = Path(shutil.copytree(sound, tmp_path / "copy"))
+    shutil.rmtree(root / folder)
+    before = sorted(root.rglob("*"))
+    for command in (["status"], ["replay", "verify"], ["replay", "ls"], ["replay", "export"]):
+        done = plyzero(*command, "--run", str(root))
+        assert (done.returncode, done.stderr) == (0, "")
+    assert plyzero("report", "--run", str(root), "-o", str(tmp_path / "x.html")).returncode == 0
+    assert sorted(root.rglob("*")) == before
+    open_or_create_run(root, None)  # whoever writes has them all again
+    assert (root / folder).is_dir()

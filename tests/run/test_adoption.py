@@ -423,3 +423,26 @@ def test_a_writer_that_slept_until_its_segment_was_removed_does_not_write_its_ga
     writer._write()
     writer._write()
     assert visible(run) == Counter([2])
+
+
+def test_journals_that_cannot_be_listed_are_warned_of_once_and_adopted_later(
+    run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    os.close(begin(run, 1)._descriptor)
+    adoption, original = Adoption(run, clock=clock), adoption_module.list_journals
+
+    def fail(directory: Path) -> list[JournalName]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(adoption_module, "list_journals", fail)
+    assert [adoption.adopt(), adoption.adopt()] == [0, 0]
+    assert adoption.error == "cannot seal 1 file: Too many open files"
+    monkeypatch.setattr(adoption_module, "list_journals", original)
+    adopted = 0
+    for _ in range(4):
+        adopted += adoption.adopt()
+        clock.now += STALLED_SECONDS + 1
+    assert (adopted, adoption.error) == (1, None)
+    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
+        "journal cannot be read: Too many open files"
+    ]

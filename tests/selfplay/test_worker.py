@@ -1,6 +1,7 @@
 """The worker: its games are played by the rules and recorded whole, and it is never without the newest model."""
 
 import itertools
+import re
 import threading
 import time
 from dataclasses import replace as changed
@@ -284,3 +285,68 @@ def test_a_worker_seals_the_journal_of_one_that_was_killed_where_the_run_is_in_a
     assert list(run.journals.iterdir()) == []
     assert "w0.00000001" not in read_heartbeats(run.workers)
     assert {beat["state"] for beat in read_heartbeats(run.workers).values()} == {"stopped"}
+
+
+def test_a_worker_whose_descriptors_run_out_for_a_moment_keeps_its_heartbeat_and_adopts_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = changed(small_run(tmp_path / "r"), scratch=tmp_path / "scratch")
+    for directory in (run.journals, run.local / "workers"):
+        directory.mkdir(parents=True)
+    failures = iter([OSError(24, "Too many open files")] * 3)
+    calls, original = list[bool](), adoption.list_journals
+
+    def fail(directory: Path) -> object:
+        error = next(failures, None)
+        calls.append(error is None)
+        if error:
+            raise error
+        return original(directory)
+
+    monkeypatch.setattr(adoption, "list_journals", fail)
+    monkeypatch.setattr("selfplay.worker.REFRESH_SECONDS", 0.02)
+    stop = threading.Event()
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
+    worker.start()
+    while sum(calls) < 3:
+        assert worker.is_alive()
+        worker.join(0.05)
+    stop.set()
+    worker.join()
+    assert calls[:3] == [False] * 3
+
+
+def test_a_worker_whose_heartbeat_thread_ends_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(_: Backpressure) -> None:
+        if threading.current_thread().name == "heartbeat":
+            raise RuntimeError("a mistake")
+
+    monkeypatch.setattr("plyzero.threads._errors", {})
+    monkeypatch.setattr(Backpressure, "refresh", fail)
+    with pytest.raises(RuntimeError, match="a mistake"):
+        run_worker(small_run(tmp_path / "r"), name="w0", stop=threading.Event())
+
+
+def test_a_worker_has_a_heartbeat_while_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run, seen = small_run(tmp_path / "r"), list[object]()
+
+    def compile_slowly(*_: object) -> None:
+        while not seen:
+            seen.extend(beat["state"] for beat in read_heartbeats(run.workers).values())
+        raise InterruptedError
+
+    monkeypatch.setattr("selfplay.worker.LocalGames", compile_slowly)
+    with pytest.raises(InterruptedError):
+        run_worker(run, name="w0", stop=threading.Event())
+    assert seen == ["compiling"]
+
+
+def test_the_log_says_how_far_a_worker_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO")
+    monkeypatch.setattr("selfplay.worker.LOG_SECONDS", 0.05)
+    monkeypatch.setattr("selfplay.worker.REFRESH_SECONDS", 0.02)
+    play_bootstrap(small_run(tmp_path / "r"))
+    said = "\n".join(record.message for record in caplog.records)
+    assert re.search(r"^playing: \d+ games with \d+ positions so far, model None$", said, re.MULTILINE)

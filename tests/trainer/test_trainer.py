@@ -29,6 +29,7 @@ from plyzero.settings import NetworkSettings
 from selfplay.worker import run_worker
 from tests.helpers.runs import small_run
 from trainer import export as export_module
+from trainer import loop as trainer_loop
 from trainer.diagnostics import Diagnostics
 from trainer.export import ExportError, export
 from trainer.loop import Trainer, run_trainer
@@ -474,3 +475,23 @@ def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
         UserError, match=r"another network than .*Network with 2 blocks of 8 channels .* raise its version"
     ):
         Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
+
+
+def test_a_trainer_beats_while_it_resumes_and_the_log_says_what_it_waits_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    stop, seen = threading.Event(), list[object]()
+
+    def resume(trainer: Trainer) -> None:
+        while not seen:
+            seen.append((read_heartbeat(run.workers / "trainer.json") or {}).get("state"))
+
+    caplog.set_level("INFO")
+    monkeypatch.setattr(Trainer, "_resume", resume)
+    monkeypatch.setattr(trainer_loop, "LOG_SECONDS", 0.0)
+    monkeypatch.setattr(Trainer, "ingest", lambda _: stop.set())
+    run_trainer(run, device="cpu", stop=stop)
+    assert seen[-1] == "starting"
+    wanted = run.settings.selfplay.bootstrap_positions
+    said = [record.message for record in caplog.records]
+    assert f"waiting for {wanted} positions: step 0, 0 games with 0 positions read" in said

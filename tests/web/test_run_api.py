@@ -89,7 +89,7 @@ def test_a_run_that_does_not_exist_yet_is_waited_for_and_found(tmp_path: Path, c
 
 def test_a_volume_that_is_gone_is_a_sentence(run: Run, clock: Clock):
     view = RunView(run, clock=clock)
-    shutil.rmtree(run.segments)
+    shutil.rmtree(run.root)
     assert view.state()["waits_for"] == f"{run.root} cannot be read at the moment: No such file or directory"
 
 

@@ -1,0 +1,66 @@
+"""Threads: none ends without a report, in the log, in the heartbeat and in `status`."""
+
+import ast
+import errno
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from plyzero import threads
+from plyzero.run.metrics import Heartbeat, read_heartbeat
+from plyzero.threads import Thread, start_thread
+from tests.helpers.cli import shown
+from tests.helpers.runs import small_run
+from tests.test_architecture import MODULES
+
+
+@pytest.fixture(autouse=True)
+def none_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_errors", {})
+
+
+def fail() -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def test_a_thread_that_an_error_ends_is_in_the_log_the_heartbeat_and_status(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    run = small_run(tmp_path / "r")
+    heartbeat = Heartbeat(run.workers / "w0.00000001.json")
+    start_thread(lambda: None, name="sound").join()
+    heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+    assert "thread_error" not in (read_heartbeat(run.workers / "w0.00000001.json") or {})
+    thread = start_thread(fail, name="models")
+    thread.join()
+    heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+    sentence = "its thread models has ended with OSError: [Errno 24] Too many open files; restart the process"
+    assert f"w0.00000001: {sentence}" in " ".join(shown("status", "--run", str(run.root)).split())
+    (record,) = caplog.records
+    assert (record.levelno, record.message) == (logging.ERROR, "the thread models of this process has ended")
+    assert (record.exc_info or ())[1] is thread.error
+    with pytest.raises(OSError, match="Too many open files"):
+        thread.check()
+
+
+def test_a_thread_does_its_work_with_its_arguments_and_never_keeps_the_process_alive():
+    done: list[object] = []
+    thread = Thread(done.append, 3, name="work")
+    thread.start()
+    thread.join()
+    thread.check()
+    assert (done, thread.name, thread.daemon) == ([3], "work", True)
+
+
+def test_every_thread_of_plyzero_is_started_by_this_module():
+    """The package threading is used for locks and events everywhere, and for threads here alone."""
+
+    def starts(path: Path) -> bool:
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        return any(ast.unparse(call) in ("threading.Thread", "threading.Timer", "Timer") for call in calls)
+
+    assert [name for name, path in MODULES.items() if starts(path)] == []
+    assert issubclass(Thread, threading.Thread)
