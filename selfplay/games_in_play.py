@@ -162,7 +162,7 @@ class GamesInPlay:
         game["seed"], game["edge"] = next(self._seeds), NO_EDGE
         position = self._roll(slot, self._start, ply=0)
         if position.outcome() is not None:
-            raise UserError("a roll ends the game before any player has moved: nothing can be learned from such games")
+            raise UserError("the game is over before any player has moved: nothing can be learned from such games")
         self.search.place(slot, position)
         begin_game(self.search.trees, self._records, slot)
 

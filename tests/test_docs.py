@@ -79,7 +79,7 @@ def test_the_game_of_the_readme_keeps_the_laws(tmp_path: Path):
     (game,) = blocks(ROOT / "README.md", "python")
     assert game.startswith("# nim.py\n")
     (tmp_path / "nim.py").write_text(game)
-    assert "nim:Nim v1: 16 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=tmp_path)
+    assert "nim:Nim v1: 17 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=tmp_path)
 
 
 def test_the_first_game_has_20_lines(written: Path):
@@ -90,15 +90,15 @@ def test_the_first_game_has_20_lines(written: Path):
 
 
 def test_the_games_of_the_guide_keep_the_laws_and_agree(written: Path):
-    assert "nim:Nim v1: 16 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=written)
+    assert "nim:Nim v1: 17 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=written)
     command = ("check", "fast_nim:FastNim", "--against", "nim:Nim", "--games", "10")
-    assert "fast_nim:FastNim v1: 19 laws hold" in shown(*command, cwd=written)
+    assert "fast_nim:FastNim v1: 20 laws hold" in shown(*command, cwd=written)
 
 
 def test_the_dice_of_the_guide_keep_the_laws_agree_and_are_rolled(written: Path):
-    assert "race:Race v1: 18 laws hold" in shown("check", "race:Race", "--games", "10", cwd=written)
+    assert "race:Race v1: 19 laws hold" in shown("check", "race:Race", "--games", "10", cwd=written)
     command = ("check", "fast_race:FastRace", "--against", "race:Race", "--games", "10")
-    assert "fast_race:FastRace v1: 21 laws hold" in shown(*command, cwd=written)
+    assert "fast_race:FastRace v1: 22 laws hold" in shown(*command, cwd=written)
     code = (
         "import numpy as np, plyzero, race; rng, position = np.random.default_rng(0), race.Race();"
         "position = plyzero.played(plyzero.rolled(position, rng), 1, rng); print(position.to_play, position.chances())"

@@ -175,6 +175,19 @@ def answers_in_form(trace: GameTrace) -> None:
 
 
 @register(POSITION_LAWS)
+def games_begin(trace: GameTrace) -> None:
+    """No game is over before its first move, and player 0 makes that move, unless dice decide who does."""
+    position = trace.position
+    if not all(map(is_chance, trace.positions[:-1])):
+        return
+    expect(position.outcome() is None, f"the game is over before any player has moved: {position.outcome()}")
+    expect(
+        bool(trace.moves) or is_chance(position) or position.to_play == 0,
+        "to_play is 1 in the initial position, expected 0: player 0 is by definition the player who moves first",
+    )
+
+
+@register(POSITION_LAWS)
 def legal_actions_in_order(trace: GameTrace) -> None:
     """Legal actions are in ascending order, lie in [0, num_actions), and are empty if and only if the game is over."""
     if is_chance(trace.position):

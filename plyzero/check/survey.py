@@ -78,11 +78,11 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
     won_by_last = [
         winner(game.positions[-1]) == game.positions[game.decisions[-1]].to_play
         for game in played
-        if winner(game.positions[-1]) is not None
+        if game.plies and winner(game.positions[-1]) is not None
     ]
     return Survey(
         games=games,
-        branching=(float(np.mean(legal)), max(legal)),
+        branching=(float(np.mean(legal or 0)), max(legal, default=0)),
         plies=(min(plies), float(np.mean(plies)), max(plies), start.max_plies),
         results=(winners[0] / games, (winners[None] - unended) / games, winners[1] / games),
         cut_off=unended / games,
@@ -156,7 +156,7 @@ def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
         began = time.perf_counter()
         for position, move in steps:
             rule(position, move)
-        found[name] = 1e6 * (time.perf_counter() - began) / len(steps)
+        found[name] = 1e6 * (time.perf_counter() - began) / max(1, len(steps))
     return found
 
 

@@ -29,7 +29,8 @@ MAX_NAMES: Final = 20
 class Outcome:
     """The result of a finished game.
 
-    winner: 0 = the player who moved first from the initial position, 1 = the other player, None = a draw.
+    winner: 0 = the player who moves first in the initial position, or player 0 of dice that decide who begins,
+            1 = the other player, None = a draw.
     """
 
     winner: int | None

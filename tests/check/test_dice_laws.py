@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from games.tic_tac_toe import TicTacToe
-from plyzero import GameLaws
+from plyzero import GameLaws, Outcome
 from plyzero.check.agreement import agreement_with
 from plyzero.check.survey import survey
 from plyzero.check.violations import find_violation, laws_of
@@ -65,6 +65,24 @@ def test_what_is_no_probability_is_told(chances, what):
     assert what in broken.what
     assert [move for move in broken.moves if move in ("throw", "step")][-1] == "throw"
     assert len(broken.moves) == 2
+
+
+def test_dice_may_decide_who_begins_but_not_end_the_game_before_a_move():
+    class WhoBegins(PlainRace):
+        def play(self, action):
+            after = super().play(action)
+            after.to_play = after.to_play if self.begun else action
+            return after
+
+    assert find_violation(WhoBegins, games=10) is None
+
+    class Won(WhoBegins):
+        def outcome(self):
+            return Outcome(1) if self.at == (0, 1) else super().outcome()
+
+    broken = find_violation(Won, games=10)
+    assert (broken.law.name, broken.moves) == ("games_begin", (PlainRace().roll_name(1),))
+    assert broken.what == "the game is over before any player has moved: Outcome(winner=1)"
 
 
 def test_a_position_that_is_nobodys_turn_is_told():

@@ -140,6 +140,29 @@ class GoesOnAfterTheEnd(TicTacToe):
         return [square for square in range(9) if self.board[square] == 0]
 
 
+class SecondPlayerBegins(TicTacToe):
+    """The players' numbers are the wrong way round, and consistently so."""
+
+    @property
+    def to_play(self):
+        return 1 - super().to_play
+
+    def outcome(self):
+        outcome = super().outcome()
+        return outcome and Outcome(None if outcome.winner is None else 1 - outcome.winner)
+
+    def observe(self):
+        return super().observe()[::-1]
+
+
+class OverAtTheStart(TicTacToe):
+    def outcome(self):
+        return Outcome(0)
+
+    def legal_actions(self):
+        return []
+
+
 class Unsorted(TicTacToe):
     def legal_actions(self):
         return super().legal_actions()[::-1]
@@ -451,6 +474,8 @@ FAULTS = [
     (ListsTakenSquares, "play_makes_a_new_position", 1, r"AssertionError in play\(\) .*taken"),
     (GivesUpEarly, "legal_actions_in_order", 8, "is empty, but outcome"),
     (GoesOnAfterTheEnd, "legal_actions_in_order", 5, "the game is over"),
+    (SecondPlayerBegins, "games_begin", 0, "to_play is 1 in the initial position, expected 0"),
+    (OverAtTheStart, "games_begin", 0, r"over before any player has moved: Outcome\(winner=0\)"),
     (Unsorted, "legal_actions_in_order", 0, "expected ascending order"),
     (LegalAsSet, "legal_actions_in_order", 0, "is a set, expected a list or tuple"),
     (LegalAsGenerator, "legal_actions_in_order", 0, "is a generator, expected a list or tuple"),

@@ -27,6 +27,15 @@ def test_the_figures_of_a_game_whose_every_game_is_known():
     assert all(cost > 0 for cost in found.microseconds.values())
 
 
+def test_a_game_without_any_move_has_figures_too():
+    class Over(TicTacToe):
+        def outcome(self):
+            return Outcome(0)
+
+    found = survey(Over(), games=3)
+    assert (found.branching, found.plies, found.results) == ((0.0, 0), (0, 0.0, 0, 9), (1.0, 0.0, 0.0))
+
+
 def test_the_figures_are_those_of_the_random_games():
     found = survey(TicTacToe(), games=40)
     games = [random_game(TicTacToe(), np.random.default_rng([0, number])) for number in range(40)]

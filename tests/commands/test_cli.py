@@ -369,7 +369,7 @@ def test_a_directory_that_cannot_be_written_to_is_one_sentence(tmp_path: Path):
 
 def test_check_reports_what_a_game_looks_like():
     text = shown("check", "tic-tac-toe", "--games", "8")
-    assert "tic-tac-toe v1: 18 laws hold on 8 random games\n" in text
+    assert "tic-tac-toe v1: 19 laws hold on 8 random games\n" in text
     assert "at most 9" in text
     assert "max_plies is 9" in text
     assert "7 symmetries are declared, tested by playing." in text
@@ -390,23 +390,23 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
     text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
-    assert "tic-tac-toe v1: 17 laws hold on 4 random games, skipped: games_end\n" in text
+    assert "tic-tac-toe v1: 18 laws hold on 4 random games, skipped: games_end\n" in text
     text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.tic_tac_toe:TicTacToe")
-    assert "tic-tac-toe v1: 19 laws hold on 4 random games\n" in text
+    assert "tic-tac-toe v1: 20 laws hold on 4 random games\n" in text
 
 
 def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning():
     names = [line.split()[0] for line in shown("check", "--laws").splitlines()]
     assert names == [law.name for law in ALL_LAWS]
     text = shown("check", "tests.helpers.zoo:Chomp", "--games", "30", "--skip", "last_mover_wins_some")
-    assert "18 laws hold on 30 random games\n" in text
+    assert "19 laws hold on 30 random games\n" in text
     assert "warning: in 0% of the decided games the player who made the last move won" in text
     assert "The player who made the last move won 0% of the decided games.\n" in text
 
 
 def test_check_says_what_it_is_doing_where_the_output_is_no_terminal():
     done = plyzero("check", "plyzero.check.template.tic_tac_toe:TicTacToe", "--games", "50", line_seconds=0.01)
-    assert re.search(r"^\d+ s: checking 16 laws: random games, game \d+$", done.stderr, re.MULTILINE)
+    assert re.search(r"^\d+ s: checking 17 laws: random games, game \d+$", done.stderr, re.MULTILINE)
 
 
 def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path):
