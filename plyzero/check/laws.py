@@ -283,7 +283,8 @@ def games_end(trace: GameTrace) -> None:
         commonest = max(names, key=names.count)
         count = names.count(commonest)
         often = f"; {commonest} was played {count} times" if 4 * count > limit else ""
-        raise LawBrokenError(f"{message}{often}: raise max_plies if your rules allow such games")
+        seen = [(answers.get("to_play"), answers.get("observe()")) for answers in trace.answers]
+        raise LawBrokenError(f"{message}{often}: {advice_against_long_games('games_end', len(set(seen)) < len(seen))}")
 
 
 @register(POSITION_LAWS)
@@ -326,6 +327,12 @@ def boards_in_form(trace: GameTrace) -> None:
 
 
 # --- helpers of the laws ---
+
+
+def advice_against_long_games(law: str, repeats: bool) -> str:
+    """Return what to do about a game that is longer than max_plies; `repeats`: whether a position has come again."""
+    first = "positions repeat, so no max_plies is large enough: " if repeats else "raise max_plies if all games end, or "
+    return f"{first}end the game in outcome() and show the counter in observe(), or use --skip {law}"
 
 
 def expect(holds: bool, message: str) -> None:

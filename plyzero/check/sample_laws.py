@@ -8,7 +8,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from plyzero.check.laws import Law, LawBrokenError, evenly_spaced, name_of, observation_bytes, register
+from plyzero.check.laws import (
+    Law,
+    LawBrokenError,
+    advice_against_long_games,
+    evenly_spaced,
+    name_of,
+    observation_bytes,
+    register,
+)
 from plyzero.check.sampling import RulesFailedError, Sample, SamplePosition
 from plyzero.rules.chance import chances_of, possible_moves
 from plyzero.rules.game import Game, Outcome
@@ -34,8 +42,9 @@ def games_with_dice_end(sample: Sample) -> None:
     """No random game with dice is longer than max_plies; with bad luck a game may be."""
     for game in sample.games:
         if game.positions[-1].outcome() is None:
-            message = f"a random game is not over after max_plies = {game.plies} plies: raise max_plies"
-            raise LawBrokenError(message, game.moves)
+            message = f"a random game is not over after max_plies = {game.plies} plies"
+            advice = advice_against_long_games("games_with_dice_end", repeats=False)
+            raise LawBrokenError(f"{message}: {advice}", game.moves)
 
 
 @register(SAMPLE_LAWS)
