@@ -7,7 +7,7 @@ compiled_laws  the laws of compiled games
 agreement      the law that two implementations of a game agree
 sampling       positions and games on which laws about many positions are tested
 sample_laws    the laws that take many positions to test
-violations     the search for a broken law and the fewest moves that show it, with Hypothesis; GameLaws for pytest
+violations     the search for a broken law and for few moves that show it; GameLaws for pytest
 point_of_view  whether observations show own and opponent's pieces, or those of player 0 and player 1
 survey         statistics of random games, and what they suggest
 new_project    `plyzero new`: a project for a new game, from template/

@@ -1,4 +1,4 @@
-"""The search for broken laws: Hypothesis plays random games and shrinks one that breaks a law to few moves."""
+"""The search for broken laws: random games, of which one that breaks a law is shortened to few moves."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import itertools
 import math
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeGuard
 
 import numba
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from hypothesis.errors import Flaky
 
 from plyzero.check.chance_laws import CHANCE_LAWS
 from plyzero.check.compiled_laws import COMPILED_LAWS
@@ -42,9 +39,12 @@ RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_an
 
 PLAYING: Final = "random games"
 PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
-SHRINKING: Final = "a mistake was found; looking for the fewest moves that show it"
+SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
 TIME_IS_OVER: Final = "the time is over before the search is"
 """What a search is doing, for `on_progress`."""
+
+SHRINKING_SECONDS: Final = 20.0
+"""How long a search looks for fewer moves that show a mistake."""
 
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""
@@ -59,14 +59,16 @@ class Violation:
 
     law:      the broken law.
     what:     what was expected and what was found.
-    moves:    the names of the actions from the initial position on; the fewest found that show it.
+    moves:    the names of the actions from the initial position on.
     position: the position after these moves, as text.
+    actions:  the actions.
     """
 
     law: Law
     what: str
     moves: tuple[str, ...]
     position: str
+    actions: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         moves = " ".join(self.moves) or "none, the initial position"
@@ -81,20 +83,23 @@ def find_violation(
     skip: Sequence[str] = (),
     extra_laws: Sequence[Law] = (),
     on_progress: Progress = lambda doing, number: None,
+    on_violation: Callable[[Violation], None] = lambda found: None,
 ) -> Violation | None:
     """Return a violation of the first law that random games break, None if all laws hold.
 
-    make:        returns a new initial position.
-    games:       number of random games for each law; every call plays the same games.
-    seconds:     the search ends after about this time, but each law is checked on at least one game.
-    skip:        names of laws that are not checked.
-    extra_laws:  laws of GameTraces to check besides those of every game.
-    on_progress: called before every game.
+    make:         returns a new initial position.
+    games:        number of random games for each law; every call plays the same games.
+    seconds:      the search ends after about this time, but each law is checked on at least one game.
+    skip:         names of laws that are not checked.
+    extra_laws:   laws of GameTraces to check besides those of every game.
+    on_progress:  called before every game.
+    on_violation: called with the violation as it was found first, before fewer moves are looked for.
     """
     applicable = laws_of(make())
+    find_and_shorten = functools.partial(find_position_violation, on_violation=on_violation)
     searches: list[tuple[Callable[..., Violation | None], list[Law], int]] = [
-        (find_position_violation, COMPILED_LAWS, max(1, games // GAMES_PER_INTERPRETED_GAME)),
-        (find_position_violation, [*CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
+        (find_and_shorten, COMPILED_LAWS, max(1, games // GAMES_PER_INTERPRETED_GAME)),
+        (find_and_shorten, [*CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
         (find_sample_violation, [*CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS], games),
     ]
     end = time.monotonic() + seconds
@@ -120,68 +125,89 @@ def find_position_violation(
     games: int,
     until: float = math.inf,
     on_progress: Progress = lambda doing, number: None,
+    on_violation: Callable[[Violation], None] = lambda found: None,
 ) -> Violation | None:
-    """Return the shortest violation found of any of `laws`, which are laws of GameTraces; None if all hold.
+    """Return the shortest violation found of the first of `laws`, laws of GameTraces, that is broken; None if all hold.
 
     until: the time by time.monotonic() at which the search ends.
     """
     plain = any(law in COMPILED_LAWS for law in laws)
     make = functools.partial(_start_to_check, make, plain=plain)
-    shortest: Violation | None = None
-    played = 0
-
-    def is_over() -> bool:  # no fewer moves than max_plies show that a game is longer
-        return time.monotonic() > until or (shortest is not None and shortest.law.name == "games_end")
-
-    def choose(data: st.DataObject, legal: list[int]) -> int | None:
-        return None if played > 1 and is_over() else data.draw(st.sampled_from(legal))
-
-    @settings(
-        max_examples=games,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
-    )
-    @given(st.data())
-    def play_a_game(data: st.DataObject) -> None:
-        nonlocal shortest, played
-        if played and is_over():
-            return
-        played += 1
-        on_progress(SHRINKING if shortest else PLAYING_AS_PYTHON if plain else PLAYING, played)
-        found = play_until_violation(make, laws, functools.partial(choose, data))
-        if found:
-            shortest = min(shortest or found, found, key=lambda each: len(each.moves))
-            raise _BrokenError
-
     # A number that overflows in plain Python is an error. COMPILED_LAWS find the numbers that matter by themselves.
     with np.errstate(over="ignore" if plain else "raise"):
-        with suppress(_BrokenError, Flaky):  # Flaky: the game itself is not deterministic, or the time is over
-            play_a_game()
-        if is_over():
-            on_progress(TIME_IS_OVER, played)
-        return shortest if shortest is None or is_over() else shorten(make, laws, shortest, until=until)
+        for number in range(games):
+            if number and time.monotonic() > until:
+                on_progress(TIME_IS_OVER, number)
+                break
+            on_progress(PLAYING_AS_PYTHON if plain else PLAYING, number + 1)
+            if found := play_until_violation(make, laws, _random_choice(number, until)):
+                on_violation(found)
+                on_progress(SHRINKING, number + 1)
+                return shorten(make, laws, found, until=min(until, time.monotonic() + SHRINKING_SECONDS))
+    return None
+
+
+def _random_choice(number: int, until: float) -> Callable[[list[int]], int | None]:
+    """Return how game `number` chooses its moves: at random; all but the first game end when the time is over."""
+    rng = np.random.default_rng(number)
+    return lambda legal: None if number and time.monotonic() > until else legal[int(rng.integers(len(legal)))]
 
 
 def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: float = math.inf) -> Violation:
-    """Return a violation with fewer moves than `found` if there is one near the start, else `found`.
+    """Return a violation with fewer moves than `found` if one is found in time, else `found`.
 
-    Hypothesis shrinks by leaving moves out. It gets stuck where that passes the remaining moves to the wrong player, so
-    this function tries the sequences of moves in breadth-first order.
+    Its law is the same, or an earlier one, which explains more. Moves of `found` are left out, as long as that helps.
+    This gets stuck where it passes the remaining moves to the wrong player, so the sequences of moves near the start
+    are tried too, in breadth-first order.
     """
+    if found.law.name == "games_end":  # no fewer moves than max_plies show that a game is longer
+        return found
+    order = [RULES_ANSWER.name, *(law.name for law in laws)]
+    laws = laws[: order.index(found.law.name)]  # this one and those before it
+
+    def cost(of: Violation) -> tuple[int, int]:
+        return len(of.moves), order.index(of.law.name)
+
+    def is_better(other: Violation | None) -> TypeGuard[Violation]:
+        return other is not None and cost(other) < cost(found)
+
+    def better_without_some() -> Violation | None:
+        for moves in _without_some(found.actions):
+            if time.monotonic() > until:
+                break
+            if is_better(other := play_until_violation(make, laws, _next_legal(moves))):
+                return other
+        return None
+
+    while better := better_without_some():
+        found = better
     sequences: list[tuple[int, ...]] = [()]
     for moves in itertools.islice(sequences, NEAR_POSITIONS):
-        if len(moves) >= len(found.moves) or time.monotonic() > until:
+        if len(moves) > len(found.moves) or time.monotonic() > until:
             break
         trace, broken, legal = GameTrace(make), None, list[int]()
         for action in (None, *moves):
             broken, legal = play_and_check(trace, laws, action)
-        if broken:
+        if is_better(broken):
             return broken
         sequences += [(*moves, action) for action in legal]
     return found
+
+
+def _next_legal(moves: Iterable[int]) -> Callable[[list[int]], int | None]:
+    """Return how a game is played by `moves`, of which those that are not legal when it is their turn are left out."""
+    left = iter(moves)
+    return lambda legal: next(filter(legal.__contains__, left), None)
+
+
+def _without_some(moves: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield `moves` without a half of them, a quarter, and so on to one, and at last without any two."""
+    size = len(moves) // 2
+    while size:
+        yield from (moves[:at] + moves[at + size :] for at in range(0, len(moves), size))
+        size //= 2
+    for one, other in itertools.combinations(range(len(moves)), 2):
+        yield moves[:one] + moves[one + 1 : other] + moves[other + 1 :]
 
 
 def play_until_violation(
@@ -245,8 +271,7 @@ def find_sample_violation(
         if time.monotonic() > until:
             on_progress(TIME_IS_OVER, len(found.games))
     except RulesFailedError as failed:
-        moves = iter(failed.moves)
-        replayed = play_until_violation(make, [*POSITION_LAWS, *SYMMETRY_LAWS], lambda legal: next(moves, None))
+        replayed = play_until_violation(make, [*POSITION_LAWS, *SYMMETRY_LAWS], _next_legal(failed.moves))
         return replayed or violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
     except LawBrokenError as error:
         return violation_of(law, error, _positions(start, error.moves), error.moves)
@@ -260,7 +285,8 @@ def violation_of(law: Law, error: Exception, positions: Sequence[Game], moves: S
     what = "\n".join([str(error), *getattr(error, "__notes__", ())])
     if not isinstance(error, LawBrokenError):
         what = f"{type(error).__name__}{_place(error)}: {what}"
-    return Violation(law, what, tuple(names_of(positions, moves)), _text(positions[-1]) if positions else "")
+    text = _text(positions[-1]) if positions else ""
+    return Violation(law, what, tuple(names_of(positions, moves)), text, tuple(moves))
 
 
 def _place(error: Exception) -> str:
@@ -306,10 +332,6 @@ def _positions(start: Game, moves: Sequence[int]) -> list[Game]:
         for move in moves:
             positions.append(positions[-1].play_unchecked(move))
     return positions
-
-
-class _BrokenError(Exception):
-    pass
 
 
 def _start_to_check(make: MakeGame, *, plain: bool) -> Game:

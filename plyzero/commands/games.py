@@ -14,6 +14,7 @@ from plyzero.errors import UserError
 
 if TYPE_CHECKING:
     from plyzero.check.survey import Survey
+    from plyzero.check.violations import Violation
 
 
 def _list_laws(wanted: bool) -> None:
@@ -68,6 +69,12 @@ def check(
             played[doing] = number
             show(f"checking {len(names) - len(skipped)} laws: {doing}, game {number}")
 
+        first: list[Violation] = []
+
+        def show_first(found: Violation) -> None:
+            first.append(found)
+            print(found, flush=True)
+
         broken = find_violation(
             lambda: find_game(game).start,
             games=games,
@@ -75,9 +82,11 @@ def check(
             skip=skipped,
             extra_laws=extra_laws,
             on_progress=on_progress,
+            on_violation=show_first,
         )
         if broken:
-            print(broken)
+            if broken not in first:
+                print(*(["\na shorter example:"] if first else []), broken, sep="\n")
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
         is_cut = TIME_IS_OVER in played
         count = min(games, played.get(PLAYING, games)) if is_cut else games

@@ -501,7 +501,7 @@ FAULTS = [
     (OneSided, "both_players_move", None, r"player 1 is not to move .* does play\(\) pass the turn"),
     (WinnerAsFloat, "answers_in_form", 5, r"the winner in outcome\(\) is 0.0, expected 0 or 1, as an integer"),
     (HiddenLimit, "equal_observations_equal_futures", None, "the game is drawn in the"),
-    (NeverEnds, "games_end", 9, r"after 9 plies, but max_plies is 9(; \w+ was played \d times)?: raise max_plies"),
+    (NeverEnds, "games_end", 9, r"after 9 plies, but max_plies is 9(; \w+ was played \d times)?: positions repeat"),
     (HidesWhoMoves, "equal_observations_equal_futures", None, "have equal observations, but different futures"),
     (
         HidesOwners,
@@ -560,6 +560,16 @@ def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
     long = Violation(laws[0], "", ("c2", "b2", "a1"), "")
     assert shorten(FailsLate, laws, long).moves == ("a1", "b2")
     assert shorten(TicTacToe, laws, long) is long
+
+
+def test_the_first_example_is_reported_before_a_shorter_one_is_looked_for_which_may_not_take_long(monkeypatch):
+    reported: list[Violation] = []
+    broken = find_violation(GoesOnAfterTheEnd, games=5, on_violation=reported.append)
+    assert broken is not None
+    assert [each.law for each in reported] == [broken.law]
+    assert len(broken.moves) == 5 < len(reported[0].moves)
+    monkeypatch.setattr("plyzero.check.violations.SHRINKING_SECONDS", -1.0)
+    assert find_violation(GoesOnAfterTheEnd, games=5) == reported[0]
 
 
 def test_the_same_check_finds_the_same():
@@ -661,7 +671,7 @@ def test_a_game_that_does_not_end_names_a_move_that_is_played_often():
     for _ in range(NeverEnds.max_plies):
         trace.moves.append(9)
         trace.add(trace.position.play(9))
-    with pytest.raises(LawBrokenError, match="max_plies is 9; pass was played 9 times: raise max_plies"):
+    with pytest.raises(LawBrokenError, match="max_plies is 9; pass was played 9 times: positions repeat, so no max"):
         games_end(trace)
 
 

@@ -384,8 +384,22 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
     assert done.returncode == 1
     assert "broken law games_end: No game without dice is longer than max_plies, and " in done.stdout
     assert "the game is not over after 1 plies, but max_plies is 1" in done.stdout
-    assert "raise max_plies if your rules allow such games\nmoves: " in done.stdout
+    assert "raise max_plies if all games end, or end the game in outcome() and show the counter in " in done.stdout
     assert done.stderr.startswith("plyzero: bad_rules:Bad does not pass; the shortest example")
+
+
+def test_check_shows_the_first_example_and_then_a_shorter_one_and_leaves_nothing_behind(tmp_path: Path):
+    (tmp_path / "goes_on.py").write_text(
+        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass GoesOn(TicTacToe):\n"
+        "    def legal_actions(self):\n        return [each for each in range(9) if not self.board[each]]\n"
+    )
+    done = plyzero_process("check", "goes_on:GoesOn", "--games", "5", cwd=tmp_path)
+    first, _, shorter = done.stdout.partition("\na shorter example:\n")
+    assert (done.returncode, done.stdout.count("broken law legal_actions_in_order")) == (1, 2)
+    counts = [len(re.search(r"^moves: (.*)$", text, re.MULTILINE)[1].split()) for text in (first, shorter)]
+    assert counts[0] > counts[1] == 5
+    assert {path.name for path in tmp_path.iterdir()} <= {"goes_on.py", "__pycache__"}
+    assert done.stderr.endswith("plyzero: goes_on:GoesOn does not pass; the shortest example found is above\n")
 
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
