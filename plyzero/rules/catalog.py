@@ -11,6 +11,7 @@ import math
 import os
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,17 @@ ENTRY_POINT_GROUP = "plyzero.games"
 
 OPENSPIEL: Final = "openspiel:"
 """What the names of OpenSpiel's games begin with."""
+
+ROOT: Final = Path(__file__).parents[2]
+TEMPLATE: Final = str(ROOT / "plyzero" / "check" / "template")
+"""Where a user's own game begins, so that its files count as the user's."""
+
+LIBRARIES: Final = (
+    *(os.path.join(ROOT, package, "") for package in ("plyzero", "selfplay", "trainer")),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    "<frozen",
+)
+"""How the paths of files begin that are not a user's."""
 
 T = TypeVar("T")
 
@@ -72,7 +84,7 @@ def load_game(text: str) -> GameSpec:
         _check_declarations(target, start)
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"cannot create {text}: {with_location(error)}") from error
     changed = {key: value for key, value in parameters.items() if value != known[key].default}
     suffix = f"({', '.join(f'{key}={value!r}' for key, value in sorted(changed.items()))})" if changed else ""
@@ -85,7 +97,7 @@ def create(text: str, cls: Callable[..., T], parameters: Mapping[str, Any]) -> T
         return cls(**parameters)
     except ValueError as error:  # its own message about a parameter
         raise UserError(f"cannot create {text}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"cannot create {text}: {with_location(error)}") from error
 
 
@@ -240,16 +252,28 @@ def _check_declarations(target: str, start: Game) -> None:
 def _first_decision(target: str, start: Game) -> Game:
     try:
         return first_decision(start)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(
             f"cannot roll the dice at the start of {target}: {with_location(error)}; chances() has to return () where "
             "a player moves"
         ) from error
 
 
+def failed_rules(position: Game, why: str) -> str:
+    """Return the sentence that says that the rules of `position` have failed, and how to test them."""
+    name = f"{type(position).__module__}:{type(position).__qualname__}"
+    return f"{name} cannot be played: {why}; plyzero check {name} tests the rules"
+
+
+def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Return the calls in an error's traceback that are in a user's code: not in the toolkit, Python or a library."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [each for each in frames if each.filename.startswith(TEMPLATE) or not each.filename.startswith(LIBRARIES)]
+
+
 def with_location(error: BaseException) -> str:
     """Return the type and message of an error in a user's code as one line, with the file and line that raised it."""
-    at = traceback.extract_tb(error.__traceback__)[-1]
+    at = (own_frames(error) or traceback.extract_tb(error.__traceback__))[-1]
     where = "" if isinstance(error, SyntaxError) else f" ({Path(at.filename).name}, line {at.lineno})"
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 

@@ -39,6 +39,7 @@ from plyzero.search.tree import (
     GUMBEL,
     NETWORK,
     NO_EDGE,
+    NO_MOVE,
     NO_NODE,
     NO_ROOM,
     NO_SEARCH,
@@ -146,6 +147,8 @@ def expand(trees: Trees, b: int) -> None:
             copy_to(trees.roots[b], trees.observations[b])
         add_node(slot, nodes, edges, mask)
         slot["phase"] = DONE if slot["algorithm"] == NO_SEARCH else EVALUATE
+        if nodes[slot["leaf"]]["num_edges"] == 0:
+            slot["phase"] = NO_MOVE
     else:
         value = PROVEN_DRAW
         if slot["outcome"] != DRAW:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
+from plyzero.rules.catalog import failed_rules
 from plyzero.rules.chance import chances_of, is_chance
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, outcome_code
@@ -26,6 +27,7 @@ from plyzero.search.tree import (
     GUMBEL,
     IDLE,
     NETWORK,
+    NO_MOVE,
     NO_NODE,
     NO_ROOM,
     PUCT,
@@ -138,6 +140,7 @@ class SearchSlots:
     waiting:       number of slots that wait for the network.
     evaluations:   number asked of the evaluator so far.
     rules_seconds: time spent in the rules of a game in plain Python so far.
+    failing:       where `supply` raises an error, the slot in which the rules failed.
     """
 
     def __init__(
@@ -153,7 +156,7 @@ class SearchSlots:
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
         self._answer = self._no_answer
         self._evaluator: object = None
-        self.waiting = self.evaluations = 0
+        self.waiting = self.evaluations = self.failing = 0
         self.rules_seconds = 0.0
         self.trees, self._edge_memory = make_trees(
             start, settings, slots=slots, nodes=simulations + 1, cache_bytes=cache_bytes
@@ -261,10 +264,18 @@ class SearchSlots:
         return answer
 
     def supply(self) -> bool:
-        """Give slots what compiled code lacks: room for edges, leaf positions of a plain game. Tell whether any did."""
+        """Give slots what compiled code lacks: room for edges, leaf positions of a plain game. Tell whether any did.
+
+        Raises UserError if a position that is not over has no legal action, and what the rules of a plain game raise;
+        `failing` is then the slot.
+        """
         phase = self.trees.slots["phase"]
         if self.waiting == len(phase):
             return False
+        if (phase == NO_MOVE).any():
+            self.failing = int(np.argmax(phase == NO_MOVE))
+            wrong = "a position is not over, but has no legal action: outcome() is None, and legal_actions() is empty"
+            raise UserError(failed_rules(self._start, wrong))
         without_room = phase == NO_ROOM
         lacks_room = bool(without_room.any())
         if lacks_room:
@@ -338,7 +349,7 @@ class SearchSlots:
         for slot, leaf, parent, action in zip(
             unread.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
         ):
-            positions = self._positions[slot]
+            self.failing, positions = slot, self._positions[slot]
             position = positions[0] if parent == NO_NODE else positions[parent].play_unchecked(action)
             outcome = position.outcome()
             chances = chances_of(position)

@@ -31,7 +31,7 @@ PUCT: Final = 1
 GUMBEL: Final = 2
 """The algorithms of a search; a record stores them as `search`. NO_SEARCH only reads the legal actions."""
 
-IDLE, SELECT, READ, EXPAND, NO_ROOM, EVALUATE, NETWORK, BACKUP, DONE = range(9)
+IDLE, SELECT, READ, EXPAND, NO_ROOM, NO_MOVE, EVALUATE, NETWORK, BACKUP, DONE = range(10)
 """The phases of a slot. Each phase is what the slot needs next:
 
 phase     waits for                      moved on by                           to
@@ -43,7 +43,8 @@ READ      the rules: play, legal         read_leaf if the rules are compiled,  E
 EXPAND    room for the leaf's edges      expand: a new node                    EVALUATE; BACKUP if the game is over;
                                                                                READ, what a roll leads to, if chance
                                                                                moves; DONE if there is NO_SEARCH;
-                                                                               NO_ROOM
+                                                                               NO_ROOM; NO_MOVE if no action is legal
+NO_MOVE   other rules                    nothing: SearchSlots.supply raises
 NO_ROOM   larger arrays                  SearchSlots.supply                    EXPAND
 EVALUATE  nothing                        evaluate: looks into the cache        found: BACKUP, or SELECT if the leaf is
                                                                                the root; else NETWORK

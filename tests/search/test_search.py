@@ -38,6 +38,20 @@ from plyzero.settings import SearchSettings
 from tests.helpers import toys
 from tests.helpers.toys import Chain, Constant, Exact, FirstMoveWins, Hashed, Plain, Relay, Wide, Written, tree_of
 
+
+
+class StuckInPython(Relay):
+    """After two moves nothing is legal, though the game goes on."""
+
+    def legal_actions(self):
+        return [] if self.ply == 2 else [0]
+
+
+class StuckCompiled(Wide):
+    def legal(s, mask):
+        mask[:] = s["plies"] < 2
+
+
 KINDS = ("puct", "gumbel")
 both_kinds = pytest.mark.parametrize("kind", KINDS)
 choices = st.lists(st.integers(0, 59), max_size=40)
@@ -46,6 +60,16 @@ nan = math.nan
 
 def one(position, evaluate, simulations, kind, **settings):
     return search([position], evaluate, simulations=simulations, settings=SearchSettings(algorithm=kind, **settings))[0]
+
+
+@both_kinds
+@pytest.mark.parametrize("game", [StuckInPython, StuckCompiled])
+def test_a_position_that_is_not_over_and_has_no_move_is_one_sentence(game, kind):
+    words = rf"tests.search.test_search:{game.__name__} cannot be played: .* has no legal action: .*; plyzero check tests"
+    with pytest.raises(UserError, match=words):
+        one(game(), Uniform(game.num_actions), 700, kind)
+    with pytest.raises(UserError, match=words):
+        one(game().play(0).play(0), Uniform(game.num_actions), 1, kind)
 
 
 def named(root, position, numbers):
