@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import zlib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
+from plyzero.rules.catalog import failed_rules, with_location
 from plyzero.rules.chance import chances_of
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
@@ -35,10 +37,16 @@ from selfplay.step import (
     roll,
 )
 
+log = logging.getLogger(__name__)
+
 PAGE_BYTES: Final = 1 << 16
 PAGE_MOVES: Final = 4096
 """So many bytes of observations and legal actions of a game are in tables; what was recorded before them is kept
 compressed."""
+
+MAX_GIVEN_UP: Final = 3
+GAMES_PER_GIVEN_UP: Final = 100
+"""So many games may be given up because the rules fail, and another one for so many games that are finished."""
 
 MAX_TEMPERATURE_PLIES: Final = 40
 """Longest default of selfplay.temperature_plies: max_plies may be many times what a game lasts."""
@@ -76,6 +84,7 @@ class GamesInPlay:
             settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
             counts=np.zeros(2, np.int64),
         )
+        self._may_give_up = float(MAX_GIVEN_UP)
         self._pages: list[list[list[bytes]]] = [[] for _ in range(games)]
         self._seconds = {"network": 0.0, "search": 0.0, "rules": 0.0, "record": 0.0}
         for slot in range(games):
@@ -130,7 +139,8 @@ class GamesInPlay:
         """Search and play on until every slot waits for the network, or has finished one game and begun another.
 
         A slot that has finished one game plays on in the next, but a second finish (with plain rules, the next chosen
-        move) waits for the next call: where the cache knows whole games it would never stop.
+        move) waits for the next call: where the cache knows whole games it would never stop. A game in which the rules
+        fail is given up for another one.
         """
         search, phase = self.search, self._records.games["phase"]
         finished: dict[int, Games] = {}
@@ -141,7 +151,12 @@ class GamesInPlay:
             self._seconds["search"] += perf_counter() - began
             if search.waiting == len(phase):
                 break
-            if search.supply():
+            try:
+                supplied = search.supply()
+            except (Exception, SystemExit) as error:
+                self._give_up(search.failing, error)
+                continue
+            if supplied:
                 continue
             full = np.flatnonzero(phase == RECORD_FULL).tolist()
             for slot in full:
@@ -149,7 +164,10 @@ class GamesInPlay:
             stopped = [slot for slot in np.flatnonzero(phase != SEARCHING).tolist() if slot not in finished]
             for slot in stopped:
                 if phase[slot] == MOVE_CHOSEN:
-                    self._play_chosen_move(slot)
+                    try:
+                        self._play_chosen_move(slot)
+                    except (Exception, SystemExit) as error:
+                        self._give_up(slot, error)
                 if phase[slot] == OVER:
                     finished[slot] = self._finish(slot)
                     self._begin_game(slot)
@@ -160,11 +178,28 @@ class GamesInPlay:
     def _begin_game(self, slot: int) -> None:
         game = self._records.games[slot]
         game["seed"], game["edge"] = next(self._seeds), NO_EDGE
-        position = self._roll(slot, self._start, ply=0)
-        if position.outcome() is not None:
-            raise UserError("the game is over before any player has moved: nothing can be learned from such games")
+        try:
+            position = self._roll(slot, self._start, ply=0)
+            if position.outcome() is not None:
+                raise UserError(failed_rules(position, "the game is over before any player has moved"))
+        except (Exception, SystemExit) as error:
+            self._give_up(slot, error)
+            return
         self.search.place(slot, position)
         begin_game(self.search.trees, self._records, slot)
+
+    def _give_up(self, slot: int, error: BaseException) -> None:
+        """Begin another game where the rules have failed with `error`; raise UserError if that happens too often."""
+        if isinstance(error, MemoryError):
+            raise error
+        is_sentence = isinstance(error, UserError)
+        sentence = str(error) if is_sentence else failed_rules(self._start, with_location(error))
+        self._may_give_up -= 1
+        if self._may_give_up < 0:
+            raise UserError(sentence) from error
+        log.warning("a game was given up: %s", sentence)
+        self._pages[slot] = []
+        self._begin_game(slot)
 
     def _play_chosen_move(self, slot: int) -> None:
         """Play, by rules in plain Python, the move that `play_on` has chosen."""
@@ -204,6 +239,7 @@ class GamesInPlay:
     def _finish(self, slot: int) -> Games:
         """Return the record of a game that is over."""
         began = perf_counter()
+        self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / GAMES_PER_GIVEN_UP)
         game = self._records.games[slot]
         plies, outcome = int(game["plies"]), int(game["outcome"])
         record = np.zeros(1, GAME)

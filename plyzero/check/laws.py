@@ -378,7 +378,7 @@ def play_legal(position: Game, action: int) -> Game:
     try:
         after = position.play_unchecked(action)
         after.outcome()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         kind = "possible roll" if is_chance(position) else "legal action"
         error.add_note(f"while playing the {kind} {action}, {move_name(position, action)}")
         raise

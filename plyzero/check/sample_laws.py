@@ -198,7 +198,7 @@ def play_twins(
             futures = [_present(each, player, feature) for each, player in zip(twins, players, strict=True)]
             if found := contrast(futures[0], futures[1], twins[1]):
                 return moves, found
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RulesFailedError(error, (*other.moves, *moves)) from error
     return [], ""
 

@@ -85,7 +85,7 @@ def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGam
     game = PlayedGame([], [start])
     try:
         random_game.play_on(game, choose)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RulesFailedError(error, game.moves) from error
     return game
 
@@ -125,7 +125,7 @@ def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
 class RulesFailedError(Exception):
     """A rule has raised `error` after `moves`."""
 
-    def __init__(self, error: Exception, moves: Sequence[int]) -> None:
+    def __init__(self, error: BaseException, moves: Sequence[int]) -> None:
         super().__init__(error, moves)
         self.error, self.moves = error, moves
 

@@ -57,7 +57,7 @@ def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
         ]
         try:
             reached = trace.replica(number, lambda: start, images)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             error.add_note(f"while playing the image of the moves under {described(start, number)}")
             raise
         if found := "; ".join(disagreements(position, reached, symmetry)):

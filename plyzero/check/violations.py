@@ -6,24 +6,22 @@ import functools
 import itertools
 import math
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, TypeGuard
 
-import numba
 import numpy as np
 
 from plyzero.check.chance_laws import CHANCE_LAWS
 from plyzero.check.compiled_laws import COMPILED_LAWS
 from plyzero.check.laws import POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
-from plyzero.check.new_project import TEMPLATE
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.errors import UserError
+from plyzero.rules.catalog import own_frames
 from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
@@ -245,7 +243,7 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
         return None, [] if over else possible_moves(position)
     except UserError:  # rules that cannot be compiled
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return violation_of(law, error, trace.positions, trace.moves), []
 
 
@@ -275,12 +273,12 @@ def find_sample_violation(
         return replayed or violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
     except LawBrokenError as error:
         return violation_of(law, error, _positions(start, error.moves), error.moves)
-    except Exception as error:  # of a rule, at a position next to those of the sample
+    except (Exception, SystemExit) as error:  # of a rule, at a position next to those of the sample
         return violation_of(law, error, [], ())
     return None
 
 
-def violation_of(law: Law, error: Exception, positions: Sequence[Game], moves: Sequence[int]) -> Violation:
+def violation_of(law: Law, error: BaseException, positions: Sequence[Game], moves: Sequence[int]) -> Violation:
     """Return the violation of `law` that `error` reports after `moves`, which led through `positions`."""
     what = "\n".join([str(error), *getattr(error, "__notes__", ())])
     if not isinstance(error, LawBrokenError):
@@ -289,9 +287,9 @@ def violation_of(law: Law, error: Exception, positions: Sequence[Game], moves: S
     return Violation(law, what, tuple(names_of(positions, moves)), text, tuple(moves))
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """Return where in the user's code `error` was raised: method, file, line and source; "" if only the toolkit was."""
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if not _is_library(each.filename)]
+    frames = own_frames(error)
     if not frames:
         return ""
     source = f", `{frames[-1].line}`" if frames[-1].line else ""
@@ -340,17 +338,6 @@ def _start_to_check(make: MakeGame, *, plain: bool) -> Game:
     if not isinstance(start, CompiledGame):
         return start
     return start.as_plain_python() if plain else start.with_bounds_checked()
-
-
-TOOLKIT: Final = Path(__file__).parents[1]
-LIBRARIES: Final = (Path(numba.__file__).parent, Path(np.__file__).parent)
-
-
-def _is_library(filename: str) -> bool:
-    """Return whether a file is part of plyzero, without the template, or of Numba or NumPy: not where a mistake is."""
-    path = Path(filename)
-    is_toolkit = path.is_relative_to(TOOLKIT) and not path.is_relative_to(TEMPLATE)
-    return is_toolkit or any(path.is_relative_to(library) for library in LIBRARIES)
 
 
 def _text(position: Game) -> str:

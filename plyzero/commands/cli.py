@@ -131,6 +131,12 @@ def main() -> None:
         _exit(f"cannot use {error.filename or 'the output or the volume'}: {explain(error)}", 2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except SystemExit as error:
+        from plyzero.rules.catalog import own_frames, with_location
+
+        if not own_frames(error):
+            raise
+        _exit(f"the code of a game or player has ended the process: {with_location(error)}", 1)
     sys.exit(code)
 
 

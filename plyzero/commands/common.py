@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
@@ -25,6 +26,27 @@ DEVICES: Final = ("auto", "cpu", "cuda")
 
 LINE_SECONDS: Final = 12.0
 """Time between two lines of progress where there is no terminal, in seconds; 15 are promised."""
+
+
+MAX_OUTPUT: Final = 100_000
+"""So many characters of what the code of a game prints are shown."""
+
+
+class BoundedOutput(io.TextIOBase):
+    """Where the code of a game prints to: what comes after MAX_OUTPUT characters is dropped, which is said once."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._left = file, MAX_OUTPUT
+
+    def write(self, text: str) -> int:
+        """Write what there is room for, and return the length of `text`."""
+        if self._left > 0:
+            self._file.write(text[: self._left])
+            self._left -= len(text)
+            if self._left <= 0:
+                self._file.write("\nplyzero: the code of the game prints without end; further output is dropped\n")
+            self._file.flush()
+        return len(text)
 
 
 class FailedError(Exception):
@@ -89,13 +111,13 @@ def playing(game: GameSpec) -> Iterator[None]:
     """Turn an error in the rules of a person's own game into one sentence that says how to find its cause."""
     try:
         yield
-    except (UserError, FailedError, OSError, MemoryError, EOFError):
+    except (UserError, FailedError, MemoryError, EOFError):
         raise
-    except Exception as error:
-        if ":" not in game.name:
-            raise
-        from plyzero.rules.catalog import with_location
+    except (Exception, SystemExit) as error:
+        from plyzero.rules.catalog import own_frames, with_location
 
+        if ":" not in game.name or (isinstance(error, OSError | SystemExit) and not own_frames(error)):
+            raise
         hint = f"plyzero check {quoted(game.name)} tests the rules"
         raise FailedError(f"{game.name} cannot be played: {with_location(error)}; {hint}") from error
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plyzero.commands.common import FailedError, GameArgument, find_game, quoted, show_progress
+from plyzero.commands.common import BoundedOutput, FailedError, GameArgument, find_game, quoted, show_progress
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
@@ -71,19 +73,23 @@ def check(
 
         first: list[Violation] = []
 
+        output = sys.stdout  # the rules' own goes elsewhere
+
         def show_first(found: Violation) -> None:
             first.append(found)
-            print(found, flush=True)
+            print(found, file=output, flush=True)
 
-        broken = find_violation(
-            lambda: find_game(game).start,
-            games=games,
-            seconds=seconds or math.inf,
-            skip=skipped,
-            extra_laws=extra_laws,
-            on_progress=on_progress,
-            on_violation=show_first,
-        )
+        rules_output = BoundedOutput(sys.stderr)
+        with redirect_stdout(rules_output):
+            broken = find_violation(
+                lambda: find_game(game).start,
+                games=games,
+                seconds=seconds or math.inf,
+                skip=skipped,
+                extra_laws=extra_laws,
+                on_progress=on_progress,
+                on_violation=show_first,
+            )
         if broken:
             if broken not in first:
                 print(*(["\na shorter example:"] if first else []), broken, sep="\n")
@@ -95,8 +101,9 @@ def check(
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
         print(f"{spec.identity}: {len(names) - len(skipped)} laws hold on {played_games}{without}{cut}\n")
         show("measuring")
-        found = survey(spec.start, games=count)
-    required = unmet_requirements("quick", spec.start)
+        with redirect_stdout(rules_output):
+            found = survey(spec.start, games=count)
+            required = unmet_requirements("quick", spec.start)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     print("\n".join(sentences(found, settings)))
     print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2")

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from plyzero.commands.common import (
+    BoundedOutput,
     Device,
     EndOfInput,
     FailedError,
@@ -200,7 +201,7 @@ def selfplay(
     from selfplay.worker import run_worker
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
-    with ExitStack() as starting:
+    with redirect_stdout(BoundedOutput(sys.stdout)), ExitStack() as starting:
         starting.enter_context(ending_at_once(stop))
         if not evaluator:
             run_worker(opened, name=worker, stop=stop, on_ready=starting.close)

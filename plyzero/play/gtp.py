@@ -73,7 +73,7 @@ class Engine:
                 self._analyze(number, words, in_10000ths=name == "lz-analyze")
                 return "\n"  # the end of the response, which has been written
             text = self._run(name, words)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return f"?{number} {plain(str(error) if isinstance(error, UserError) else with_location(error))}\n\n"
         return f"={number}{' ' if text else ''}{_in_one_block(text)}\n\n"
 

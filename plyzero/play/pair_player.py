@@ -166,7 +166,7 @@ def _serve(theirs: connection.Connection, game: str, entrants: Sequence[Entrant]
             answer = play(pair)
         except UserError as error:
             answer = UserError(str(error))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             answer = with_location(error)
         try:
             theirs.send(answer)

@@ -75,7 +75,7 @@ def _run(search: Callable[[Report], Event], report: Report) -> None:
             report({"done": True, "error": str(error)})
         except LeftError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             log.exception("a search has failed")
             report({"done": True, "error": f"the search has failed: {type(error).__name__}: {error}"})
     except (LeftError, RuntimeError):  # the loop is closed when the server ends

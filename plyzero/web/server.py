@@ -97,7 +97,7 @@ def make_app(
         """Compile what a search needs. Return "", or what is missing, such as a first model."""
         try:
             find_bot("").with_simulations(1).search([first_decision(game.start)])
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return str(error) if isinstance(error, UserError) else with_location(error)
         return ""
 

@@ -352,6 +352,41 @@ def test_rules_that_fail_are_named_with_their_line_and_with_how_to_test_them(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("failure", ["open('/no/such/book')", "sys.exit(3)"])
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["match", "random", "random", "--game"], 1, "plyzero: fails:Fails cannot be played: "),
+        (["match", "mcts:4", "random", "--game"], 1, "plyzero: fails:Fails cannot be played: "),
+        (["check"], 1, "broken law play_makes_a_new_position"),
+    ],
+)
+def test_rules_that_end_the_process_or_cannot_open_a_file_are_named_as_others_are(
+    arguments: list[str], code: int, said: str, failure: str, tmp_path: Path
+):
+    (tmp_path / "fails.py").write_text(
+        "import sys\n\nfrom plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass Fails(TicTacToe):\n"
+        f"    def play(self, action):\n        {failure}\n"
+    )
+    done = plyzero(*arguments, "fails:Fails", cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr
+    assert re.search(r"fails.py, line 8\b", done.stdout + done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_what_rules_print_is_not_in_the_report_of_check_and_is_bounded(tmp_path: Path):
+    (tmp_path / "noisy.py").write_text(
+        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass Noisy(TicTacToe):\n    def outcome(self):\n"
+        "        print('looking at the board ' * 50)\n        return super().outcome()\n"
+    )
+    done = plyzero("check", "noisy:Noisy", "--games", "2", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "looking at the board" not in done.stdout
+    assert done.stderr.count("the code of the game prints without end; further output is dropped") == 1
+    assert 100_000 < len(done.stderr) < 101_000
+
+
 def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
     done = plyzero_process("train", "conect-four", "--run", str(tmp_path / "r"))
     assert (done.returncode, done.stdout) == (2, "")

@@ -13,6 +13,7 @@ import pytest
 
 from games.connect_four import ConnectFour
 from plyzero import files
+from plyzero.errors import UserError
 from plyzero.play.model_loader import load_model
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run import adoption
@@ -350,3 +351,68 @@ def test_the_log_says_how_far_a_worker_is(
     play_bootstrap(small_run(tmp_path / "r"))
     said = "\n".join(record.message for record in caplog.records)
     assert re.search(r"^playing: \d+ games with \d+ positions so far, model None$", said, re.MULTILINE)
+
+
+class FailsSometimes(Relay):
+    """Rules that fail at some of the calls of a method."""
+
+    fails_at: set[int] = set()
+    method = "play"
+    error: BaseException = OSError("the book of openings is gone")
+    calls = itertools.count()
+
+    def fail(self, method):
+        if method == self.method and next(type(self).calls) in self.fails_at:
+            raise self.error
+
+    def play(self, action):
+        self.fail("play")
+        return super().play_unchecked(action)
+
+    def observe(self):
+        self.fail("observe")
+        return super().observe()
+
+    def outcome(self):
+        self.fail("outcome")
+        return super().outcome()
+
+
+def play_games(game: Game, count: int) -> list[Games]:
+    """Return `count` games, played four at a time."""
+    selfplay = SelfplaySettings(parallel_games=4, simulations=3, fast_simulations=2, cache_mb=0, reuse_trees=True)
+    games, finished = GamesInPlay(game, Settings(selfplay=selfplay), seeds=itertools.count(1)), list[Games]()
+    while len(finished) < count:
+        finished += games.run(Uniform(1))
+    return finished
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), SystemExit(3), KeyError(1)], ids=repr)
+@pytest.mark.parametrize("method", ["play", "observe", "outcome"])
+def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, caplog):
+    class Seldom(FailsSometimes):
+        calls = itertools.count()
+        fails_at = {70}
+
+    Seldom.method, Seldom.error = method, error
+    played = play_games(Seldom(), 20)
+    ids = sorted(int(each.games["id"][0]) for each in played)
+    assert len(set(range(1, 17)) - set(ids)) == 1
+    assert all(each.games["winner"][0] == 0 and each.games["positions"][0] == 4 for each in played)
+    (warning,) = (record.getMessage() for record in caplog.records)
+    assert warning.startswith(f"a game was given up: {__name__}:")
+    assert f"cannot be played: {type(error).__name__}: " in warning
+    assert "(test_worker.py, line " in warning
+    assert warning.endswith("Seldom tests the rules")
+
+
+@pytest.mark.parametrize("first", [0, 100])
+def test_rules_that_fail_again_and_again_end_the_worker_with_one_sentence(first):
+    class Always(FailsSometimes):
+        calls = itertools.count()
+        fails_at = range(first, 10**6)
+
+    with pytest.raises(
+        UserError, match=r"OSError: the book .* \(test_worker.py, line \d+\); plyzero check .*Always tests"
+    ):
+        play_games(Always(), 1000)
