@@ -67,10 +67,13 @@ def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Ite
     _check(directory, plan, update=update)
     with _locked(directory):
         before = read_manifest(directory) or {}
-        identity = str(before.get("id") or uuid.uuid4().hex)
+        found = os.stat(directory)
+        place = [found.st_dev, found.st_ino]  # a copy has another one, and the processes of the original are not its own
+        identity = str(before["id"]) if before.get("place") == place else uuid.uuid4().hex
         manifest = {
             "version": VERSION,
             "id": identity,
+            "place": place,
             "name": plan.name,
             "parameters": dict(plan.parameters),
             "runs": {run: dict(variables) for run, variables in plan.runs.items()},

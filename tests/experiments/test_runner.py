@@ -1,6 +1,7 @@
 """The local engine: order, slots, failures, conditions, what runs again, and what does not."""
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -271,6 +272,23 @@ def test_processes_that_a_killed_runner_has_left_are_ended_first(tmp_path: Path)
     finally:
         other.kill()
         other.wait()
+
+
+def test_a_copy_has_an_id_of_its_own_and_does_not_kill_the_tasks_of_the_original(tmp_path: Path):
+    original, copy, moved = tmp_path / "x", tmp_path / "copy", tmp_path / "moved"
+    plan = plan_of({"a": {"sh": "true"}})
+    with open_experiment(original, plan) as experiment:
+        running = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: experiment}, start_new_session=True)
+    try:
+        shutil.copytree(original, copy)
+        assert states(run(plan, copy)) == {"a": "done"}
+        assert running.poll() is None
+        original.rename(moved)
+        with open_experiment(moved, plan) as found:
+            assert found == experiment
+    finally:
+        running.kill()
+        running.wait()
 
 
 def test_two_runners_of_one_experiment_refuse_each_other_and_anything_else_in_its_place(tmp_path: Path):
