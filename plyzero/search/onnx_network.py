@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import onnx
 import onnxruntime
 from numpy.typing import NDArray
 
@@ -99,9 +100,8 @@ class Network:
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
             reason = plain(str(error), 300)
             raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {reason}") from error
-        is_on_gpu = self._session.get_providers()[0] == GPU
-        self.precision = "fp16" if is_on_gpu else self.metadata.get(PRECISION, "fp32")
-        self._bound = self._session.io_binding() if is_on_gpu else None
+        self._is_on_gpu = self._session.get_providers()[0] == GPU
+        self.precision = "fp16" if self._is_on_gpu else self.metadata.get(PRECISION, "fp32")
         self._options = onnxruntime.RunOptions()
         self._test(reachable_observations(self.game) if observations is None else observations, threads)
         _return_free_memory()
@@ -160,13 +160,14 @@ class Network:
         return evaluation
 
     def _run(self, observations: NDArray[np.float32]) -> Evaluation:
-        if self._bound is None:
+        if not self._is_on_gpu:
             return Evaluation(*self._session.run((LOGITS, WDL), {INPUT: observations}, self._options))
-        self._bound.bind_cpu_input(INPUT, observations)
+        bound = self._session.io_binding()  # a new one each time, because several threads may use the network
+        bound.bind_cpu_input(INPUT, observations)
         for name in (LOGITS, WDL):
-            self._bound.bind_output(name)
-        self._session.run_with_iobinding(self._bound, self._options)
-        return Evaluation(*self._bound.copy_outputs_to_cpu())
+            bound.bind_output(name)
+        self._session.run_with_iobinding(bound, self._options)
+        return Evaluation(*bound.copy_outputs_to_cpu())
 
 
 _OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
@@ -219,10 +220,29 @@ def takes_int8(precision: Precision) -> bool:
     "auto" is true where a processor multiplies and adds 8-bit numbers in one instruction (VNNI). Others are slower with
     them, and lose accuracy, as their sums overflow. On a GPU it is false.
     """
-    has_gpu = GPU in onnxruntime.get_available_providers()
     return precision == "int8" or (
-        precision == "auto" and not has_gpu and not cpu_flags().isdisjoint({"avx512_vnni", "avx_vnni"})
+        precision == "auto" and not has_gpu() and not cpu_flags().isdisjoint({"avx512_vnni", "avx_vnni"})
     )
+
+
+def has_gpu() -> bool:
+    """Return whether networks are evaluated on a GPU here; onnxruntime-gpu is also used where there is none."""
+    return GPU in onnxruntime.get_available_providers() and _runs_on(GPU)
+
+
+@cache
+def _runs_on(provider: str) -> bool:
+    """Return whether an execution provider works, tried with a graph that copies a number."""
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "copy", [x], [y])
+    model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # that there is no GPU is no error
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[provider])
+    except Exception:  # ONNX Runtime has a class of its own for every kind of failure
+        return False
+    return bool(session.get_providers()[0] == provider)
 
 
 @cache
@@ -249,7 +269,7 @@ def open_session(content: bytes, threads: int, *, halve: bool, plan_memory: bool
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    if halve and GPU in onnxruntime.get_available_providers():
+    if halve and has_gpu():
         halved = onnxruntime.InferenceSession(half_precision(content), options, providers=[GPU, CPU])
         if halved.get_providers()[0] == GPU:
             return halved
@@ -270,7 +290,6 @@ def _return_free_memory() -> None:
 
 def half_precision(content: bytes) -> bytes:
     """Return the model with 16-bit weights and arithmetic; its inputs and outputs stay float32."""
-    import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     model = onnx.load_model_from_string(content)

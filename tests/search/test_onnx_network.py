@@ -3,8 +3,11 @@
 import json
 import subprocess
 import sys
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,7 +20,7 @@ from plyzero.play.model_loader import load_network
 from plyzero.rules.catalog import load_game
 from plyzero.search import onnx_network
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import CPU, GPU, Network, half_precision
+from plyzero.search.onnx_network import CPU, GPU, Network, half_precision, takes_int8
 from plyzero.settings import SearchSettings, TrainerSettings, parse_stored_settings
 from tests.helpers.runs import small_run
 from trainer.export import untrained
@@ -58,14 +61,43 @@ def pretended(plain: Network, content: bytes, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.filterwarnings("ignore:Duplicate provider")
 def test_on_a_gpu_the_network_says_the_same_but_for_half_precision(plain: Network, pretended: Network):
-    assert pretended._bound is not None
-    assert plain._bound is None
+    assert pretended._is_on_gpu
+    assert not plain._is_on_gpu
     for n in (1, 64, 7):
         ours, theirs = pretended(some_leaves(n)), plain(some_leaves(n))
         for half, full in zip(ours, theirs, strict=True):
             assert half.dtype == np.float32
             assert half.shape == full.shape
             assert 0 < np.abs(half - full).max() < 0.01
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate provider")
+def test_two_threads_may_use_one_network_on_a_gpu(plain: Network, pretended: Network, monkeypatch: pytest.MonkeyPatch):
+    session, both, one = pretended._session, threading.Barrier(2, timeout=60), threading.Lock()
+
+    class Session:
+        io_binding = session.io_binding
+
+        def run_with_iobinding(self, *arguments: Any) -> None:
+            both.wait()  # until the other thread has bound its observations too
+            with one:
+                session.run_with_iobinding(*arguments)
+
+    monkeypatch.setattr(pretended, "_session", Session())
+    batches = [some_leaves(3), some_leaves(4)]
+    with ThreadPoolExecutor() as threads:
+        found = [*threads.map(pretended, batches)]
+    for batch, evaluation in zip(batches, found, strict=True):
+        assert np.allclose(evaluation.logits, plain(batch).logits, atol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_a_cpu_worker_in_an_image_for_gpus_takes_the_8_bit_form(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(onnx_network, "cpu_flags", lambda: {"avx512_vnni"})
+    monkeypatch.setattr(onnx_network.onnxruntime, "get_available_providers", lambda: [GPU, CPU])
+    assert takes_int8("auto")  # there is no GPU here
+    monkeypatch.setattr(onnx_network, "GPU", CPU)
+    assert not takes_int8("auto")
 
 
 def test_a_damaged_model_is_refused_on_a_gpu_too(content: bytes, monkeypatch: pytest.MonkeyPatch):
@@ -78,7 +110,7 @@ def test_a_damaged_model_is_refused_on_a_gpu_too(content: bytes, monkeypatch: py
 def test_where_the_gpu_does_not_work_the_network_runs_on_the_cpu_as_it_is(plain: Network, content: bytes, monkeypatch):
     monkeypatch.setattr(onnx_network.onnxruntime, "get_available_providers", lambda: [GPU, CPU])
     found = Network(content, load_game("connect-four"), label="no GPU here")
-    assert found._bound is None
+    assert not found._is_on_gpu
     assert np.array_equal(found(some_leaves(3)).logits, plain(some_leaves(3)).logits)
 
 
