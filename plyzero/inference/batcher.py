@@ -53,13 +53,14 @@ class Batcher:
     longer than that, so it does not matter who is alive. A newer model is loaded while batches go on with the old one;
     models change between two batches, never within one.
 
+    max_batch:   number of positions with which a batch is full.
     label:       the model in use, None if there is none.
     evaluations: number of positions evaluated so far.
     batches:     number of batches so far.
     """
 
     def __init__(self, watch: ModelWatch, *, max_batch: int, wait_seconds: float) -> None:
-        self._watch, self._max_batch, self._wait_seconds = watch, max_batch, wait_seconds
+        self._watch, self.max_batch, self._wait_seconds = watch, max_batch, wait_seconds
         self._network: Network | None = None
         self._requests: deque[_Request] = deque()
         self._refused: ModelRefusedError | None = None  # why the model that was loaded last is not used any more
@@ -96,13 +97,13 @@ class Batcher:
             while not self._stopped:
                 self._requests = deque(each for each in self._requests if not each.future.cancelled())
                 left = self._requests[0].arrived + self._wait_seconds - time.monotonic() if self._requests else None
-                is_full = sum(len(each.observations) for each in self._requests) >= self._max_batch
+                is_full = sum(len(each.observations) for each in self._requests) >= self.max_batch
                 if left is not None and (left <= 0 or is_full):
                     break
                 self._changed.wait(left)
             taken: list[_Request] = []
             size = 0
-            while self._requests and (not taken or size + len(self._requests[0].observations) <= self._max_batch):
+            while self._requests and (not taken or size + len(self._requests[0].observations) <= self.max_batch):
                 taken.append(self._requests.popleft())
                 size += len(taken[-1].observations)
             return taken

@@ -26,6 +26,12 @@ from plyzero.run.metrics import Heartbeat
 MAX_CALLS: Final = 2048
 """Number of calls that are in the server at the same time, of which a worker has one; further ones wait in gRPC."""
 
+MAX_STREAMS: Final = 64
+"""Number of calls of one connection at the same time; a worker needs two."""
+
+MAX_UNANSWERED: Final = 4
+"""Number of batches of one stream that are read before the first of them is answered; a worker sends two."""
+
 GRACE_SECONDS: Final = 2.0
 """Time that a server which stops leaves to the calls that it is answering, in seconds."""
 
@@ -72,14 +78,15 @@ def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 
 
     port: 0 = any that is free.
     """
-    size = wire.MAX_MESSAGE_BYTES
+    largest = max(batcher.max_batch, run.settings.selfplay.parallel_games)  # what a worker may send in one call
     options = [
         ("grpc.so_reuseport", 0),  # a second server on the same port is an error
-        ("grpc.max_receive_message_length", size),
-        ("grpc.max_send_message_length", size),
+        ("grpc.max_concurrent_streams", MAX_STREAMS),
+        ("grpc.max_receive_message_length", wire.largest_request(run.game.start, largest)),
+        ("grpc.max_send_message_length", wire.MAX_MESSAGE_BYTES),
     ]
     server = grpc.server(ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="call"), options=options)
-    server.add_generic_rpc_handlers((_handlers(EvaluationService(run, batcher)),))
+    server.add_generic_rpc_handlers((_handlers(EvaluationService(run, batcher, largest)),))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         bound = server.add_insecure_port(address)
@@ -144,8 +151,9 @@ def _status(context: Any) -> Iterator[None]:
 class EvaluationService:
     """The methods of the protocol. Wrong requests raise UserError; NoModelError is raised where a model is needed."""
 
-    def __init__(self, run: Run, batcher: Batcher) -> None:
-        self._game, self._batcher = run.game, batcher
+    def __init__(self, run: Run, batcher: Batcher, largest: int) -> None:
+        """`largest`: number of positions that one request may have."""
+        self._game, self._batcher, self._largest = run.game, batcher, largest
         self._name = wire.model_name(run.game.identity)
 
     def ServerLive(self, request: Any, context: Any) -> Any:
@@ -181,15 +189,18 @@ class EvaluationService:
     def ModelStreamInfer(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
         """Yield what ModelInfer answers to each request, in their order. The first error ends the stream.
 
-        Requests are read by a thread of its own, so that several are on their way at the same time. When the client
-        goes, those that nobody waits for any more are cancelled.
+        Requests are read by a thread of its own, so that several are on their way at the same time, but no more than
+        MAX_UNANSWERED: a client that does not read its answers has to wait. When the client goes, those that nobody
+        waits for any more are cancelled.
         """
         calls: SimpleQueue[tuple[Any, Future[Answer]] | None] = SimpleQueue()
         waiting: deque[Future[Answer]] = deque()
+        room = threading.Semaphore(MAX_UNANSWERED)
 
         def read() -> None:
             with suppress(grpc.RpcError):  # cancelled; the requests may also just end then
                 for request in requests:
+                    room.acquire()
                     try:
                         future = self._submit(request)
                     except UserError as error:
@@ -204,6 +215,7 @@ class EvaluationService:
         def cancel() -> None:
             for future in waiting.copy():
                 future.cancel()
+            room.release()  # so that the thread ends
 
         context.add_callback(cancel)
         threading.Thread(target=read, name="requests", daemon=True).start()
@@ -211,6 +223,7 @@ class EvaluationService:
             answer = future.result()
             waiting.remove(future)
             yield self._response(request, answer)
+            room.release()
 
     def _submit(self, request: Any) -> Future[Answer]:
         self._check_game(request.model_name, request.model_version)
@@ -220,7 +233,12 @@ class EvaluationService:
             raise UserError(f"expected observations of shape {shape}, got {shown(parameters[wire.SHAPE])}")
         if (precision := _precision(request)) not in wire.PRECISIONS:
             raise UserError(f"expected {wire.PRECISION} {' or '.join(wire.PRECISIONS)}, got {shown(precision)}")
-        return self._batcher.submit(wire.unpack_observations(request, self._game.start))
+        if len(observations := wire.unpack_observations(request, self._game.start)) > self._largest:
+            raise UserError(
+                f"expected at most {self._largest} positions in a call, got {len(observations)}; send them in parts, or "
+                f"start the evaluator with --max-batch {len(observations)}"
+            )
+        return self._batcher.submit(observations)
 
     def _response(self, request: Any, answer: Answer) -> Any:
         response = wire.MESSAGES["ModelInferResponse"](

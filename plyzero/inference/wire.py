@@ -147,6 +147,12 @@ def input_shape(start: Game, datatype: str) -> list[int]:
     return [-(-math.prod(shape) // 8)] if datatype == BITS else list(shape)
 
 
+def largest_request(start: Game, positions: int) -> int:
+    """Return the size of a ModelInferRequest with so many positions, in bytes; no message is larger anyway."""
+    position = input_shape(start, datatype := input_types(start)[0])
+    return min(MAX_MESSAGE_BYTES, (1 << 16) + positions * math.prod(position) * (1 if datatype == BITS else 4))
+
+
 def shape_text(start: Game) -> str:
     """Return the observation shape of a game as the parameter SHAPE has it."""
     return "x".join(map(str, start.observation_shape))

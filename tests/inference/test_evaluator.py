@@ -12,6 +12,7 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.inference import wire
+from plyzero.inference.evaluation_server import MAX_UNANSWERED
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.play import model_loader
 from plyzero.play.model_loader import ModelWatch, load_newest
@@ -170,6 +171,43 @@ def test_an_error_ends_the_stream_and_its_threads_with_one_sentence(run: Run, ca
         while any(thread.name in ("answers", "requests") for thread in threading.enumerate()):
             time.sleep(0.01)
         remote.close()
+
+
+def test_a_client_that_never_reads_its_answers_fills_nothing_and_delays_nobody(run: Run):
+    with server(run, max_batch=1000, wait_seconds=60) as (address, batcher):
+        greedy, other = (RemoteNetwork(address, run.game) for _ in range(2))
+        calls = [greedy.send(batch_of(run)) for _ in range(20)]
+        while len(batcher._requests) < MAX_UNANSWERED:
+            time.sleep(0.01)
+        other.send(batch_of(run, 3))
+        while len(batcher._requests[-1].observations) != 3:
+            time.sleep(0.01)
+        assert len(batcher._requests) == MAX_UNANSWERED + 1
+        batcher._wait_seconds = 0.0  # the first ones are answered, and then the others are read
+        with batcher._changed:
+            batcher._changed.notify()
+        assert all(call.answer() for call in calls)
+        for client in (greedy, other):
+            client.close()
+        while any(thread.name in ("answers", "requests") for thread in threading.enumerate()):
+            time.sleep(0.01)
+
+
+def test_the_positions_of_a_call_are_bounded(run: Run):
+    name, shape = wire.model_name(run.game.identity), wire.input_shape(run.game.start, "UINT8")
+    with server(run, max_batch=2) as (address, _):
+
+        def send(positions: int) -> tuple[str, str]:
+            tensor = {"name": "observations", "datatype": "UINT8", "shape": [positions, *shape]}
+            content = bytes(positions * shape[0])
+            return refusal(address, "ModelInfer", model_name=name, inputs=[tensor], raw_input_contents=[content])
+
+        assert send(9) == (
+            "INVALID_ARGUMENT",
+            "expected at most 8 positions in a call, got 9; send them in parts, or start the evaluator with "
+            "--max-batch 9",
+        )
+        assert send(1 << 20)[0] == "RESOURCE_EXHAUSTED"  # before it is in memory
 
 
 def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path, caplog: pytest.LogCaptureFixture):
