@@ -15,13 +15,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final, Literal
 
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
-from watchdog.observers import Observer
-
 from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, free_room, list_names, lock, open_to_append, read_file, remove, write_file
 from plyzero.ops.processes import usable_cores
+from plyzero.run.changes import watch_directory
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS
@@ -274,32 +272,19 @@ def _free_space(directory: Path, settings: Settings) -> ProbeResult:
 def _file_events(directory: Path, settings: Settings) -> ProbeResult:
     """Check that a new file causes an event, by which workers detect new models without delay."""
     polling = f"workers find new models by polling every selfplay.poll_seconds ({settings.selfplay.poll_seconds:g} s)"
-    seen, observer = threading.Event(), Observer()
+    seen = threading.Event()
     try:
-        try:
-            observer.schedule(_SetOnEvent(seen), str(directory), recursive=False)
-            observer.start()
-        except OSError as error:  # for example the system's limit on watches
-            return "warning", f"no file events ({error.strerror}): {polling}"
+        end = watch_directory(directory, seen)
+    except OSError as error:
+        return "warning", f"no file events ({error.strerror}): {polling}"
+    try:
         write_file(directory / "noticed", b"")
         if not seen.wait(EVENT_SECONDS):
             return "warning", f"no file events: {polling}"
     finally:
-        if observer.is_alive():
-            observer.stop()
-            observer.join()
+        end()
     across = "whether they also do across machines cannot be probed from here"
     return "ok", f"they arrive on this machine; {across}; if not, {polling}"
-
-
-class _SetOnEvent(FileSystemEventHandler):
-    """Sets `seen` at the first file event."""
-
-    def __init__(self, seen: threading.Event) -> None:
-        self._seen = seen
-
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        self._seen.set()
 
 
 def _access(run: BucketPath) -> ProbeResult:

@@ -6,18 +6,17 @@ import logging
 import re
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
-from watchdog.observers import Observer
-
 from plyzero.bucket import BucketPath
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
 from plyzero.files import interval, read_file
 from plyzero.rules.catalog import GameSpec
+from plyzero.run.changes import watch_directory
 from plyzero.run.directory import open_run
 from plyzero.run.models import MAX_BYTES, ModelName, best_model, int8_name, list_models, read_int8, read_model
 from plyzero.run.troubles import Troubles
@@ -152,24 +151,20 @@ class ModelWatch:
         self._current: ModelName | None = None
         self._refused: dict[ModelName, int] = {}  # failed attempts
         self._troubles = Troubles()
-        self._observer = Observer()
+        self._end_events: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
-        handler = _SetOnChange(self._woken)
         try:
             if not isinstance(self._directory, BucketPath):  # which has no events
-                self._observer.schedule(handler, str(self._directory), recursive=False)
-                self._observer.start()
-        except OSError as error:  # such as the limit on inotify watches
+                self._end_events = watch_directory(self._directory, self._woken)
+        except OSError as error:
             log.warning("no file events (%s): polling every %g s", error, self._poll_seconds)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._observer.is_alive():
-            self._observer.stop()
-            self._observer.join()
+        self._end_events()
 
     def newer(self) -> Network | None:
         """Return a network newer than the last one returned, None if there is none.
@@ -224,12 +219,3 @@ class ModelWatch:
     def wait(self, seconds: float) -> None:
         """Sleep until a file event arrives, but at most `seconds`."""
         self._woken.wait(seconds)
-
-
-class _SetOnChange(FileSystemEventHandler):
-    def __init__(self, woken: threading.Event) -> None:
-        self._woken = woken
-
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        if event.event_type in ("created", "moved", "modified"):
-            self._woken.set()

@@ -13,6 +13,7 @@ recorded_game  a game as its records describe it, without its rules
 games_json     recorded games as JSON
 game_import    games from JSON lines as records, checked by the rules
 models         published ONNX models: names, order, digests
+changes        events of the system when a directory changes
 metrics        JSON lines and heartbeats
 event_files    scalars for TensorBoard
 lease          one trainer per run

@@ -28,17 +28,6 @@ app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(doctor)
 
 
-class NoEvents:
-    """An observer on a volume that sends none."""
-
-    def schedule(self, *_: object, **__: object) -> None: ...
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-    def join(self) -> None: ...
-    def is_alive(self) -> bool:
-        return True
-
-
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock by which every sync takes a millisecond, and patience with events on a busy machine."""
@@ -49,7 +38,7 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plyzero.ops.doctor, "Observer", NoEvents)
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", lambda *_, **__: None)
     monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 0.01)
 
 
@@ -315,12 +304,21 @@ def test_nobody_watches_when_the_probe_is_over(tmp_path: Path):
     assert threading.active_count() == before
 
 
-def test_without_a_watch_workers_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("watchdog.observers.api.BaseObserver.start", failing(errno.ENOSPC))
+@pytest.mark.parametrize(
+    ("failing_call", "number", "reason"),
+    [
+        ("watchdog.observers.api.BaseObserver.start", errno.ENOSPC, "No space left on device"),  # no watch is left
+        ("plyzero.run.changes.Observer", errno.EMFILE, "Too many open files"),  # no inotify instance is left
+    ],
+)
+def test_without_a_watch_workers_poll(tmp_path: Path, monkeypatch, failing_call: str, number: int, reason: str):
+    threads = threading.active_count()
+    monkeypatch.setattr(failing_call, failing(number))
     finding = found(tmp_path)["file events"]
     assert finding.verdict == "warning"
-    assert finding.says.startswith("no file events (No space left on device): workers find new models by polling")
+    assert finding.says.startswith(f"no file events ({reason}): workers find new models by polling")
     assert tree(tmp_path) == []
+    assert threading.active_count() == threads
 
 
 def test_who_stops_in_the_middle_leaves_nothing_either(tmp_path: Path):

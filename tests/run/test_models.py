@@ -1,6 +1,7 @@
 """Models: the newest good one is found, whatever else lies there."""
 
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,15 +111,18 @@ def test_a_file_event_wakes_a_watch_long_before_its_poll(run: Run, content):
         assert network.step == 1
 
 
-def test_a_watch_without_file_events_polls(run: Run, content, monkeypatch: pytest.MonkeyPatch, caplog):
+@pytest.mark.parametrize("failing", ["plyzero.run.changes.Observer", "watchdog.observers.api.BaseObserver.schedule"])
+def test_a_watch_without_file_events_polls(run: Run, content, monkeypatch: pytest.MonkeyPatch, caplog, failing: str):
     def fail(*_: object, **__: object) -> None:
-        raise OSError("inotify watch limit reached")
+        raise OSError("inotify limit reached")
 
-    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", fail)
+    threads = threading.active_count()
+    monkeypatch.setattr(failing, fail)
     with ModelWatch(run.models, run.game, poll_seconds=0, threads=1) as watch:
         publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
         assert watch.newer().step == 1
-    assert "no file events (inotify watch limit reached): polling" in caplog.text
+        assert threading.active_count() == threads
+    assert caplog.text.count("no file events (inotify limit reached): polling") == 1
 
 
 def test_names_in_the_directory_that_are_no_models_are_passed_over(run: Run, content):
