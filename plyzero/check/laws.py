@@ -331,7 +331,9 @@ def boards_in_form(trace: GameTrace) -> None:
 
 def advice_against_long_games(law: str, repeats: bool) -> str:
     """Return what to do about a game that is longer than max_plies; `repeats`: whether a position has come again."""
-    first = "positions repeat, so no max_plies is large enough: " if repeats else "raise max_plies if all games end, or "
+    first = (
+        "positions repeat, so no max_plies is large enough: " if repeats else "raise max_plies if all games end, or "
+    )
     return f"{first}end the game in outcome() and show the counter in observe(), or use --skip {law}"
 
 

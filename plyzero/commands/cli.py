@@ -30,7 +30,7 @@ from plyzero.commands import (
     serve,
     train,
 )
-from plyzero.commands.common import FailedError
+from plyzero.commands.common import FailedError, describe_missing, missing_package
 from plyzero.errors import UserError, plain
 from plyzero.volume_errors import explain
 
@@ -119,6 +119,10 @@ def main() -> None:
         _exit(error, 2)
     except FailedError as error:
         _exit(error, 1)
+    except ModuleNotFoundError as error:
+        if not (package := missing_package(error)):
+            raise
+        _exit(describe_missing([package]), 2)
     except MemoryError as error:
         _exit(f"not enough memory; use fewer games, simulations or channels ({error or 'nothing is left'})", 1)
     except BrokenPipeError:  # whoever reads the output has seen enough

@@ -6,8 +6,9 @@ import io
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
@@ -47,6 +48,18 @@ class BoundedOutput(io.TextIOBase):
                 self._file.write("\nplyzero: the code of the game prints without end; further output is dropped\n")
             self._file.flush()
         return len(text)
+
+
+EXTRAS: Final = {
+    **dict.fromkeys(("onnx", "onnxruntime"), "cpu"),
+    "torch": "train",
+    "grpc": "grpc",
+    **dict.fromkeys(("starlette", "uvicorn"), "web"),
+    **dict.fromkeys(("matplotlib", "PIL"), "plot"),
+    "scipy": "experiments",
+    "ray": "ray",
+}
+"""Package that plyzero can do without -> the extra that installs it."""
 
 
 class FailedError(Exception):
@@ -94,6 +107,24 @@ LogFormat = Annotated[str, typer.Option(metavar="FORMAT", help="text, or json: o
 EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]
 
 
+def require(*packages: str) -> None:
+    """Raise UserError, with the command that installs them, if packages of EXTRAS are missing; none is imported."""
+    if missing := [package for package in packages if find_spec(package) is None]:
+        raise UserError(describe_missing(missing))
+
+
+def describe_missing(packages: Sequence[str]) -> str:
+    """Return a sentence with the command that installs these packages of EXTRAS."""
+    extras = ",".join(dict.fromkeys(EXTRAS[package] for package in packages))
+    return f"this needs {' and '.join(packages)}, which cannot be found here: pip install 'plyzero[{extras}]'"
+
+
+def missing_package(error: BaseException) -> str | None:
+    """Return the package of EXTRAS whose absence is the error."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return package if package in EXTRAS else None
+
+
 def find_game(text: str) -> GameSpec:
     """Return the game named by `text`. Raises UserError if there is none."""
     from plyzero.rules.catalog import load_game
@@ -116,7 +147,11 @@ def playing(game: GameSpec) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         from plyzero.rules.catalog import own_frames, with_location
 
-        if ":" not in game.name or (isinstance(error, OSError | SystemExit) and not own_frames(error)):
+        if (
+            ":" not in game.name
+            or missing_package(error)
+            or (isinstance(error, OSError | SystemExit) and not own_frames(error))
+        ):
             raise
         hint = f"plyzero check {quoted(game.name)} tests the rules"
         raise FailedError(f"{game.name} cannot be played: {with_location(error)}; {hint}") from error

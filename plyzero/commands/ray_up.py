@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from plyzero.commands.common import Device, GameOption, Options, Preset, RunOption, Scratch, Seed, find_game
+from plyzero.commands.common import Device, GameOption, Options, Preset, RunOption, Scratch, Seed, find_game, require
 from plyzero.errors import UserError
 
 
@@ -28,8 +27,7 @@ def ray_up(
     scratch: Scratch = None,
 ) -> None:
     """Keep workers, and a trainer, of a run on a Ray cluster until Ctrl-C; whichever of them dies is started again."""
-    if find_spec("ray") is None:
-        raise UserError("a Ray cluster needs a further package: pip install 'plyzero[ray]'")
+    require("ray", "onnx", "onnxruntime")
     if not workers and not trainer:
         raise UserError("expected --workers N with at least one worker, or --trainer")
     if devices > 1 and device == "auto":

@@ -116,12 +116,8 @@ def _make(
         frame = frames[last if ply is None else ply]
         if kind == ".svg":
             return (frame_svg(frame) + "\n").encode(), "a picture"
-        try:
-            from plyzero.play.film import make_film, make_picture
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "PIL":
-                raise
-            raise UserError("films and pictures need further packages: pip install 'plyzero[plot]'") from error
+        from plyzero.play.film import make_film, make_picture
+
         if kind == ".png":
             return make_picture(frame, size), "a picture"
         content = make_film(

@@ -27,15 +27,10 @@ def serve(
     ] = None,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run."""
-    try:
-        from plyzero.web.server import listen, make_app, serve_forever
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
-            raise
-        raise UserError("the web page needs further packages: pip install 'plyzero[web]'") from error
     from plyzero.run.directory import open_run
     from plyzero.web.opponents import Opponents
     from plyzero.web.run_api import run_routes
+    from plyzero.web.server import listen, make_app, serve_forever
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")

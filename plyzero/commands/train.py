@@ -10,8 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, redirect_stdout
+from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -34,6 +33,7 @@ from plyzero.commands.common import (
     Seed,
     find_game,
     quoted,
+    require,
 )
 from plyzero.errors import UserError, plain
 
@@ -66,6 +66,7 @@ def train(
     """Train GAME on this machine. The same command continues a training that was stopped."""
     from plyzero.ops.processes import interrupt_on_signals, usable_cores
 
+    require("torch", "onnx", "onnxruntime")
     with _Screen() as screen:
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
@@ -196,6 +197,7 @@ def selfplay(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Run a self-play worker for a run until it is stopped."""
+    require("onnx", "onnxruntime", *(["grpc"] if evaluator else []))
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
     from plyzero.ops.processes import ending_at_once
     from selfplay.worker import run_worker
@@ -206,8 +208,8 @@ def selfplay(
         if not evaluator:
             run_worker(opened, name=worker, stop=stop, on_ready=starting.close)
             return
-        with _needs_grpc():
-            from plyzero.inference.remote_network import RemoteNetwork
+        from plyzero.inference.remote_network import RemoteNetwork
+
         with closing(RemoteNetwork(evaluator, opened.game, models=opened.models)) as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
 
@@ -227,6 +229,7 @@ def trainer(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
+    require("torch", "onnx", "onnxruntime")
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
     from trainer.data_parallel import RankError
     from trainer.loop import run_trainer
@@ -261,26 +264,16 @@ def evaluator(
     until_end_of_input: EndOfInput = False,
 ) -> None:
     """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
-    with _needs_grpc():
-        from plyzero.inference.evaluation_server import run_evaluator
-        from plyzero.inference.model_repository import keep_repository
+    require("onnx", "onnxruntime", "grpc")
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    from plyzero.inference.evaluation_server import run_evaluator
+    from plyzero.inference.model_repository import keep_repository
+
     batches: dict[str, Any] = {"max_batch": max_batch, "wait_seconds": wait_ms / 1000, "threads": threads, "stop": stop}
     if repository is None:
         run_evaluator(opened, host=host, port=port, **batches)
     else:
         keep_repository(opened, repository, **batches)
-
-
-@contextmanager
-def _needs_grpc() -> Iterator[None]:
-    """Turn a missing gRPC into one sentence."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "grpc":
-            raise
-        raise UserError("an evaluator and its workers need further packages: pip install 'plyzero[grpc]'") from error
 
 
 def _row(cells: list[str]) -> str:

@@ -36,16 +36,6 @@ def test_a_port_in_use_is_one_sentence(tmp_path):
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use; choose another --port" in done.stderr
 
 
-def test_a_missing_package_is_one_sentence():
-    code = (
-        "import sys; sys.modules['starlette'] = None; sys.argv = ['plyzero', 'serve', 'tic-tac-toe'];"
-        "from plyzero.commands.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "plyzero: the web page needs further packages: pip install 'plyzero[web]'\n"
-
-
 def test_the_server_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
     run = tmp_path / "not yet"
     command = [sys.executable, "-m", "plyzero", "serve", "tic-tac-toe", "--run", str(run), "--port", "0"]

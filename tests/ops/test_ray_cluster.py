@@ -32,7 +32,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
     done = plyzero("ray", "up", "--run", str(tmp_path / "r"), "--game", "tic-tac-toe")
     assert (done.returncode, done.stderr) == (
         2,
-        "plyzero: a Ray cluster needs a further package: pip install 'plyzero[ray]'\n",
+        "plyzero: this needs ray, which cannot be found here: pip install 'plyzero[ray]'\n",
     )
     assert not (tmp_path / "r").exists()
 
@@ -48,7 +48,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
 def test_what_a_cluster_cannot_run_is_refused_before_ray_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str
 ):
-    monkeypatch.setattr("plyzero.commands.ray_up.find_spec", lambda name: name)
+    monkeypatch.setattr("plyzero.commands.ray_up.require", lambda *packages: None)
     done = plyzero("ray", "up", "--run", str(tmp_path / "r"), *options)
     assert done.returncode == 2
     assert done.stderr.startswith(f"plyzero: {sentence.replace('R is', str(tmp_path / 'r') + ' is')}")
