@@ -68,7 +68,7 @@ def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Ite
     with _locked(directory):
         before = read_manifest(directory) or {}
         found = os.stat(directory)
-        place = [found.st_dev, found.st_ino]  # a copy has another one, and the processes of the original are not its own
+        place = [found.st_dev, found.st_ino]  # that of a copy differs: the processes of the original are not its own
         identity = str(before["id"]) if before.get("place") == place else uuid.uuid4().hex
         manifest = {
             "version": VERSION,

@@ -235,8 +235,8 @@ class EvaluationService:
             raise UserError(f"expected {wire.PRECISION} {' or '.join(wire.PRECISIONS)}, got {shown(precision)}")
         if len(observations := wire.unpack_observations(request, self._game.start)) > self._largest:
             raise UserError(
-                f"expected at most {self._largest} positions in a call, got {len(observations)}; send them in parts, or "
-                f"start the evaluator with --max-batch {len(observations)}"
+                f"expected at most {self._largest} positions in a call, got {len(observations)}; send them in parts, "
+                f"or start the evaluator with --max-batch {len(observations)}"
             )
         return self._batcher.submit(observations)
 

@@ -4,6 +4,7 @@ import itertools
 import re
 import threading
 import time
+from collections.abc import Container
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
@@ -356,7 +357,7 @@ def test_the_log_says_how_far_a_worker_is(
 class FailsSometimes(Relay):
     """Rules that fail at some of the calls of a method."""
 
-    fails_at: set[int] = set()
+    fails_at: Container[int] = ()
     method = "play"
     error: BaseException = OSError("the book of openings is gone")
     calls = itertools.count()
@@ -392,7 +393,7 @@ def play_games(game: Game, count: int) -> list[Games]:
 def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, caplog):
     class Seldom(FailsSometimes):
         calls = itertools.count()
-        fails_at = {70}
+        fails_at = (70,)
 
     Seldom.method, Seldom.error = method, error
     played = play_games(Seldom(), 20)
