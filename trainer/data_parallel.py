@@ -36,6 +36,7 @@ from torch.nn.parallel import DistributedDataParallel
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
 from plyzero.settings import Settings
+from plyzero.threads import start_thread
 from trainer.loss import BatchTensors, Losses
 from trainer.state import pack_state
 from trainer.window import Batch
@@ -92,7 +93,7 @@ class Ranks:
         try:
             for _ in range(1, devices):
                 self._start()
-            threading.Thread(target=self._watch, name="ranks", daemon=True).start()
+            start_thread(self._watch, name="ranks")
             work = {"game": game.name, "settings": settings.model_dump(mode="json"), "seed": seed}
             state, store = pack_state(learner.state_dict()), place.store()
             with self._noticing_failures(START_SECONDS):

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -25,6 +24,7 @@ from plyzero.commands.common import (
 )
 from plyzero.commands.task_progress import TaskProgress, seconds_of
 from plyzero.errors import UserError, plain
+from plyzero.threads import start_thread
 
 if TYPE_CHECKING:
     from experiments.manifest import Record
@@ -222,7 +222,7 @@ def _end_with_runner(descriptor: int) -> None:
         os.read(descriptor, 1)
         os.killpg(0, signal.SIGKILL)
 
-    threading.Thread(target=watch, name="runner", daemon=True).start()
+    start_thread(watch, name="runner")
 
 
 def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bool) -> None:

@@ -22,6 +22,7 @@ from plyzero.inference.batcher import Answer, Batcher, NoModelError
 from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
+from plyzero.threads import start_thread
 
 MAX_CALLS: Final = 2048
 """Number of calls that are in the server at the same time, of which a worker has one; further ones wait in gRPC."""
@@ -203,7 +204,7 @@ class EvaluationService:
                     room.acquire()
                     try:
                         future = self._submit(request)
-                    except UserError as error:
+                    except Exception as error:  # of this call, which ends the stream
                         future = Future()
                         future.set_exception(error)
                     waiting.append(future)
@@ -218,7 +219,7 @@ class EvaluationService:
             room.release()  # so that the thread ends
 
         context.add_callback(cancel)
-        threading.Thread(target=read, name="requests", daemon=True).start()
+        start_thread(read, name="requests")
         for request, future in iter(calls.get, None):
             answer = future.result()
             waiting.remove(future)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from plyzero.play.match import play_match, random_opening
 from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec, load_game, with_location
 from plyzero.rules.notation import action_names
+from plyzero.threads import start_thread
 
 if TYPE_CHECKING:
     from plyzero.play.entrants import Entrant
@@ -153,7 +153,7 @@ def _serve(theirs: connection.Connection, game: str, entrants: Sequence[Entrant]
     os.dup2(2, 1)  # what a player prints is not the output of the command
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        start_thread(_end_with, parent.sentinel, name="parent")
     play: Callable[[Pair], PairResult] | None = None
     while True:
         try:

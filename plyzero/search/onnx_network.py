@@ -24,6 +24,7 @@ from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.search.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
 from plyzero.settings import Precision, SearchSettings, parse_stored_settings
+from plyzero.threads import Thread
 
 INPUT: Final = "observations"
 LOGITS: Final = "logits"
@@ -205,7 +206,7 @@ def _terminated_after(seconds: float, options: onnxruntime.RunOptions) -> Iterat
                 return
         options.terminate = True
 
-    thread = threading.Thread(target=watch, name="deadline", daemon=True)
+    thread = Thread(watch, name="deadline")
     thread.start()
     try:
         yield
