@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from plyzero.check.laws import evenly_spaced
+from plyzero.check.laws import evenly_spaced, observation_bytes
 from plyzero.rules import random_game
 from plyzero.rules.chance import is_chance, possible_moves
 from plyzero.rules.game import Game
@@ -31,6 +33,12 @@ MIN_SHUFFLING: Final = 4
 
 MAX_OPENING: Final = 12
 """In how many plies at the beginning a game that moves to and fro also has random moves."""
+
+WINDOW_ACTIONS: Final = 4
+WINDOW_POSITIONS: Final = 400
+MAX_WINDOWS: Final = 40
+"""So many different actions that follow each other in a game are played in all orders, to so many positions, for so
+many games."""
 
 RECENT: Final = 8
 """To how many of the last positions a move to and fro tries to come back."""
@@ -57,7 +65,8 @@ def sample(start: Game, *, games: int, seed: int = 0, until: float = math.inf) -
         for game in (*played, *shuffled)
         for ply in game.decisions
     ]
-    return Sample([*positions_near(start), *far], played, until)
+    rests = positions_within_turns([*played, *shuffled], until)
+    return Sample([*positions_near(start), *far, *rests], played, until)
 
 
 def positions_near(start: Game) -> list[SamplePosition]:
@@ -74,6 +83,56 @@ def positions_near(start: Game) -> list[SamplePosition]:
         if len(found) >= NEAR_POSITIONS:
             break
     return [each for each in found if not is_chance(each.position)]
+
+
+def positions_within_turns(games: Sequence[PlayedGame], until: float = math.inf) -> list[SamplePosition]:
+    """Return positions that look alike but were reached after different numbers of moves of the same turn.
+
+    Of a game in which a player moves several times in a row, the rest of the turn may be what an observation omits, but
+    in random games hardly any board comes twice. So a few actions of each game are played in all orders, from its start
+    and from where it had come to.
+    """
+    found: list[SamplePosition] = []
+    for number, game in enumerate(evenly_spaced([each for each in games if _moves_again(each)], max_count=MAX_WINDOWS)):
+        if time.monotonic() > until:
+            break
+        turns = [ply for before, ply in itertools.pairwise([None, *game.decisions]) if not _same_mover(game, before, ply)]
+        first = turns[len(turns) // 2 * (number % 2)]
+        actions = dict.fromkeys(game.moves[ply] for ply in game.decisions if first <= ply < len(game.moves))
+        found += _alike_within_turns(game, first, [*actions][:WINDOW_ACTIONS])
+    return found
+
+
+def _moves_again(game: PlayedGame) -> bool:
+    return any(_same_mover(game, before, ply) for before, ply in itertools.pairwise(game.decisions))
+
+
+def _same_mover(game: PlayedGame, before: int | None, ply: int) -> bool:
+    return before is not None and game.positions[before].to_play == game.positions[ply].to_play
+
+
+def _alike_within_turns(game: PlayedGame, first: int, actions: Sequence[int]) -> list[SamplePosition]:
+    """Return positions after `actions` in any order, from ply `first` on, that are alike except for the turn's moves."""
+    reached: list[tuple[tuple[int, ...], Game, int | None, int]] = [
+        (tuple(game.moves[:first]), game.positions[first], None, 0)
+    ]
+    alike: dict[bytes, dict[int, SamplePosition]] = defaultdict(dict)
+    for moves, position, mover, moved in itertools.islice(reached, WINDOW_POSITIONS):  # moved: so often in this turn
+        following = possible_moves(position)
+        if is_chance(position):
+            following = following[:1]
+        else:
+            moved = moved + 1 if position.to_play == mover else 0
+            mover, group = position.to_play, alike[observation_bytes(position)]
+            if moved in group:
+                continue
+            group[moved] = SamplePosition(moves, position)
+            following = [action for action in actions if action in following]
+        for move in following:
+            after = position.play_unchecked(move)
+            if after.outcome() is None:
+                reached.append(((*moves, move), after, mover, moved))
+    return [each for group in alike.values() if len(group) > 1 for each in group.values()]
 
 
 def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGame:
@@ -141,8 +200,8 @@ class SamplePosition(NamedTuple):
 class Sample:
     """Positions of a game, for the laws that compare positions.
 
-    positions: unfinished positions: those next to the initial position, then those of random games and of some that
-               move to and fro.
+    positions: unfinished positions: those next to the initial position, then those of random games, of some that move
+               to and fro, and some that look alike within different parts of a turn.
     games:     the random games.
     until:     the time by time.monotonic() at which the laws end.
     """

@@ -62,6 +62,7 @@ CORRECT = {  # besides those of the classes below
     "chomp, whose last mover loses": zoo.Chomp,
     "one move": toys.FirstMoveWins,
     "one player moves twice": functools.partial(toys.Written, "001", "01-10-10"),
+    "one or two stones a turn": zoo.OneOrTwo,
     "hex(size=3)": functools.partial(Hex, size=3),
 }
 MORE = {
@@ -258,6 +259,15 @@ class HiddenLimit(zoo.Shuffle):
 
     def key(self):
         return self.to_play, self.men, len(self.past)
+
+
+class HidesTheRestOfTheTurn(zoo.OneOrTwo):
+    """Whether one stone of the turn has been placed decides what may follow, and is not observed."""
+
+    def observe(self):
+        planes = super().observe()
+        planes[2] = 0
+        return planes
 
 
 class ActionsStay(TicTacToe):
@@ -501,6 +511,7 @@ FAULTS = [
     (OneSided, "both_players_move", None, r"player 1 is not to move .* does play\(\) pass the turn"),
     (WinnerAsFloat, "answers_in_form", 5, r"the winner in outcome\(\) is 0.0, expected 0 or 1, as an integer"),
     (HiddenLimit, "equal_observations_equal_futures", None, "the game is drawn in the"),
+    (HidesTheRestOfTheTurn, "equal_observations_equal_futures", None, "the legal actions (36|none)"),
     (NeverEnds, "games_end", 9, r"after 9 plies, but max_plies is 9(; \w+ was played \d times)?: positions repeat"),
     (HidesWhoMoves, "equal_observations_equal_futures", None, "have equal observations, but different futures"),
     (

@@ -302,3 +302,40 @@ class Clobber(Game):
 
     def __str__(self):
         return render_grid(np.reshape(self.board, (SIDE, SIDE)))
+
+
+class OneOrTwo(Game):
+    """Place one or two stones a turn, on six by six squares; who has more of the last row when all are full wins."""
+
+    num_actions, stop = 37, 36
+    observation_shape, observation_dtype = (3, 6, 6), bool
+    max_plies = 72
+    to_play, placed = 0, 0
+
+    def __init__(self):
+        self.board = (0,) * 36
+
+    def legal_actions(self):
+        if self.outcome():
+            return []
+        return [a for a in range(36) if not self.board[a]] + [self.stop] * (self.placed == 1)
+
+    def play(self, action):
+        after = copy.copy(self)
+        if action != self.stop:
+            after.board = tuple(self.to_play + 1 if a == action else piece for a, piece in enumerate(self.board))
+        after.placed = self.placed + 1 if action != self.stop and self.placed == 0 else 0
+        after.to_play = self.to_play if after.placed else 1 - self.to_play
+        return after
+
+    def outcome(self):
+        if 0 in self.board:
+            return None
+        return Outcome(int(self.board[-6:].count(2) > 3))
+
+    def observe(self):
+        board = np.reshape(self.board, (6, 6))
+        return np.array([board == self.to_play + 1, board == 2 - self.to_play, np.full((6, 6), self.placed)])
+
+    def key(self):
+        return self.board, self.to_play, self.placed
