@@ -5,24 +5,28 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from plyzero.check.laws import evenly_spaced
 from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import MIN_SHUFFLING, SHUFFLING_SEED, play_game, shuffling_move
 from plyzero.check.symmetry_laws import symmetries_of_start
-from plyzero.rules.board import board_of
+from plyzero.rules.board import board_of, glyph
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame, random_game
 
 MIN_DECIDED_GAMES: Final = 20
 """Smallest number of games from whose equal results anything is concluded."""
+
+MAX_READ: Final = 200
+"""Largest number of positions whose text is looked at."""
 
 SLOW_RULES: Final = 20.0
 """Microseconds of rules per simulation above which compiled rules are advised."""
@@ -128,6 +132,27 @@ def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bo
         )
     if view := absolute_view(played):
         yield view
+    seen = [position for game in played for position in game.positions]
+    if alike := alike_in_text(evenly_spaced(seen, max_count=MAX_READ)):
+        yield (
+            f"in text, {alike!r} stands for pieces of both players, or for a piece and an empty cell: let render give "
+            'them different figures, such as pieces=("", "0:♞", "1:♘"), where the text after the colon is what is read'
+        )
+
+
+def alike_in_text(positions: Sequence[Game]) -> str:
+    """Return what stands in the text of `positions` for pieces of both players, or for a piece and an empty cell.
+
+    It is "" if nothing does, or if the game writes its own text.
+    """
+    owners: defaultdict[str, set[str]] = defaultdict(set)
+    for position in positions:
+        board = position.render() if type(position).__str__ is Game.__str__ else None
+        for cell in board.cells if board else ():
+            owner = cell.piece.partition(":")[0]
+            if cell.shape != "dot" and not cell.shape.startswith("bar"):
+                owners[glyph(cell, board.style if board else "")].add(owner if owner in ("0", "1") else "")
+    return next((text for text, found in owners.items() if len(found) > 1), "")
 
 
 def name_without_cells(positions: Sequence[Game]) -> str:

@@ -106,7 +106,7 @@ class Board:
     def __str__(self) -> str:
         """Return the board as text: stones are x and o."""
         marks = [(label.y, label.x, label.text) for label in self.labels]
-        marks += [(cell.y, cell.x, _glyph(cell, self.style)) for cell in self.cells]
+        marks += [(cell.y, cell.x, glyph(cell, self.style)) for cell in self.cells]
         left = min(x for _, x, _ in marks)
         rows = groupby(sorted(marks), key=lambda mark: mark[0])
         return "\n".join(_line([(round(2 * (x - left)) + 1, text) for _, x, text in row]) for _, row in rows)
@@ -240,8 +240,8 @@ def _shape(style: str, row: int, column: int) -> str:
     return "point" if style == "points" else "square"
 
 
-def _glyph(cell: Cell, style: str) -> str:
-    """Return a cell in text."""
+def glyph(cell: Cell, style: str) -> str:
+    """Return a cell in text: its figure, x and o for stones."""
     if cell.shape == "dot":
         return "+"
     if cell.piece and cell.shape.startswith("bar"):

@@ -12,6 +12,7 @@ from games.connect_four import ConnectFour
 from games.othello import Othello
 from plyzero.check.survey import advice, is_below_half, survey
 from plyzero.check.template.tic_tac_toe import TicTacToe
+from plyzero.rules.board import grid
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import random_game
 from tests.helpers import toys, zoo
@@ -25,6 +26,32 @@ def test_the_figures_of_a_game_whose_every_game_is_known():
     assert found.symmetries == (0, 0)
     assert found.microseconds.keys() == {"play", "outcome", "legal_actions", "observe"}
     assert all(cost > 0 for cost in found.microseconds.values())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "alike"),
+    [
+        (("", "0:♞", "1:♘"), ""),
+        (("", "0", "1"), ""),
+        (("", "0:1", "1:1"), "1"),
+        (("", "0:o", "1"), "o"),
+        (("", "0:.", "1"), "."),
+        (("x", "0", "1"), "x"),
+    ],
+)
+def test_pieces_that_look_alike_in_text_are_a_warning(pieces, alike):
+    class Figures(TicTacToe):
+        def render(self):
+            return grid(np.reshape(self.board, (3, 3)), pieces=pieces)
+
+    said = [each for each in survey(Figures(), games=5).warnings if "in text, " in each]
+    assert [each.split()[2] for each in said] == [repr(alike)] * bool(alike)
+
+    class Written(Figures):
+        def __str__(self):
+            return "in my own words"
+
+    assert not any("in text, " in each for each in survey(Written(), games=5).warnings)
 
 
 def test_a_game_without_any_move_has_figures_too():
