@@ -105,7 +105,7 @@ class Terminal:
 
     def begin(self) -> None:
         """Print the game, the players and how to get help."""
-        self.say(f"{self.session.game.name}: you move {SIDES[self.session.person]}; the bot is {self.bot.name}.")
+        self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
         self.say("Type a move, or help for the list of commands.")
 
     def ask(self) -> bool:
@@ -262,7 +262,13 @@ class Terminal:
     def start(self, session: Session) -> None:
         """Replace the current game by `session`."""
         self.session, self.last_search, self.is_outdated = session, None, True
-        self.say(f"You move {SIDES[session.person]}.")
+        self.say(f"Y{self.sides()[1:]}.")
+
+    def sides(self) -> str:
+        """Return which side the person has, and who begins if it is not the first player, as dice may decide."""
+        side, first = SIDES[self.session.person], self.session.first_mover
+        who = "you move" if first == self.session.person else "the bot moves"
+        return f"you are the {side} player, and {who} first" if first else f"you move {side}"
 
     def say(self, text: str) -> None:
         """Print `text` without markup. On a terminal, long lines are wrapped between words."""

@@ -23,7 +23,7 @@ class PlayedGame(NamedTuple):
 
     moves:         its actions and rolls, those of the opening included.
     opening_plies: how many of the actions are the opening.
-    swapped:       whether the second player of the match had the first move.
+    swapped:       whether the second player of the match was player 0, who moves first unless dice decide.
     outcome:       None if the game was truncated at max_plies.
     forfeit:       why the loser forfeited it, or None.
     """

@@ -16,7 +16,7 @@ VERSION: Final = 1
 """Version of the game record, whose fields are listed in docs/formats.md."""
 
 SIDES: Final = ("first", "second")
-"""The names of players 0 and 1."""
+"""The names of players 0 and 1; where dice decide who begins, the second player may move first."""
 
 
 @dataclass
@@ -59,6 +59,11 @@ class Session:
     def is_persons_turn(self) -> bool:
         """Whether the person is the player to move."""
         return self.position.to_play == self.person
+
+    @property
+    def first_mover(self) -> int:
+        """The player who makes the first move: 0, unless dice have decided otherwise."""
+        return next(int(each.to_play) for each in self.positions if not is_chance(each))
 
     @property
     def last_mover(self) -> int | None:

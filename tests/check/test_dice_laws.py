@@ -14,7 +14,7 @@ from plyzero.check.violations import find_violation, laws_of
 from plyzero.rules.chance import ENDLESS_ROLLS
 from plyzero.rules.random_game import random_game
 from plyzero.run.presets import requirements
-from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
+from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race, WhoBegins
 
 
 class TestCompiledDice(GameLaws):
@@ -68,12 +68,6 @@ def test_what_is_no_probability_is_told(chances, what):
 
 
 def test_dice_may_decide_who_begins_but_not_end_the_game_before_a_move():
-    class WhoBegins(PlainRace):
-        def play(self, action):
-            after = super().play(action)
-            after.to_play = after.to_play if self.begun else action
-            return after
-
     assert find_violation(WhoBegins, games=10) is None
 
     class Won(WhoBegins):

@@ -110,6 +110,15 @@ class PlainRace(Game, version=1):
         return self.at, self.begun, self.thrown, self.to_play
 
 
+class WhoBegins(PlainRace):
+    """The first roll decides who begins."""
+
+    def play(self, action):
+        after = super().play_unchecked(action)
+        after.to_play = after.to_play if self.begun else action
+        return after
+
+
 def expectimax(position: Game, memo: dict[Any, float]) -> float:
     """Return the expected result under perfect play for player `to_play`, at a position of a player or of chance."""
     key = position.key()

@@ -15,7 +15,7 @@ from plyzero.play.session import Session
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.notation import action_names, play_named
-from tests.helpers.dice import PlainRace, Race
+from tests.helpers.dice import PlainRace, Race, WhoBegins
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
@@ -86,6 +86,24 @@ def test_the_terminal_says_what_was_rolled(capsys):
     shown = capsys.readouterr().out
     assert f"Rolled: {first[0]}." in shown
     assert f"Rolled: {' '.join(terminal.session.last_rolls)}." in shown
+
+
+@pytest.mark.parametrize(
+    ("person", "rolled", "said"),
+    [
+        (0, "one", "you move first"),
+        (1, "one", "you move second"),
+        (0, "three", "you are the first player, and the bot moves first"),
+        (1, "three", "you are the second player, and you move first"),
+    ],
+)
+def test_the_terminal_says_who_begins_where_dice_decide(person, rolled, said, capsys):
+    game = GameSpec("race", WhoBegins())
+    begun = Session(game, person, *play_named(game.start, [rolled]))
+    Terminal(begun, RandomPlayer(np.random.default_rng(0))).begin()
+    assert f"race: {said}; the bot is random.\n" in capsys.readouterr().out
+    assert begun.first_mover == ["one", "three"].index(rolled)
+    assert begun.is_persons_turn == ("you move first" in said)
 
 
 class Recording(RandomPlayer):

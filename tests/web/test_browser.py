@@ -363,6 +363,15 @@ def test_an_own_roll_is_told_beside_the_answer(serve, open_page):
     wait_for_status(page, "^You play throw. four was rolled. The random player plays step. It is your move.")
 
 
+def test_the_page_says_that_dice_let_the_second_player_begin(serve, open_page):
+    address = serve("tests.helpers.dice:WhoBegins")
+    page = open_page(f"{address}/#first=random&second=you&moves=three")
+    wait_for_status(page, "^three was rolled. It is your move. The second player begins.")
+    page = open_page(f"{address}/#first=you&second=random&moves=one")
+    wait_for_status(page, "^one was rolled. It is your move.")
+    assert "begins" not in page.locator("p[role=status]").inner_text()
+
+
 def test_without_a_model_the_page_says_so_and_pure_mcts_plays(tmp_path, open_page):
     game = load_game("tic-tac-toe")
     with serving(make_app(game, Opponents(game, run=tmp_path / "none"))) as address:

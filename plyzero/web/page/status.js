@@ -62,8 +62,9 @@ function nowIn({ about, position, game, players, both }) {
     return `The ${SIDES[winner]} player has won.${review}`;
   }
   const mover = players[position.toPlay];
+  const begins = position.toPlay === 1 && position.movers.every((by) => by === null) ? " The second player begins." : ""; // by dice
   const waits = about.ready ? "" : ` The ${about.hasNetwork ? "network" : "server"} is not ready: ${about.waitsFor}.`;
   const way = waits && about.hasNetwork && players.some(needsNetwork) ? " Choose pure MCTS as the opponent to play now." : "";
-  if (mover === "you") return `${both ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move."}${waits}${way}`;
-  return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${waits}${way}`.trim();
+  if (mover === "you") return `${both ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move."}${begins}${waits}${way}`;
+  return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${begins}${waits}${way}`.trim();
 }
