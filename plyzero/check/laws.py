@@ -8,7 +8,7 @@ in modules of their own, and those about many positions together are in plyzero.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
@@ -181,10 +181,8 @@ def games_begin(trace: GameTrace) -> None:
     if not all(map(is_chance, trace.positions[:-1])):
         return
     expect(position.outcome() is None, f"the game is over before any player has moved: {position.outcome()}")
-    expect(
-        bool(trace.moves) or is_chance(position) or position.to_play == 0,
-        "to_play is 1 in the initial position, expected 0: player 0 is by definition the player who moves first",
-    )
+    is_right = bool(trace.moves) or is_chance(position) or position.to_play == 0
+    expect(is_right, "to_play is 1 in the initial position, expected 0: player 0 is whoever moves first")
 
 
 @register(POSITION_LAWS)
@@ -280,8 +278,7 @@ def games_end(trace: GameTrace) -> None:
     if trace.plies >= limit and trace.position.outcome() is None and not trace.position.num_chances:
         message = f"the game is not over after {trace.plies} plies, but max_plies is {limit}"
         names = names_of(trace.positions, trace.moves)
-        commonest = max(names, key=names.count)
-        count = names.count(commonest)
+        commonest, count = Counter(names).most_common(1)[0]
         often = f"; {commonest} was played {count} times" if 4 * count > limit else ""
         seen = [(answers.get("to_play"), answers.get("observe()")) for answers in trace.answers]
         raise LawBrokenError(f"{message}{often}: {advice_against_long_games('games_end', len(set(seen)) < len(seen))}")
@@ -331,9 +328,7 @@ def boards_in_form(trace: GameTrace) -> None:
 
 def advice_against_long_games(law: str, repeats: bool) -> str:
     """Return what to do about a game that is longer than max_plies; `repeats`: whether a position has come again."""
-    first = (
-        "positions repeat, so no max_plies is large enough: " if repeats else "raise max_plies if all games end, or "
-    )
+    first = "positions repeat, so no max_plies is enough: " if repeats else "raise max_plies if all games end, or "
     return f"{first}end the game in outcome() and show the counter in observe(), or use --skip {law}"
 
 

@@ -93,26 +93,19 @@ def positions_within_turns(games: Sequence[PlayedGame], until: float = math.inf)
     and from where it had come to.
     """
     found: list[SamplePosition] = []
-    for number, game in enumerate(evenly_spaced([each for each in games if _moves_again(each)], max_count=MAX_WINDOWS)):
-        if time.monotonic() > until:
-            break
-        turns = [ply for before, ply in itertools.pairwise([None, *game.decisions]) if not _same_mover(game, before, ply)]
+    for number, game in enumerate(evenly_spaced(games, max_count=MAX_WINDOWS)):
+        movers = {ply: game.positions[ply].to_play for ply in game.decisions}
+        turns = [*movers][:1] + [ply for before, ply in itertools.pairwise(movers) if movers[before] != movers[ply]]
+        if len(turns) == len(movers) or time.monotonic() > until:  # nobody moves twice in a row
+            continue
         first = turns[len(turns) // 2 * (number % 2)]
-        actions = dict.fromkeys(game.moves[ply] for ply in game.decisions if first <= ply < len(game.moves))
+        actions = dict.fromkeys(game.moves[ply] for ply in movers if first <= ply < len(game.moves))
         found += _alike_within_turns(game, first, [*actions][:WINDOW_ACTIONS])
     return found
 
 
-def _moves_again(game: PlayedGame) -> bool:
-    return any(_same_mover(game, before, ply) for before, ply in itertools.pairwise(game.decisions))
-
-
-def _same_mover(game: PlayedGame, before: int | None, ply: int) -> bool:
-    return before is not None and game.positions[before].to_play == game.positions[ply].to_play
-
-
 def _alike_within_turns(game: PlayedGame, first: int, actions: Sequence[int]) -> list[SamplePosition]:
-    """Return positions after `actions` in any order, from ply `first` on, that are alike except for the turn's moves."""
+    """Return positions after `actions`, in any order from ply `first` on, that differ only in the turn's moves."""
     reached: list[tuple[tuple[int, ...], Game, int | None, int]] = [
         (tuple(game.moves[:first]), game.positions[first], None, 0)
     ]

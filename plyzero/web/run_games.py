@@ -75,10 +75,7 @@ class NewestGames:
                 except SegmentError as error:
                     note = str(error)
                     continue
-                except (
-                    Exception,
-                    SystemExit,
-                ) as error:  # rules of a person's own game, or records that do not follow them
+                except (Exception, SystemExit) as error:  # a person's own rules, or records that do not follow them
                     note = f"{name} cannot be shown: {with_location(error)}"
                     continue
             used[name] = self._games[name]

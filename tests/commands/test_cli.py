@@ -377,8 +377,8 @@ def test_rules_that_end_the_process_or_cannot_open_a_file_are_named_as_others_ar
 
 def test_what_rules_print_is_not_in_the_report_of_check_and_is_bounded(tmp_path: Path):
     (tmp_path / "noisy.py").write_text(
-        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\n"
-        "class Noisy(TicTacToe):\n    def outcome(self):\n"
+        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass Noisy(TicTacToe):\n"
+        "    def outcome(self):\n"
         "        print('looking at the board ' * 50)\n        return super().outcome()\n"
     )
     done = plyzero("check", "noisy:Noisy", "--games", "2", cwd=tmp_path)

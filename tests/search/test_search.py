@@ -64,7 +64,7 @@ def one(position, evaluate, simulations, kind, **settings):
 @both_kinds
 @pytest.mark.parametrize("game", [StuckInPython, StuckCompiled])
 def test_a_position_that_is_not_over_and_has_no_move_is_one_sentence(game, kind):
-    words = rf"test_search:{game.__name__} cannot be played: .* has no legal action: .*; plyzero check tests"
+    words = rf"tests.search.test_search:{game.__name__} cannot be played: .* has no legal action: .*; plyzero check "
     with pytest.raises(UserError, match=words):
         one(game(), Uniform(game.num_actions), 700, kind)
     with pytest.raises(UserError, match=words):
