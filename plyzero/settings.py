@@ -23,7 +23,7 @@ MAX_INTEGER: Final = 2**40
 MAX_SIMULATIONS: Final = 10_000_000
 """Largest number of simulations of one search, whose tree then takes several GB."""
 
-MAX_MODEL_BYTES: Final = 1 << 31
+MAX_MODEL_BYTES: Final = (1 << 31) - 1
 """Largest size of an ONNX file, in bytes, which the format itself sets."""
 
 Algorithm = Literal["gumbel", "puct"]
@@ -288,17 +288,6 @@ class Settings(SettingsSection):
     trainer: TrainerSettings = TrainerSettings()
     store: StoreSettings = StoreSettings()
     rating: RatingSettings = RatingSettings()
-
-    @model_validator(mode="after")
-    def _check_that_a_model_fits_its_file(self) -> Self:
-        blocks, channels = self.network.blocks, self.network.channels
-        num_bytes = 4 * 2 * 9 * blocks * channels**2  # two 3 x 3 convolutions per block, float32
-        if num_bytes > MAX_MODEL_BYTES:
-            raise ValueError(
-                f"network.blocks = {blocks} and network.channels = {channels} need {num_bytes / 1e9:,.0f} GB, "
-                f"but an ONNX file has at most {MAX_MODEL_BYTES / 1e9:.1f} GB; use fewer blocks or channels"
-            )
-        return self
 
     @model_validator(mode="after")
     def _check_that_training_can_proceed(self) -> Self:

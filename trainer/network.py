@@ -6,28 +6,27 @@ Before its last block global pooling tells every square what the whole board is 
 from __future__ import annotations
 
 import inspect
-from typing import Final
 
 import torch
 from torch import Tensor, nn
 
 from plyzero.errors import UserError
+from plyzero.ops.sizes import HEAD_PLANES, check_sizes
 from plyzero.rules.catalog import load_object
 from plyzero.rules.game import Game
-from plyzero.settings import NetworkSettings
-
-HEAD_PLANES: Final = 16
-"""Smallest number of planes to which a head reduces the channels, unless there are fewer channels."""
+from plyzero.settings import NetworkSettings, Settings
 
 
 def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
     """Return a new network of the class `settings.module` for the game with the position `start`.
 
-    Raises UserError if there is no such class of networks. An error that the class itself raises is not caught.
+    Raises UserError if there is no such class of networks, or if no file can hold the network. An error that the class
+    itself raises is not caught.
     """
     cls = load_object(settings.module)
     if not (inspect.isclass(cls) and issubclass(cls, nn.Module)):
         raise UserError(f"network.module: {settings.module} is not a subclass of torch.nn.Module")
+    check_sizes(start, Settings(network=settings))
     sizes: dict[str, int] = {"blocks": settings.blocks, "channels": settings.channels}
     if start.policy_planes and "policy_planes" in inspect.signature(cls).parameters:
         sizes["policy_planes"] = start.policy_planes

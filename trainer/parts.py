@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from plyzero.errors import UserError
+from plyzero.ops.sizes import check_sizes
 from plyzero.rules.catalog import GameSpec, load_object
 from plyzero.rules.chance import first_decision
 from plyzero.settings import Settings
@@ -36,8 +37,10 @@ def make_parts(game: GameSpec, settings: Settings) -> Parts:
     """Return the parts that `settings` name, for `game`.
 
     Raises UserError, in one sentence that names the setting, if one cannot be imported, or if network and loss cannot
-    make a step from the initial position, or if the network cannot be exported.
+    make a step from the initial position, or if the network cannot be exported; before that, if this machine lacks the
+    memory to train.
     """
+    check_sizes(game.start, settings, trainer=True)
     network_name, targets_name = settings.network.module, settings.trainer.targets
     with _name_in_errors("network.module", network_name):
         network = make_network(settings.network, game.start)

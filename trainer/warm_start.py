@@ -11,7 +11,7 @@ from typing import Any, Final
 from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
 from plyzero.run.directory import Run
-from plyzero.run.models import MAX_BYTES, publish_model
+from plyzero.run.models import max_model_bytes, publish_model
 from plyzero.search.onnx_network import Network
 from plyzero.settings import parse_stored_settings
 from trainer.loop import Trainer
@@ -38,7 +38,7 @@ def read_bot(path: Path, run: Run) -> tuple[bytes, dict[str, Any]]:
     settings than the run's.
     """
     try:
-        model = read_file(path, max_bytes=MAX_BYTES)
+        model = read_file(path, max_bytes=max_model_bytes())
         metadata = Network(model, run.game, label=path.name).metadata
         found = parse_stored_settings(metadata.get("settings", "")).network.model_dump()
     except OSError as error:

@@ -13,6 +13,7 @@ from plyzero.commands.common import (
     Json,
     Options,
     find_game,
+    in_another_process,
     make_console,
     make_table,
     playing,
@@ -46,7 +47,7 @@ def bench(
     from plyzero.files import read_file
     from plyzero.play.model_loader import load_network
     from plyzero.run.directory import create_run, open_run
-    from plyzero.run.models import MAX_BYTES
+    from plyzero.run.models import max_model_bytes
     from plyzero.search.onnx_network import Network, reachable_observations
 
     found = find_game(game)
@@ -61,7 +62,9 @@ def bench(
             network = Network(content, found, label=f"random weights, {blocks} x {channels}", threads=threads)
         else:
             network = load_network(net, found, threads=threads)
-            content = read_file(open_run(net).models / network.label if net.is_dir() else net, max_bytes=MAX_BYTES)
+            content = read_file(
+                open_run(net).models / network.label if net.is_dir() else net, max_bytes=max_model_bytes()
+            )
         if precision == "int8":
             from trainer.quantise import quantise
 
@@ -81,11 +84,7 @@ def random_weights(run: Path) -> bytes:
 
     Another process creates it: a worker, whose memory is measured here, does not load torch.
     """
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(_untrained, run).result()
+    return in_another_process(_untrained, run)
 
 
 def _untrained(run: Path) -> bytes:

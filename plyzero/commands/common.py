@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
 
 import typer
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from plyzero.rules.catalog import GameSpec
+    from plyzero.run.directory import Run
+    from plyzero.settings import Settings
+
+T = TypeVar("T")
 
 DEVICES: Final = ("auto", "cpu", "cuda")
 """The values of --device."""
@@ -135,6 +139,36 @@ def find_game(text: str) -> GameSpec:
 def quoted(game: str) -> str:
     """Return the name of a game, quoted for a shell if it has parentheses."""
     return f"'{game}'" if "(" in game else game
+
+
+def check_new_run(run: Run, *, workers: int = 0, trainer: bool = False) -> None:
+    """Raise UserError if a run that is not written yet could not be trained, here with so many workers and a trainer.
+
+    Where torch is installed, parts of a person's own, such as network.module, are tried, in another process.
+    """
+    from plyzero.ops.sizes import check_sizes
+    from plyzero.settings import Settings
+
+    check_sizes(run.game.start, run.settings, workers=workers, trainer=trainer)
+    found, usual = run.settings, Settings()
+    own = [found.network.module, found.trainer.targets, found.trainer.loss]
+    if own != [usual.network.module, usual.trainer.targets, usual.trainer.loss] and find_spec("torch"):
+        in_another_process(_try_parts, run.game.name, run.settings)
+
+
+def in_another_process(function: Callable[..., T], *arguments: object) -> T:
+    """Return what a function of a module returns in a process of its own, whose memory is then free again."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _try_parts(game: str, settings: Settings) -> None:
+    from trainer.parts import make_parts
+
+    make_parts(find_game(game), settings)
 
 
 @contextmanager

@@ -52,7 +52,10 @@ def check(
     from plyzero.check.agreement import agreement_with
     from plyzero.check.survey import survey
     from plyzero.check.violations import PLAYING, RULES_ANSWER, TIME_IS_OVER, find_violation, laws_of
-    from plyzero.run.presets import unmet_requirements
+    from plyzero.ops.processes import usable_cores
+    from plyzero.ops.sizes import describe_sizes
+    from plyzero.run.presets import preset_for, unmet_requirements
+    from plyzero.settings import Settings
 
     spec = find_game(game)
     other = find_game(against) if against else None
@@ -105,7 +108,8 @@ def check(
             found = survey(spec.start, games=count)
             required = unmet_requirements("quick", spec.start)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    print("\n".join(sentences(found, settings)))
+    sizes = describe_sizes(spec.start, Settings.model_validate(preset_for("quick", spec.start)), workers=usable_cores())
+    print("\n".join(sentences(found, settings, sizes)))
     print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2")
 
 
@@ -113,8 +117,12 @@ def _random_games(number: int) -> str:
     return "1 random game" if number == 1 else f"{number} random games"
 
 
-def sentences(found: Survey, settings: str) -> Iterator[str]:
-    """Yield what a survey has found, in sentences; `settings` are those that are larger for this game."""
+def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
+    """Yield what a survey has found, in sentences.
+
+    settings: those that are larger for this game.
+    sizes:    what it needs with them, if that is much.
+    """
     yield from (f"warning: {sentence}" for sentence in found.warnings)
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results
@@ -136,7 +144,12 @@ def sentences(found: Survey, settings: str) -> Iterator[str]:
     costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
     in_search = ", mostly for the call: the search calls compiled rules without Python" if found.compiled else ""
     yield f"A call from Python took, in microseconds: {costs}{in_search}."
-    yield f"Settings that are larger for this game: {settings}." if settings else "The default settings suit this game."
+    if settings:
+        yield f"Settings that are larger for this game: {settings}."
+    elif not sizes:
+        yield "The default settings suit this game."
+    if sizes:
+        yield sizes
     yield from (f"advice: {sentence}" for sentence in found.advice)
 
 

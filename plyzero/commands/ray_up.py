@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from plyzero.commands.common import Device, GameOption, Options, Preset, RunOption, Scratch, Seed, find_game, require
+from plyzero.commands.common import (
+    Device,
+    GameOption,
+    Options,
+    Preset,
+    RunOption,
+    Scratch,
+    Seed,
+    check_new_run,
+    find_game,
+    require,
+)
 from plyzero.errors import UserError
 
 
@@ -39,7 +50,13 @@ def ray_up(
     check_scratch(run, scratch)
     spec = find_game(game) if game else None
     opened = open_or_create_run(
-        run.absolute(), spec, preset=preset, seed=seed, options=options or (), scratch=scratch and scratch.absolute()
+        run.absolute(),
+        spec,
+        preset=preset,
+        seed=seed,
+        options=options or (),
+        scratch=scratch and scratch.absolute(),
+        check=check_new_run,
     )
     common = ["--run", str(opened.root), *(part for option in options or () for part in ("-o", option))]
     common += ["--scratch", str(opened.scratch)] if opened.scratch else []

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, closing, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -31,6 +32,7 @@ from plyzero.commands.common import (
     RunOption,
     Scratch,
     Seed,
+    check_new_run,
     find_game,
     quoted,
     require,
@@ -72,14 +74,17 @@ def train(
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
         from plyzero.ops import supervisor
         from plyzero.ops.rating import Rater
+        from plyzero.ops.sizes import check_sizes
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
         from plyzero.run.models import list_models
 
         check_scratch(run, scratch)
-        opened = open_or_create_run(
-            run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch
-        )
         workers = workers or usable_cores()
+        check = partial(check_new_run, workers=workers, trainer=True)
+        opened = open_or_create_run(
+            run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch, check=check
+        )
+        check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)  # settings may have changed
         processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
         screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
         if changes := describe_changed_settings(opened):
@@ -171,6 +176,7 @@ def init(
 
     try:
         planned = plan_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
+        check_new_run(planned)
         if bot is not None:
             from trainer.warm_start import begin_run, read_bot
 
@@ -230,7 +236,9 @@ def trainer(
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
     require("torch", "onnx", "onnxruntime")
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    opened, stop = _begin_role(
+        run, game, preset, seed, options, log_format, until_end_of_input, scratch, is_trainer=True
+    )
     from trainer.data_parallel import RankError
     from trainer.loop import run_trainer
 
@@ -311,6 +319,8 @@ def _begin_role(
     log_format: str,
     until_end: bool,
     scratch: Path | None,
+    *,
+    is_trainer: bool = False,
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process. Signals are caught before the slow imports."""
     from plyzero.ops.processes import ending_at_once, stop_on_end_of_input, stop_on_signals
@@ -325,7 +335,10 @@ def _begin_role(
     with ending_at_once(stop):
         spec = find_game(game) if game else None
         # compose.yaml passes an empty --preset if none is set
-        opened = open_or_create_run(run, spec, preset=preset or None, seed=seed, options=options or (), scratch=scratch)
+        asked: dict[str, Any] = {"preset": preset or None, "seed": seed, "options": options or ()}
+        opened = open_or_create_run(
+            run, spec, **asked, scratch=scratch, check=partial(check_new_run, trainer=is_trainer)
+        )
     if changes := describe_changed_settings(opened):
         logging.getLogger(__name__).info("%s", changes)
     return opened, stop

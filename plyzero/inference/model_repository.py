@@ -18,7 +18,7 @@ from plyzero.play.model_loader import ModelWatch
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
-from plyzero.run.models import MAX_BYTES, ModelName, read_model
+from plyzero.run.models import ModelName, max_model_bytes, read_model
 from plyzero.run.troubles import Troubles
 from plyzero.search.onnx_network import INPUT, LOGITS, WDL
 from plyzero.volume_errors import explain
@@ -127,7 +127,7 @@ def publish_version(model: Path, config: str, content: bytes, *, version: int) -
 
 def _write_if_changed(path: Path, content: bytes) -> None:
     try:
-        if read_file(path, max_bytes=MAX_BYTES) == content:
+        if read_file(path, max_bytes=max_model_bytes()) == content:
             return
     except OSError:  # it is not there, or damaged
         pass

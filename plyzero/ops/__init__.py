@@ -5,6 +5,7 @@ ray_cluster  `plyzero ray up`: workers and a trainer on a Ray cluster, and what 
 keeper      starts a process again whenever it has ended
 rating      the newest model plays fixed opponents, beside the training
 failures    why a process failed, in one sentence, and whether the rules of the game are the cause
+sizes       weights and memory that a run needs, known before anything starts
 processes   signals, child processes, usable cores
 status      a snapshot of a run: its files, its processes, and which process waits for what
 accounts    games read, not read yet and removed; missing segments

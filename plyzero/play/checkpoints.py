@@ -13,7 +13,7 @@ from plyzero.play.ladder import MODELS, read_table
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, watch_run
 from plyzero.run.metrics import TRAINER
-from plyzero.run.models import MAX_BYTES, list_models, read_model
+from plyzero.run.models import list_models, max_model_bytes, read_model
 
 
 class Checkpoints:
@@ -29,7 +29,7 @@ class Checkpoints:
         self.entrants: list[Entrant] = []
         for player in (read_table(ladder) or {"players": ()})["players"]:
             if player.get("step") is not None:
-                content = read_file(ladder / MODELS / model_file(player["identity"]), max_bytes=MAX_BYTES)
+                content = read_file(ladder / MODELS / model_file(player["identity"]), max_bytes=max_model_bytes())
                 self._add(player["step"], content)
 
     def add_new(self) -> bool:

@@ -20,7 +20,7 @@ from plyzero.play.model_loader import load_network
 from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, existing_path, find_player
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
-from plyzero.run.models import MAX_BYTES
+from plyzero.run.models import max_model_bytes
 from plyzero.volume_errors import explain
 
 MODULE_OBJECT: Final = re.compile(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?")
@@ -123,7 +123,7 @@ def _settings(simulations: int, search: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_file(path, max_bytes=MAX_BYTES)
+        return read_file(path, max_bytes=max_model_bytes())
     except OSError as error:
         raise UserError(f"cannot use {shown(str(path))}: {explain(error)}") from error
 

@@ -18,7 +18,7 @@ from plyzero.files import interval, read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.changes import watch_directory
 from plyzero.run.directory import open_run
-from plyzero.run.models import MAX_BYTES, ModelName, best_model, int8_name, list_models, read_int8, read_model
+from plyzero.run.models import ModelName, best_model, int8_name, list_models, max_model_bytes, read_int8, read_model
 from plyzero.run.troubles import Troubles
 from plyzero.search.onnx_graph import GraphError, parse
 from plyzero.search.onnx_network import INT8, Network, takes_int8
@@ -43,7 +43,7 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     """
     if not path.is_dir():
         try:
-            content = read_file(path, max_bytes=MAX_BYTES)
+            content = read_file(path, max_bytes=max_model_bytes())
             return Network(content, game, label=path.name, threads=threads)
         except OSError as error:
             raise UserError(f"cannot use {path}: {error.strerror}") from error

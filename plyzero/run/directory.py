@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -268,16 +268,20 @@ def open_or_create_run(
     seed: int | None = None,
     options: Sequence[str] = (),
     scratch: Path | None = None,
+    check: Callable[[Run], None] = lambda run: None,
 ) -> Run:
     """Return the run in `root`; if there is none and a `game` is given, create it. Safe for several processes at once.
 
+    check:   called with a new run before it is written; it may raise an error.
     scratch: a directory of this machine, which processes that write the games of a run in a bucket need.
 
     Raises UserError if an existing run has another game, preset or seed.
     """
     if game is not None and not (root / "run.toml").exists():
         with suppress(FileExistsError):  # another process created it first
-            create_run(root, game, preset=preset or "quick", seed=seed or 0, options=options)
+            planned = plan_run(root, game, preset=preset or "quick", seed=seed or 0, options=options)
+            check(planned)
+            write_run(planned)
     run = open_run(root, game=game, options=options, scratch=scratch)
     _make_folders(run)
     for name, wanted, actual in (("preset", preset, run.preset), ("seed", seed, run.seed)):

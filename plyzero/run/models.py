@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError
 from plyzero.files import list_names, read_file, write_file
+from plyzero.machine import usable_memory
 from plyzero.run.metrics import read_lines
+from plyzero.settings import MAX_MODEL_BYTES
 from plyzero.volume_errors import UnreadableError
 
 NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
@@ -24,8 +26,8 @@ NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{
 INT8_NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.int8\.onnx")
 """Pattern of the file name of a model's 8-bit form, with the digest of its own content."""
 
-MAX_BYTES: Final = 1 << 27
-"""Largest size of an ONNX file that is read, in bytes: 33 million weights. Loading it takes three times the memory."""
+LEAST_READ: Final = 1 << 27
+"""Size up to which ONNX files are read on every machine, in bytes: 33 million weights."""
 
 
 @dataclass(frozen=True, order=True)
@@ -65,6 +67,15 @@ def publish_model(directory: Path, content: bytes, *, fence: int, step: int, int
         write_file(directory / int8_name(name, digest_of(int8)), int8, replace=True)
     write_file(directory / str(name), content, replace=True)
     return name
+
+
+def max_model_bytes() -> int:
+    """Return the largest size of an ONNX file that is read here, in bytes.
+
+    It is what the format can hold, but at most an eighth of this machine's memory: to load a file takes about four
+    times its size, and it may come from somebody else.
+    """
+    return min(MAX_MODEL_BYTES, max(LEAST_READ, usable_memory() // 8))
 
 
 def list_models(directory: Path) -> list[ModelName]:
@@ -119,7 +130,7 @@ def digest_of(content: bytes) -> str:
 
 def _read(path: Path, digest: str) -> bytes:
     try:
-        content = read_file(path, max_bytes=MAX_BYTES)
+        content = read_file(path, max_bytes=max_model_bytes())
     except UnreadableError as error:
         raise ModelRefusedError(f"{path.name}: {error.strerror}") from error
     if digest_of(content) != digest:

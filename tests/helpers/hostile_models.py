@@ -403,7 +403,7 @@ SMALL: dict[str, tuple[str, Build]] = {
     "a size from the observation": ("computes integers|not known before", lambda _: shaped_by_data()),
     "a size from indices": ("computes integers|not known before", lambda _: shaped_by_indices()),
     "a size by arithmetic": ("computes integers", lambda _: computed_size()),
-    "a product of matrices": ("multiplications for a position", lambda _: constant_products(3, 2048)),
+    "a product of matrices": ("multiplications for a position", lambda _: constant_products(5, 2048)),
     "5,000 nodes": ("5001|5005 nodes", lambda _: deep(5000)),
     "nodes out of order": (
         "is used before it is computed|cannot be inferred",
@@ -469,8 +469,6 @@ HEAVY: dict[str, tuple[str, Build]] = {
     "a product at the limit": ("", lambda _: constant_products(1, 2040)),
     "denormal numbers": ("", lambda _: products(8, 2040, rows=28, scale=1e-22)),
     "weights of 100 MB": ("", lambda _: weights(100)),
-    "weights of 127 MB": ("", lambda _: weights(127)),
-    "weights of 200 MB": ("more than", lambda _: weights(200)),
 }
 """Like SMALL, but these take seconds or much memory to make; an empty sentence: they may be refused or accepted."""
 

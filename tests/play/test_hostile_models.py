@@ -22,13 +22,14 @@ from plyzero.play.model_loader import ModelWatch, load_model, load_newest
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, Outcome
-from plyzero.run.models import MAX_BYTES, ModelName, list_models, publish_model
+from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.run.presets import PRESETS
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search import onnx_network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.search.onnx_graph import MAX_POSITION_WORK
 from plyzero.search.onnx_network import ENCODING, Network
+from plyzero.settings import MAX_MODEL_BYTES
 from selfplay.worker import run_worker
 from tests.helpers.hostile import at_most
 from tests.helpers.hostile_models import (
@@ -167,7 +168,7 @@ def test_a_model_whose_content_is_not_that_of_its_name_is_refused(tmp_path: Path
 
 
 def test_a_model_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plyzero.run.models.MAX_BYTES", 100)
+    monkeypatch.setattr("plyzero.run.models.max_model_bytes", lambda: 100)
     assert "more than 100 bytes" in refusal(linear(), tmp_path)
 
 
@@ -235,12 +236,22 @@ def test_what_the_trainer_exports_for_the_smallest_and_for_a_large_board_passes_
     assert export(network, game, np.zeros((2, 17, side, side), np.float32), metadata={})
 
 
-def test_16_blocks_of_256_channels_on_a_board_of_19_x_19_are_within_the_limits():
+def test_40_blocks_of_256_channels_on_a_board_of_19_x_19_are_within_the_limits():
     with torch.device("meta"):
-        network = ResidualNetwork((17, 19, 19), 362, blocks=16, channels=256)
+        network = ResidualNetwork((17, 19, 19), 362, blocks=40, channels=256)
     weights = [(each.numel(), each.dim()) for each in network.parameters()]
-    assert sum(4 * count for count, _ in weights) < MAX_BYTES
+    assert sum(4 * count for count, _ in weights) < MAX_MODEL_BYTES
     assert sum(count * (361 if dims == 4 else 1) for count, dims in weights) < MAX_POSITION_WORK
+
+
+@pytest.mark.slow
+def test_40_blocks_of_256_channels_are_exported_published_and_read(tmp_path: Path):
+    network = ResidualNetwork((17, 3, 3), 10, blocks=40, channels=256)
+    game = GameSpec("tests.play.test_hostile_models:Plain", Plain(3, planes=17))
+    content = export(network, game, np.zeros((2, 17, 3, 3), np.float32), metadata={})
+    assert len(content) > 180_000_000
+    name = publish_model(tmp_path, content, fence=1, step=1)
+    assert load_model(tmp_path, name, game).step == 1
 
 
 @pytest.fixture

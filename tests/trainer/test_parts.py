@@ -9,6 +9,7 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, open_run
+from tests.helpers.cli import plyzero
 from tests.helpers.runs import SMALL, play_segment, small_run
 from trainer.loop import Trainer
 from trainer.parts import make_parts
@@ -173,6 +174,18 @@ def test_targets_that_do_not_fit_are_one_sentence(
 def test_a_name_that_is_none_is_refused_when_the_settings_are_read(tmp_path: Path):
     with pytest.raises(UserError, match=r"setting network.module from -o: .* got 'my_net'"):
         small_run(tmp_path / "r", "tic-tac-toe", "network.module=my_net")
+
+
+@pytest.mark.parametrize("command", ["init", "train"])
+def test_a_part_that_cannot_be_used_is_refused_before_a_run_is_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+):
+    (tmp_path / "own_parts.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    done = plyzero(command, "tic-tac-toe", "--run", str(tmp_path / "r"), "-o", "network.module=own_parts:Narrow")
+    assert done.returncode == 2
+    assert "plyzero: network.module = own_parts:Narrow: forward() returned shapes [(3, 8), (3, 3)]" in done.stderr
+    assert not (tmp_path / "r").exists()
 
 
 def test_only_the_trainer_imports_the_parts_that_a_run_names(tmp_path: Path):
