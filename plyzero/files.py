@@ -246,7 +246,9 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
         descriptor = os.open(path, os.O_RDWR)  # over NFS a lock needs a file that is open to write
     except FileNotFoundError:
         return None
-    except PermissionError:  # the file of another user
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):  # of another user, or on a read-only mount
+            raise
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 """Error numbers of a volume that does not support hard links."""
 
-NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""Error numbers of a volume that does not support locks."""
+NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF}
+"""Error numbers of a volume that does not support locks. NFS, mounted to be read only, has EBADF."""
 
 PASSING: Final = {
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),

@@ -77,6 +77,30 @@ def test_a_silent_process_that_holds_its_journal_is_stalled(run: Run, clock: Clo
     assert monitor.liveness(WORKER) == "gone"
 
 
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_who_can_only_read_a_run_sees_at_once_that_a_killed_process_is_gone(
+    run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
+):
+    opened = os.open
+
+    def open_to_read(path: Path, flags: int, *rest: int) -> int:
+        if flags & os.O_ACCMODE != os.O_RDONLY and os.path.exists(path):
+            raise OSError(number, os.strerror(number), str(path))
+        return opened(path, flags, *rest)
+
+    beat, journal, monitor = beating(run), hold_journal(run), LivenessMonitor(run, clock=clock)
+    beat()
+    monkeypatch.setattr(os, "open", open_to_read)
+    monitor.refresh()
+    clock.now += STALLED_SECONDS
+    monitor.refresh()
+    assert monitor.liveness(WORKER) == "stalled"
+    os.close(journal._descriptor)
+    monitor.refresh()
+    assert monitor.liveness(WORKER) == "gone"
+    assert caplog.text == ""
+
+
 def test_the_lock_of_another_process_proves_nothing(run: Run, clock: Clock):
     Journal(run.journals, run.game, worker="w0", incarnation="ffffffff", sequence=0)
     beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
