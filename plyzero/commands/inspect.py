@@ -201,9 +201,14 @@ def replay_export(run: RunOption) -> None:
     """Print every recorded game as a JSON line."""
     from plyzero.run.directory import open_run
     from plyzero.run.games_json import games_to_json
+    from plyzero.run.replay import check_rules
     from plyzero.run.segments import SegmentError, list_segments, read_segment
 
     opened = open_run(run)
+    try:
+        check_rules(opened)
+    except UserError as error:
+        print(f"plyzero: warning: {error}", file=sys.stderr)
     names = sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence))
     unread = 0
     with show_progress("exporting") as report:

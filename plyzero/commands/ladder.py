@@ -93,6 +93,7 @@ def ladder(
     from plyzero.play.pair_player import PlayError, Processes
     from plyzero.run.configuration import parse_search_options
     from plyzero.run.directory import open_run
+    from plyzero.run.replay import check_rules
     from plyzero.web.plots import check_picture, plot_ratings, write_picture
 
     if games is not None and games % 2:
@@ -108,17 +109,16 @@ def ladder(
     with playing(spec):
         fixed = find_entrants(names, spec, simulations=simulations, search=search)
         if run is not None:
-            checkpoints = Checkpoints(
-                open_run(run, game=spec), directory, every, simulations=simulations, search=search
-            )
+            opened = open_run(run, game=spec)
+            check_rules(opened)
+            checkpoints = Checkpoints(opened, directory, every, simulations=simulations, search=search)
             checkpoints.add_new()
     table = None
     try:
         while table is None or (checkpoints is not None and _wait(checkpoints)):
             entrants = [*fixed, *(checkpoints.entrants if checkpoints else ())]
             in_all = games if games and not run else (games or GAMES_PER_PLAYER) * len(entrants)
-            opened = open_ladder(directory, spec, entrants, anchor=anchor, seed=seed, opening_plies=opening_plies)
-            with opened as found:
+            with open_ladder(directory, spec, entrants, anchor=anchor, seed=seed, opening_plies=opening_plies) as found:
                 settings = {"models": directory / MODELS, "seed": seed, "opening_plies": found.about["opening_plies"]}
                 workers = Processes(processes or usable_cores(), spec, entrants, **settings)
                 table = _play(

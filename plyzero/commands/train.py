@@ -77,6 +77,7 @@ def train(
         from plyzero.ops.sizes import check_sizes
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
         from plyzero.run.models import list_models
+        from plyzero.run.replay import check_rules
 
         check_scratch(run, scratch)
         workers = workers or usable_cores()
@@ -84,6 +85,7 @@ def train(
         opened = open_or_create_run(
             run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch, check=check
         )
+        check_rules(opened)
         check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)  # settings may have changed
         processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
         screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
@@ -329,6 +331,7 @@ def _begin_role(
     if until_end:
         stop_on_end_of_input(stop)
     from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
+    from plyzero.run.replay import check_rules
 
     check_scratch(run, scratch)
     _set_up_logging(log_format)
@@ -339,6 +342,7 @@ def _begin_role(
         opened = open_or_create_run(
             run, spec, **asked, scratch=scratch, check=partial(check_new_run, trainer=is_trainer)
         )
+        check_rules(opened)
     if changes := describe_changed_settings(opened):
         logging.getLogger(__name__).info("%s", changes)
     return opened, stop

@@ -39,7 +39,7 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     game:    the game that the network must be for; None = any game.
     model:   of a run: "newest", "best" by the measured scores, or a step as text.
     threads: number of threads for inference.
-    Raises UserError if there is no such model or it cannot be used.
+    Raises UserError if there is no such model or it cannot be used, or if the rules have changed since.
     """
     if not path.is_dir():
         try:
@@ -49,7 +49,10 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
             raise UserError(f"cannot use {path}: {error.strerror}") from error
         except ModelRefusedError as error:
             raise UserError(f"cannot use {path}: {error}") from error
+    from plyzero.run.replay import check_rules  # and zarr with it, which a player without a run does not need
+
     run = open_run(path, game=game)
+    check_rules(run)
     if model == "best":
         return load_model(run.models, best_model(run.models, run.metrics), run.game, threads=threads)
     if model != "newest" and not (model.isdecimal() and len(model) <= 9):

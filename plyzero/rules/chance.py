@@ -5,7 +5,8 @@ A *roll* is an outcome of chance, a number from 0 to num_chances - 1: of dice, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -137,10 +138,15 @@ def first_decision(start: Game) -> Game:
     return rolled(start, np.random.default_rng(0))
 
 
-def roll_as_recorded(position: Game, game: Any, ply: int) -> tuple[Game, list[int]]:
-    """Return the position at which the player of the move number `ply` moved in a recorded game, and the rolls before.
+def replay_game(start: Game, game: Any, actions: Iterable[int]) -> Iterator[tuple[Game, list[int]]]:
+    """Yield the positions of a recorded game at which a player moved, and its final one, each with the rolls before it.
 
-    position: after the moves before, or the initial position.
-    game:     the GAME record of plyzero.run.records.
+    start:   the initial position.
+    game:    the GAME record of plyzero.run.records.
+    actions: its moves, in order, which must be legal.
     """
-    return roll_on(position, lambda number: roll_random(game["seed"], int(game["opening_plies"]), ply, number))
+    position = start
+    for ply, action in enumerate((None, *actions)):
+        position = position if action is None else position.play_unchecked(action)
+        position, rolls = roll_on(position, partial(roll_random, game["seed"], int(game["opening_plies"]), ply))
+        yield position, rolls

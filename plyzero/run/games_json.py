@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from plyzero.rules.chance import roll_as_recorded
+from plyzero.rules.chance import replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.rules.notation import action_names
 from plyzero.run.records import TRUNCATED, Games
@@ -19,14 +19,12 @@ WINNERS: Final = {DRAW: "draw", ONGOING: None, 0: "first", 1: "second"}
 
 def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
     """Yield a JSON object per game; `start` is the initial position of the game."""
-    first = 0
-    for game in games.games:
-        positions = games.positions[first : first + game["positions"]]
-        first += int(game["positions"])
-        position, moves = roll_as_recorded(start, game, 0)
-        for ply, action in enumerate(positions["action"].tolist(), 1):
-            position, rolls = roll_as_recorded(position.play_unchecked(action), game, ply)
-            moves += [action, *rolls]
+    for one in games:
+        (game,), positions = one.games, one.positions
+        moves: list[int] = []
+        actions = positions["action"].tolist()
+        for action, (_, rolls) in zip([*actions, None], replay_game(start, game, actions), strict=True):
+            moves += rolls if action is None else [*rolls, action]
         yield {
             "version": VERSION,
             "id": f"{game['id']:016x}",

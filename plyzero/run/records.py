@@ -7,7 +7,7 @@ position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -100,6 +100,19 @@ class Games:
             moves=self.moves[moves],
             observations=self.observations[positions],
         )
+
+    def __iter__(self) -> Iterator[Games]:
+        """Yield each game by itself, in order, as views of these arrays."""
+        moves = np.concatenate(([0], np.cumsum(self.positions["num_legal"], dtype=np.int64)))
+        first = 0
+        for number, end in enumerate(np.cumsum(self.games["positions"], dtype=np.int64).tolist()):
+            yield Games(
+                games=self.games[number : number + 1],
+                positions=self.positions[first:end],
+                moves=self.moves[moves[first] : moves[end]],
+                observations=self.observations[first:end],
+            )
+            first = end
 
     @staticmethod
     def concatenate(parts: Sequence[Games]) -> Games:

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Callable
 from pathlib import Path
+from time import thread_time
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from plyzero.errors import UserError
-from plyzero.rules.chance import roll_as_recorded
-from plyzero.rules.game import Game, outcome_code
-from plyzero.run.directory import open_run, to_path
+from plyzero.errors import UserError, plain, shown
+from plyzero.rules.chance import replay_game
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
+from plyzero.run.directory import Run, open_run, to_path
+from plyzero.run.recorded_game import find_recorded_game
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.run.segments import SegmentError, list_segments, read_segment
+
+CHECK_SECONDS: Final = 0.3
+"""CPU time for which the rules are compared with recorded games when a command starts, in seconds."""
+
+NEWEST: Final = 30
+"""The segment is chosen among so many newest ones, the smallest of them; so many of its newest games are compared."""
+
+ENDS: Final = {DRAW: "none, a draw", ONGOING: "none, as the game is not over"}
+"""Outcome code -> who has won, where that is no player."""
 
 log = logging.getLogger(__name__)
 
@@ -46,34 +62,102 @@ def read_games(path: Path | str) -> Games:
     return Games.concatenate(parts)
 
 
-def find_disagreement(games: Games, start: Game) -> str | None:
+def check_rules(run: Run) -> None:
+    """Raise UserError if the rules are not those that made the newest games of `run`: its text says where they differ.
+
+    A few games are replayed, for CHECK_SECONDS at most; compiled rules as plain Python, which need no compilation.
+    Where no sealed game can be read nothing is compared.
+    """
+    began, start, found = thread_time(), run.game.start, None
+    rules = start.as_plain_python() if isinstance(start, CompiledGame) else start
+    try:
+        names = sorted(list_segments(run.segments), key=lambda each: (each.last_step, each.sequence, each))[-NEWEST:]
+        for name in sorted(names, key=lambda each: each.positions):
+            try:
+                games = read_segment(run.segments / str(name), run.game)
+            except SegmentError:
+                if found := _find_other_sizes(run):
+                    break
+                continue  # it is damaged, which others report
+            plies = games.games["positions"]
+            newest, shortest = np.arange(len(plies)) >= len(plies) - NEWEST, np.arange(len(plies)) == plies.argmin()
+            games = Games.concatenate([games.select(shortest), games.select(newest)])
+            found = find_disagreement(games, rules, seconds=CHECK_SECONDS - (thread_time() - began))
+            if found and rules is not start:
+                found = find_disagreement(games, start)  # their arithmetic may differ, and these are what plays
+            break
+    except OSError:
+        return  # whoever works on the run reports it
+    if found:
+        raise UserError(
+            f"the rules of {run.game.name} are not those that made the games in {run.root}: {plain(found, 300)}; raise "
+            "its `version` and begin a new run, or undo the change"
+        )
+
+
+def _find_other_sizes(run: Run) -> str | None:
+    """Return what the records of `run` describe otherwise than its game does, None if there is no such thing."""
+    recorded = find_recorded_game(run)
+    forms: dict[str, Callable[[Any], Any]] = {
+        "num_actions": int,
+        "observation_shape": tuple,
+        "observation_dtype": np.dtype,
+    }
+    for name, form in forms.items():
+        then, now = (form(getattr((each or run.game).start, name)) for each in (recorded, run.game))
+        if then != now:
+            return f"{name}: recorded {then}, by the rules {now}"
+    return None
+
+
+def find_disagreement(games: Games, start: Game, *, seconds: float = math.inf) -> str | None:
     """Return where the rules differ from what `games` record, in one sentence, or None if they agree everywhere.
 
-    start: the initial position. Players, legal actions, observations and winners are compared, in the order played.
+    start:   the initial position. Players, legal actions, observations and winners are compared, in the order played.
+    seconds: of CPU time, after which nothing more is compared, and after half of them only winners are.
     """
-    row, move = 0, 0
-    for game in games.games:
-        name = f"game {game['id']:016x}"
+    began = thread_time()
+    for one in games:
+        (game,), actions = one.games, one.positions["action"].tolist()
+        legal = np.split(one.moves["action"], np.cumsum(one.positions["num_legal"], dtype=np.int64))
+        ply, fault = 0, None
         try:
-            position = roll_as_recorded(start, game, 0)[0]
-            for ply in range(1, int(game["positions"]) + 1):
-                record, observation = games.positions[row], games.observations[row]
-                legal = games.moves["action"][move : move + record["num_legal"]].tolist()
-                compared = {
-                    "the player to move": (int(record["to_play"]), position.to_play),
-                    "the legal actions": (legal, [int(each) for each in position.legal_actions()]),
-                }
-                for what, (recorded, now) in compared.items():
-                    if recorded != now:
-                        return f"{name}, move {ply}: {what}: recorded {recorded}, by the rules {now}"
-                if not np.allclose(observation, np.asarray(position.observe()), rtol=1e-3, atol=1e-5):
-                    return f"{name}, move {ply}: the observation is not the one recorded"
-                position = roll_as_recorded(position.play_unchecked(int(record["action"])), game, ply)[0]
-                row, move = row + 1, move + int(record["num_legal"])
-            outcome = position.outcome()
+            with np.errstate(all="ignore"):  # as machine code does
+                for ply, (position, _) in enumerate(replay_game(start, game, actions)):
+                    used = thread_time() - began
+                    if used > seconds:
+                        return None
+                    if ply == len(actions):
+                        fault = _compare_end(position, game)
+                    elif 2 * used <= seconds:
+                        fault = _compare(position, one.positions[ply], legal[ply], one.observations[ply])
+                    if fault:
+                        break
         except Exception as error:  # rules raise errors of any type
-            return f"{name}: the rules raise {type(error).__name__}: {error}"
-        code = outcome_code(outcome)
-        if code != game["winner"] or (outcome is None) != (game["end"] == TRUNCATED):
-            return f"{name}: the winner: recorded {int(game['winner'])}, by the rules {code}"
+            fault = f"the rules raise {type(error).__name__}: {error}"
+        if fault:
+            return f"game {game['id']:016x}, move {min(ply + 1, len(actions))}: {fault}"
     return None
+
+
+def _compare(position: Game, record: np.void, legal: NDArray[np.uint32], observation: NDArray[Any]) -> str | None:
+    """Return how a position differs from its record, its legal actions and its observation; None if it does not."""
+    if int(record["to_play"]) != position.to_play:
+        return f"the player to move: recorded {record['to_play']}, by the rules {position.to_play}"
+    then, now = set(legal.tolist()), set(map(int, position.legal_actions()))
+    if then != now:
+        gone, new = (shown(sorted(each)) for each in (then - now, now - then))
+        return f"the legal actions: only recorded {gone}, only by the rules {new}"
+    observed = np.asarray(position.observe(), np.float32).astype(observation.dtype)
+    if observed.shape != observation.shape or not np.allclose(observation, observed, rtol=1e-3, atol=1e-5):
+        return "the observation is not the one recorded"
+    return None
+
+
+def _compare_end(position: Game, game: np.void) -> str | None:
+    """Return how the final position differs from the record of the game; None if it does not."""
+    then, now = int(game["winner"]), outcome_code(position.outcome())
+    if then == now and (now == ONGOING) == (game["end"] == TRUNCATED):
+        return None
+    recorded, by_rules = (ENDS.get(code, f"player {code}") for code in (then, now))
+    return f"the winner: recorded {recorded}, by the rules {by_rules}"

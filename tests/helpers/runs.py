@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from plyzero.rules.catalog import load_game
-from plyzero.rules.chance import roll_as_recorded
+from plyzero.rules.chance import replay_game
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.records import Games
@@ -48,14 +48,10 @@ def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0
 
 def replay(start: Game, games: Games) -> list[list[Game]]:
     """The positions of players in every recorded game, and the final one, as the rules make them from its actions."""
-    lines, at = [], 0
-    for game in games.games:
-        line = [roll_as_recorded(start, game, 0)[0]]
-        for ply, record in enumerate(games.positions[at : at + game["positions"]], 1):
-            line.append(roll_as_recorded(line[-1].play(int(record["action"])), game, ply)[0])
-        lines.append(line)
-        at += int(game["positions"])
-    return lines
+    return [
+        [position for position, _ in replay_game(start, one.games[0], one.positions["action"].tolist())]
+        for one in games
+    ]
 
 
 def moves_of(games: Games, position: int) -> np.ndarray:

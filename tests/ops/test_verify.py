@@ -344,9 +344,9 @@ def test_the_rules_that_played_a_game_agree_with_its_record(game: str, tmp_path:
 @pytest.mark.parametrize(
     ("field", "value", "found"),
     [
-        ("winner", 5, "the winner: recorded 5"),
+        ("winner", 5, "the winner: recorded player 5, by the rules "),
         ("to_play", 1, "move 1: the player to move: recorded 1, by the rules 0"),
-        ("legal", 0, "move 1: the legal actions: recorded [7, "),
+        ("legal", 0, "move 1: the legal actions: only recorded [], only by the rules [0]"),
         ("observation", True, "move 1: the observation is not the one recorded"),
     ],
 )

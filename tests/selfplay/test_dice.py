@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.rules.chance import MAX_ROLLS, chances_of, is_chance, roll_as_recorded, roll_at, roll_on, roll_random
+from plyzero.rules.chance import MAX_ROLLS, chances_of, is_chance, replay_game, roll_at, roll_on, roll_random
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.notation import play_named
 from plyzero.run.games_json import games_to_json
@@ -69,10 +69,9 @@ def test_rolls_after_the_opening_are_as_frequent_as_their_probabilities(start):
     heads = []
     for game in played(start, 2000, simulations=2, fast_simulations=2).values():
         (record,) = game.games
-        position, first = roll_as_recorded(start, record, 0)
+        (_, first), *others = replay_game(start, record, game.positions["action"].tolist())
         heads += first
-        for ply, recorded in enumerate(game.positions, 1):
-            position, found = roll_as_recorded(position.play(int(recorded["action"])), record, ply)
+        for ply, (_, found) in enumerate(others, 1):
             if ply > record["opening_plies"]:
                 for which, roll in enumerate(found[:2]):
                     rolls[which].append(roll)
