@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.tasks.intervals import Mean, mean_of
+from experiments.tasks.intervals import Mean, mean_of, score_variance
 from experiments.tasks.results import (
     AVERAGE_COLUMNS,
     AVERAGE_SCORES,
@@ -30,6 +30,9 @@ MAX_STEPS: Final = 100
 
 DIGITS: Final = 6
 """Digits after the point."""
+
+ENDS: Final = ("score_low", "score_high")
+"""Columns of train.csv with the interval of the score."""
 
 Curve = Mapping[str, Sequence[tuple[float, float]]]
 """A run: column -> points (step, value), in the order of the steps."""
@@ -66,15 +69,18 @@ def average_curves(runs: Iterable[Sequence[Row]]) -> Iterator[dict[str, Cell]]:
     groups: dict[str, list[Curve]] = {}
     for rows in runs:
         if rows:
-            groups.setdefault(rows[0]["group"], []).append({name: _points(rows, name) for name in ("step", *AVERAGED)})
+            curve = {name: _points(rows, name) for name in ("step", *AVERAGED, *ENDS)}
+            groups.setdefault(rows[0]["group"], []).append(curve)
     for group, curves in groups.items():
         first = min(curve["step"][0][0] for curve in curves)
         last = max(curve["step"][-1][0] for curve in curves)
         for step in np.unique(np.linspace(first, last, MAX_STEPS).round()).tolist():
             row: dict[str, Cell] = {"group": group, "step": int(step)}
+            ends = [[_value_at(step, curve[name]) for name in ENDS] for curve in curves]
+            own = [score_variance(*each) for each in ends if None not in each]
             for name in AVERAGED:
                 values = [value for curve in curves if (value := _value_at(step, curve[name])) is not None]
-                row |= _cells(name, mean_of(values), runs=f"{name}_n")
+                row |= _cells(name, mean_of(values, own if name == "score" else ()), runs=f"{name}_n")
             yield row
 
 
@@ -85,7 +91,8 @@ def average_scores(rows: Iterable[Row]) -> Iterator[dict[str, Cell]]:
         if not is_run(row["opponent"]) and number(row["score"]) is not None:
             found.setdefault((row["group"], row["opponent"]), []).append(row)
     for (group, opponent), same in found.items():
-        mean = mean_of([number(row["score"]) or 0.0 for row in same])
+        own = [score_variance(number(row["low"]), number(row["high"])) for row in same]
+        mean = mean_of([number(row["score"]) or 0.0 for row in same], own)
         sums: dict[str, Cell] = {name: int(sum(number(row[name]) or 0 for row in same)) for name in ("games", *RESULTS)}
         yield {"group": group, "opponent": opponent, **_cells("score", mean, runs="runs"), **sums}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-from experiments.tasks.intervals import Difference, difference_of, mean_of
+from experiments.tasks.intervals import Difference, difference_of, mean_of, score_variance
 from experiments.tasks.results import (
     EVAL_COLUMNS,
     EVAL_TABLE,
@@ -33,12 +33,14 @@ class _Run:
     """What is compared of a run.
 
     score:       the mean of its scores against all fixed opponents.
+    variance:    of that score, by its games.
     final_score: the last score of its training; None without one.
     last_step:   the last step of its training; None if that has no table.
     """
 
     group: str
     score: float
+    variance: float
     final_score: float | None
     last_step: float | None
 
@@ -54,7 +56,8 @@ def effects(
 ) -> None:
     """Write effects.csv and effects.md: the mean score of each group, and its difference to the baseline.
 
-    Scores have 95 % intervals by Student's t, differences by Welch's t; with one run there is none.
+    Scores have 95 % intervals by Student's t, differences by Welch's t; with one run there is none. The variance
+    between runs is never taken to be less than that of their games.
 
     runs:   directories of runs in `inputs`; those without scores are named below the table.
     groups: their groups in the order of the table, the baseline first; () = as they come.
@@ -92,6 +95,7 @@ def _read(path: Path) -> _Run | None:
     return _Run(
         rows[0]["group"],
         fmean(scores),
+        sum(score_variance(number(row["low"]), number(row["high"])) for row in rows) / len(scores) ** 2,
         final_score=measured[-1] if measured else None,
         last_step=number(curve[-1]["step"]) if curve else None,
     )
@@ -99,10 +103,11 @@ def _read(path: Path) -> _Run | None:
 
 def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dict[str, Cell]:
     """Return the row of a group; others: the runs of the baseline, None if the group is the baseline."""
-    mean = mean_of([run.score for run in runs])
+    values, own = [run.score for run in runs], [run.variance for run in runs]
+    mean = mean_of(values, own)
     difference: Difference | None = None
     if others is not None:
-        difference = difference_of([run.score for run in runs], [run.score for run in others])
+        difference = difference_of(values, [run.score for run in others], own, [run.variance for run in others])
     return {
         "group": group,
         "runs": mean.runs,

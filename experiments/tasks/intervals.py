@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, variance
+from statistics import fmean, stdev, variance
 from typing import Final, NamedTuple
 
 from plyzero.errors import UserError
+from plyzero.play.ratings import Z
 
 UPPER: Final = 0.975
 """Quantile of t at the upper end of a two-sided 95 % interval."""
@@ -18,7 +19,8 @@ class Mean(NamedTuple):
 
     runs: their number.
     mean: None without a run.
-    sd, low, high: sample standard deviation and 95 % interval; None with fewer than two runs.
+    sd:   sample standard deviation; None with fewer than two runs.
+    low, high: 95 % interval; None with fewer than two runs, and where all are equal and have no variance of their own.
     """
 
     runs: int
@@ -31,7 +33,7 @@ class Mean(NamedTuple):
 class Difference(NamedTuple):
     """A difference of two means.
 
-    low, high: its 95 % interval; None if one of the means is of fewer than two runs.
+    low, high: its 95 % interval; None if one of the means is of fewer than two runs, or if there is no variance at all.
     """
 
     value: float
@@ -39,38 +41,52 @@ class Difference(NamedTuple):
     high: float | None
 
 
-def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean of values with its interval by Student's t, which is not cut to what values can be."""
+def mean_of(values: Sequence[float], own: Sequence[float] = ()) -> Mean:
+    """Return the mean of values with its interval by Student's t, which is not cut to what values can be.
+
+    own: the variance of each value itself, as of a score of few games. The variance between runs is never less than
+         their mean, for equal scores of few games are equal by chance.
+    """
     runs = len(values)
     if not runs:
         return Mean(0, None, None, None, None)
     mean = fmean(values)
     if runs == 1:
         return Mean(1, mean, None, None, None)
-    sd = math.sqrt(variance(values))
-    half = _t(runs - 1) * sd / math.sqrt(runs)
-    return Mean(runs, mean, sd, mean - half, mean + half)
+    return Mean(runs, mean, stdev(values), *_interval(mean, _variance(values, own), runs - 1))
 
 
-def difference_of(values: Sequence[float], others: Sequence[float]) -> Difference:
+def difference_of(
+    values: Sequence[float], others: Sequence[float], own: Sequence[float] = (), of_others: Sequence[float] = ()
+) -> Difference:
     """Return the mean of `values` minus that of `others`, with its interval by Welch's t (Welch 1947).
 
-    Both have at least one value.
+    Both have at least one value. own, of_others: the variances of the values themselves, as `mean_of` uses them.
     """
     difference = fmean(values) - fmean(others)
     if min(len(values), len(others)) < 2:
         return Difference(difference, None, None)
-    a, b = (variance(each) / len(each) for each in (values, others))
-    if not a + b:
-        return Difference(difference, difference, difference)
-    freedom = (a + b) ** 2 / (a**2 / (len(values) - 1) + b**2 / (len(others) - 1))
-    half = _t(freedom) * math.sqrt(a + b)
-    return Difference(difference, difference - half, difference + half)
+    a, b = _variance(values, own), _variance(others, of_others)
+    freedom = (a + b) ** 2 / (a**2 / (len(values) - 1) + b**2 / (len(others) - 1)) if a + b else 1
+    return Difference(difference, *_interval(difference, a + b, freedom))
 
 
-def _t(freedom: float) -> float:
+def score_variance(low: float | None, high: float | None) -> float:
+    """Return the variance of a score by its games, from its 95 % interval; 0 without one."""
+    return 0.0 if low is None or high is None else ((high - low) / (2 * Z)) ** 2
+
+
+def _variance(values: Sequence[float], own: Sequence[float]) -> float:
+    """Return the variance of the mean of two or more values."""
+    return max(variance(values), fmean(own) if own else 0.0) / len(values)
+
+
+def _interval(middle: float, variance: float, freedom: float) -> tuple[float | None, float | None]:
+    if not variance:
+        return None, None
     try:
         from scipy.stats import t
     except ImportError as error:
         raise UserError(f"intervals need scipy ({error}): pip install 'plyzero[experiments]' installs it") from error
-    return float(t.ppf(UPPER, freedom))
+    half = float(t.ppf(UPPER, freedom)) * math.sqrt(variance)
+    return middle - half, middle + half

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from experiments.tasks.average import MAX_STEPS, average
-from experiments.tasks.intervals import difference_of, mean_of
+from experiments.tasks.intervals import difference_of, mean_of, score_variance
 from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS
 from experiments.tasks.tables import write_table
 from plyzero.errors import UserError
+from plyzero.play.match_result import wilson_interval
 
 T_OF_1 = 12.706204736174694
 """The 97.5 % quantile of Student's t with one degree of freedom, from a table: tan(0.475 π)."""
@@ -37,6 +38,13 @@ def write_scores(run: str, group: str, scores: dict[str, tuple[int, int, int]]):
     results = [
         {"run": run, "group": group, "opponent": opponent, "games": won + drawn + lost}
         | {"wins": won, "draws": drawn, "losses": lost, "score": (won + drawn / 2) / (won + drawn + lost)}
+        | dict(
+            zip(
+                ("low", "high"),
+                wilson_interval((won + drawn / 2) / (won + drawn + lost), won + drawn + lost),
+                strict=True,
+            )
+        )
         for opponent, (won, drawn, lost) in scores.items()
     ]
     write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, results)
@@ -74,7 +82,39 @@ def test_a_difference_has_the_interval_of_welchs_t():
     assert (low + high) / 2 == pytest.approx(-2)
     assert (high - low) / 2 / (5 / 3) ** 0.5 == pytest.approx(3.2183, abs=1e-3)
     assert difference_of([0.5], [0.25, 0.75]) == (0, None, None)
-    assert difference_of([0.5, 0.5], [0.25, 0.25]) == (0.25, 0.25, 0.25)
+
+
+def test_runs_of_equal_scores_are_not_taken_to_be_certain():
+    own = [0.01, 0.03]  # mean 0.02, variances of each score by its games
+    half = T_OF_1 * (0.02 / 2) ** 0.5
+    assert mean_of([0.95, 0.95], own) == pytest.approx((2, 0.95, 0, 0.95 - half, 0.95 + half))
+    assert mean_of([0.4, 0.6], own)[3:] == pytest.approx((0.5 - half, 0.5 + half))  # by their scores 0.02, too
+    assert mean_of([0.3, 0.7], own) == mean_of([0.3, 0.7])  # a floor, not a sum
+    value, low, high = difference_of([0.95, 0.95], [0.75, 0.75], own, own)
+    half = 4.302653 * (0.02 / 2 * 2) ** 0.5  # two degrees of freedom, as both variances are equal
+    assert (value, low, high) == pytest.approx((0.2, 0.2 - half, 0.2 + half), abs=1e-6)
+    assert mean_of([0.95, 0.95])[3:] == (None, None)  # nobody says how exact they are
+    assert difference_of([0.5, 0.5], [0.25, 0.25]) == (0.25, None, None)
+
+
+def test_the_variance_of_a_score_follows_from_its_interval():
+    assert score_variance(*wilson_interval(0.5, 10_000)) == pytest.approx(0.25 / 10_000, rel=1e-3)
+    assert score_variance(*wilson_interval(1.0, 10)) > 0.004
+    assert score_variance(None, None) == score_variance(0.5, None) == 0
+
+
+def test_equal_scores_of_few_games_have_a_wide_interval(here: Path):
+    for run in ("run-00", "run-01"):
+        scores = {"score": {5: 0.95}, "score_low": {5: 0.72}, "score_high": {5: 0.99}}
+        write_run(run, "", {5: 1.0}, {"random": (9, 1, 0)}, **scores)
+    run_average("run-00", "run-01")
+    (row,), (step,) = rows_of("average/eval.csv"), rows_of("average/train.csv")
+    half = T_OF_1 * (score_variance(*wilson_interval(0.95, 10)) / 2) ** 0.5
+    assert (row["score"], row["score_sd"]) == ("0.95", "0.0")
+    assert float(row["score_high"]) - 0.95 == pytest.approx(half, abs=1e-3)
+    half = T_OF_1 * ((0.27 / 3.92) ** 2 / 2) ** 0.5
+    assert float(step["score_high"]) - 0.95 == pytest.approx(half, abs=1e-3)
+    assert (step["policy_loss_sd"], step["policy_loss_low"]) == ("0.0", "")
 
 
 def test_curves_of_different_lengths_are_interpolated_and_never_extrapolated(here: Path):

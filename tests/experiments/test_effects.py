@@ -35,6 +35,16 @@ def run_effects(*runs: str, **options: Any) -> tuple[dict[str, dict[str, str]], 
     return rows, Path("effects/effects.md").read_text(), said
 
 
+def test_equal_scores_of_few_games_are_no_certain_effect():
+    for run, group, score in (("a", "old", 0.8), ("b", "old", 0.8), ("c", "new", 0.9), ("d", "new", 0.9)):
+        row = {"run": run, "group": group, "opponent": "random", "score": score, "low": 0.5, "high": 0.892}
+        write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, [row, row | {"opponent": "mcts:50"}])
+    rows, _, _ = run_effects(*"abcd", groups=["old", "new"])
+    # Each score has the variance (0.392 / 3.92)², the mean of two half of it: t(1) · √(0.005 / 2) and t(2) · √0.005
+    assert (rows["old"]["score_low"], rows["old"]["score_high"]) == ("0.1647", "1.4353")
+    assert (rows["new"]["difference_low"], rows["new"]["difference_high"]) == ("-0.2042", "0.4042")
+
+
 def test_a_group_has_the_mean_of_its_runs_and_its_difference_to_the_baseline():
     for number, (a, b) in enumerate([(0.2, 0.4), (0.4, 0.6), (0.6, 0.8)]):  # means 0.3, 0.5, 0.7
         write_run(f"run-{2 * number:02d}", "old", {"random": a, "mcts:50": b}, last=(100, 0.5))
