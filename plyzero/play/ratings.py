@@ -161,8 +161,10 @@ def bootstrap(games: Games, players: int, anchor: int = 0, *, samples: int = 100
 def next_pairs(counts: ArrayLike, anchor: int, number: int) -> list[tuple[int, int]]:
     """Return the `number` pairs of players, lower index first, whose games are most informative.
 
-    Each is the pair whose two games, one in each colour, are expected to shrink the widest interval most, given the
-    games in `counts`, see `rate`, and those of the pairs before it.
+    Each is the pair whose two games, one in each colour, are expected to tell most about all ratings together, given
+    the games in `counts`, see `rate`, and those of the pairs before it: they shrink the volume of the confidence region
+    most (a D-optimal design, Chaloner and Verdinelli 1995). Shrinking the widest interval instead would spend most
+    games on a player that is far from all others, of which each tells little, while equal players never meet.
     """
     counted = np.asarray(counts, np.float64)
     players, model = len(counted), _Model(len(counted), anchor)
@@ -174,8 +176,7 @@ def next_pairs(counts: ArrayLike, anchor: int, number: int) -> list[tuple[int, i
     of_pairs = model.information(parameters, games) - model.information(parameters, 0 * games)
     pairs = []
     for _ in range(number):
-        widest = int(np.argmax(np.diag(np.linalg.inv(information))[: players - 1]))
-        best = int(np.argmin(np.linalg.inv(information + of_pairs)[:, widest, widest]))
+        best = int(np.argmax(np.linalg.slogdet(information + of_pairs).logabsdet))
         information = information + of_pairs[best]
         pairs.append((int(low[best]), int(high[best])))
     return pairs

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.play.ratings import ELO, PRIOR_ELO, Games, bootstrap, next_pairs, rate
@@ -250,24 +251,50 @@ def test_the_bootstrap_of_no_games_is_no_width():
     assert bootstrap(nothing, 3, samples=10, rng=np.random.default_rng(0)).tolist() == [0, 0, 0]
 
 
-def test_the_next_pair_shrinks_the_widest_interval_most():
+def test_the_next_pair_is_of_near_players_with_few_games():
     counts = simulate(np.array([0.0, 50, 60, 900]), games=2000, side=0, draws=0.2, rng=np.random.default_rng(8))
     counts[1] = counts[:, 1] = 0
     counts[0, 1], counts[1, 0] = [5, 1, 4], [4, 1, 5]
     pairs = next_pairs(counts, 0, 30)
     assert set(pairs[:10]) <= {(0, 1), (1, 2)}  # player 1 has few games; 900 Elo away, a game says little
-    expected = simulate(rate(counts).elo, games=10, side=0, draws=0.2, rng=np.random.default_rng(0), sample=False)
-    errors = {}
-    for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
-        more = counts.copy()
-        more[pair] += expected[pair]
-        more[pair[::-1]] += expected[pair[::-1]]
-        errors[pair] = rate(more).error[1]
-    assert min(errors, key=errors.__getitem__) == pairs[0]
     assert next_pairs(counts, 0, 30) == pairs
     assert next_pairs(counts, 0, 5) == pairs[:5]
 
 
-def test_without_games_everybody_is_compared_with_the_anchor_first():
-    pairs = next_pairs(np.zeros((4, 4, 3)), 2, 3)
-    assert sorted(pairs) == [(0, 2), (1, 2), (2, 3)]
+def test_without_games_every_pair_of_players_meets():
+    pairs = next_pairs(np.zeros((4, 4, 3)), 2, 6)
+    assert sorted(pairs) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def play_field(elo: list[float], *, seed: int) -> NDArray[np.float64]:
+    """The counts of a tournament of 100 games for each player, in rounds, in which the schedule follows the ratings."""
+    rng, players = np.random.default_rng(seed), len(elo)
+    counts = np.zeros((players, players, 3))
+    for _ in range(50 * players // 25):
+        for pair in next_pairs(counts, 2, 25):
+            for first, second in (pair, pair[::-1]):
+                wins = 1 / (1 + 10 ** ((elo[second] - elo[first]) / 400))
+                counts[first, second, rng.choice(3, p=[0.95 * wins, 0.05, 0.95 * (1 - wins)])] += 1
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "elo",
+    [
+        [-900, -200, 0, 150],
+        [-700, -300, 0, 100, 200, 300, 400, 500],
+        [-900, -250, 0, -600, -100, 0, 80, 150, 220, 260, 300, 350],
+    ],
+    ids=len,
+)
+def test_every_pair_near_in_strength_meets_and_the_weakest_player_costs_no_more_than_others(
+    elo: list[float], seed: int
+):
+    counts = play_field(elo, seed=seed)
+    games = counts.sum(-1) + counts.sum(-1).T
+    near = [games[i, j] for i in range(len(elo)) for j in range(i) if abs(elo[i] - elo[j]) <= 150]
+    assert min(near) >= 6
+    assert games[0].sum() <= games.sum() / len(elo)  # 2 / n of the games are a player's, if all have as many
+    found = rate(counts, 2)
+    assert (abs(found.elo - np.array(elo)) < 2 * found.error)[1:].sum() >= len(elo) - 2
