@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from plyzero.files import move
+from plyzero.files import list_names, move
 from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName
 from plyzero.run.records import Games
-from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
+from plyzero.run.segments import SegmentError, SegmentName, read_segment
 from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import PASSING, retry
 
@@ -51,6 +51,7 @@ class ReplayReader:
         self.missing_segments = self.invalid_games = 0
         self._missing_since: dict[str, float] = {}  # incarnation -> since when its next segment has been missing
         self._failures: dict[SegmentName, int] = {}
+        self._passed: set[str] = set()  # files that need not be looked at again: of a long run there are many
         self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
         self._troubles = Troubles(clock=clock)
 
@@ -104,11 +105,15 @@ class ReplayReader:
         new: dict[str, list[SegmentName]] = {}
         names: list[SegmentName] = []
         with self._troubles.skipping(self._run.segments, "cannot be read, will try again"):
-            names = sorted(list_segments(self._run.segments), key=lambda each: (each.first_step, each.sequence))
+            found = set(list_names(self._run.segments))
+            self._passed &= found
+            unknown = filter(None, map(SegmentName.parse, found - self._passed))
+            names = sorted(unknown, key=lambda each: (each.first_step, each.sequence))
             self._forget_all_but(set(names))
         for name in names:
-            passed = name.sequence < self.cursor.get(name.incarnation, 0)
-            if name not in self._refused and (not passed or self.is_skipped(name)):
+            if name.sequence < self.cursor.get(name.incarnation, 0) and not self.is_skipped(name):
+                self._passed.add(str(name))
+            elif name not in self._refused:
                 new.setdefault(name.incarnation, []).append(name)
         return {incarnation: sorted(names, key=lambda each: each.sequence) for incarnation, names in new.items()}
 

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +48,7 @@ class ModelName:
         return f"{self.fence:06d}-{self.step:09d}-{self.digest}.onnx"
 
     @staticmethod
+    @lru_cache(maxsize=1 << 18)  # every process lists the same names again and again
     def parse(name: str) -> ModelName | None:
         """Return the fields of the file name `name`, None if it is not the name of a model."""
         match = NAME.fullmatch(name)
@@ -88,7 +90,7 @@ def list_models(directory: Path) -> list[ModelName]:
 
 def select_models(names: Iterable[str]) -> list[ModelName]:
     """Return those of `names` that are models, newest first."""
-    return sorted(filter(None, map(ModelName.parse, names)), reverse=True)
+    return [*filter(None, map(ModelName.parse, sorted(names, reverse=True)))]  # fields have fixed widths
 
 
 def read_model(directory: Path, name: ModelName) -> bytes:

@@ -79,7 +79,7 @@ class SegmentName:
         return self.last_step == 0
 
     @staticmethod
-    @lru_cache(maxsize=1 << 16)  # every process lists the same names again and again
+    @lru_cache(maxsize=1 << 18)  # every process lists the same names again and again
     def parse(name: str) -> SegmentName | None:
         """Return the fields of the file name `name`, None if it is not the name of a segment."""
         match = NAME.fullmatch(name)

@@ -69,6 +69,18 @@ def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: Re
     assert same(games, expected)
 
 
+def test_names_that_are_known_are_not_parsed_again(run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch):
+    for sequence in range(3):
+        seal(run, sequence)
+    assert taken(reader) == of(A, 0, 1, 2)
+    assert not taken(reader)
+    parsed, parse = [], SegmentName.parse
+    monkeypatch.setattr(SegmentName, "parse", lambda name: parsed.append(name) or parse(name))
+    new = seal(run, 3).name
+    assert taken(reader) == of(A, 3)
+    assert {*parsed} == {new}
+
+
 def test_every_segment_is_taken_in_once_in_its_writers_order_whatever_the_steps_say(run: Run, reader: ReplayReader):
     for sequence, step in ((3, 1), (0, 9), (2, 3), (1, 50)):
         seal(run, sequence, step=step)
