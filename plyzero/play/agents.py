@@ -12,8 +12,9 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import Final, NamedTuple
 
@@ -22,6 +23,9 @@ import numpy as np
 from plyzero.errors import UserError, plain, shown
 from plyzero.rules.catalog import with_location
 from plyzero.rules.game import Game
+
+LOOK_SECONDS: Final = 0.1
+"""Time between two calls of `AgentPlayer.on_wait`, in seconds."""
 
 GRACE_SECONDS: Final = 1.0
 """Time for which an agent that has been interrupted is waited for."""
@@ -52,10 +56,14 @@ class ForfeitError(UserError):
 
 
 class AgentPlayer:
-    """An agent as a player: its moves are checked, their time is limited, and what it prints goes to standard error."""
+    """An agent as a player: its moves are checked, their time is limited, and what it prints goes to standard error.
+
+    on_wait: called again and again while the agent chooses. An error that it raises interrupts the agent, and goes on.
+    """
 
     def __init__(self, name: str, agent: Agent) -> None:
         self.name, self.agent = name, agent
+        self.on_wait: Callable[[], None] = lambda: None
         self._thread: threading.Thread | None = None  # of the last move
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
@@ -83,8 +91,15 @@ class AgentPlayer:
 
         self._thread = threading.Thread(target=choose, name=self.name, daemon=True)
         with redirect_stdout(sys.stderr):
+            deadline = time.monotonic() + self.agent.max_seconds
             self._thread.start()
-            self._thread.join(self.agent.max_seconds)
+            try:
+                while self._thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+                    self.on_wait()
+                    self._thread.join(min(left, LOOK_SECONDS))
+            except BaseException:
+                _interrupt(self._thread)
+                raise
             if self._thread.is_alive():
                 _interrupt(self._thread)
                 return self._forfeit(f"no move after {self.agent.max_seconds:g} s")

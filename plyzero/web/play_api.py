@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from plyzero.errors import UserError
+from plyzero.play.agents import AgentPlayer
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot, Player
 from plyzero.play.session import Session
@@ -127,6 +128,8 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
     """
 
     def run(report: Report) -> Event:
+        if isinstance(player, AgentPlayer):
+            player.on_wait = lambda: report({})  # which ends the search when the visitor leaves
         if not isinstance(player, Bot):
             return {"choice": position.action_name(player.choose_all([position])[0])}
         due = 0.0

@@ -1,11 +1,14 @@
-"""Searches in threads, whose progress is streamed. A search ends when its visitor leaves."""
+"""Searches in threads, whose progress is streamed. A search ends when its visitor leaves, or after a time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from plyzero.errors import UserError
@@ -13,11 +16,18 @@ from plyzero.errors import UserError
 MAX_WAITING: Final = 200
 """So many searches may wait for others; further ones are refused."""
 
+MAX_OF_VISITOR: Final = 40
+"""So many of them may be of one visitor, which is an address: of a person, or of all who are behind one."""
+
+MAX_SECONDS: Final = 120.0
+"""Longest time that a search may take, in seconds."""
+
 Event = dict[str, Any]
 """What a search has found, as JSON; the last one has `done`, and `error` where the search has failed."""
 
 Report = Callable[[Event], None]
-"""Hands an event to the visitor; raises LeftError if there is none any more."""
+"""Hands an event to the visitor, unless it is empty. Raises LeftError if there is no visitor any more, and UserError
+after MAX_SECONDS, so whoever searches calls it often."""
 
 log = logging.getLogger(__name__)
 
@@ -27,36 +37,37 @@ class LeftError(Exception):
 
 
 class Searches:
-    """Runs at most so many searches at a time, each in a thread; the others wait in order."""
+    """Runs at most so many searches at a time, each in a thread; the visitors whose searches wait take turns."""
 
     def __init__(self, at_once: int) -> None:
-        self._free = asyncio.Semaphore(at_once)
-        self._waiting = 0
+        self._free = at_once
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the next visitor first
 
-    async def stream(self, search: Callable[[Report], Event]) -> AsyncIterator[Event]:
+    async def stream(self, search: Callable[[Report], Event], visitor: str = "") -> AsyncIterator[Event]:
         """Yield the events that `search` reports, and at last what it returns, with `done`.
 
         An error becomes a last event with a sentence in `error`. If this iterator is closed before, the next report
         of the search raises LeftError.
         """
-        if self._waiting >= MAX_WAITING:
-            yield {"done": True, "error": f"{MAX_WAITING} searches are waiting already; try again later"}
+        own, all_of_them = len(self._waiting.get(visitor, ())), sum(map(len, self._waiting.values()))
+        if own >= MAX_OF_VISITOR or all_of_them >= MAX_WAITING:
+            yield {"done": True, "error": f"{max(own, all_of_them)} searches are waiting already; try again later"}
             return
-        self._waiting += 1
-        try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1
+        await self._turn(visitor)
         events: asyncio.Queue[Event] = asyncio.Queue()
         loop, left = asyncio.get_running_loop(), threading.Event()
+        deadline = time.monotonic() + MAX_SECONDS
 
         def report(event: Event) -> None:
             if left.is_set():
                 raise LeftError
-            loop.call_soon_threadsafe(events.put_nowait, event)
+            if time.monotonic() > deadline and not event.get("done"):
+                raise UserError(f"the search has been ended after {MAX_SECONDS:g} s; ask for a smaller one")
+            if event:
+                loop.call_soon_threadsafe(events.put_nowait, event)
 
         task = loop.run_in_executor(None, _run, search, report)
-        task.add_done_callback(lambda _: self._free.release())
+        task.add_done_callback(lambda _: self._end_turn())
         try:
             while True:
                 event = await events.get()
@@ -65,6 +76,36 @@ class Searches:
                     return
         finally:
             left.set()
+
+    async def _turn(self, visitor: str) -> None:
+        """Wait until a search of a visitor may begin."""
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(visitor, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:  # the visitor has left
+            if turn.cancelled():
+                with suppress(KeyError, ValueError):  # `_end_turn` has seen it first
+                    self._waiting[visitor].remove(turn)
+            else:
+                self._end_turn()
+            raise
+
+    def _end_turn(self) -> None:
+        """Let the first search of the next visitor begin, who is then the last one; or of nobody."""
+        while self._waiting:
+            visitor = next(iter(self._waiting))
+            turns = self._waiting.pop(visitor)
+            turn = turns.popleft() if turns else None
+            if turns:
+                self._waiting[visitor] = turns
+            if turn and not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 def _run(search: Callable[[Report], Event], report: Report) -> None:

@@ -11,11 +11,14 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+import h11
 import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -23,6 +26,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plyzero.errors import UserError, shown
 from plyzero.ops.processes import usable_cores
@@ -47,10 +51,13 @@ PAGE: Final = Path(str(files("plyzero.web") / "page"))
 MAX_SIMULATIONS: Final = 10_000
 """Most simulations that a visitor may ask for."""
 
+REQUEST_SECONDS: Final = 20.0
+"""Time in which a request must arrive, in seconds."""
+
 HEADERS: Final = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
 """What browsers may do with a page: load what comes from this server, and nothing else."""
@@ -121,7 +128,7 @@ def make_app(
                 player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
             return search_position(player, unfinished_position(game, text))(report)
 
-        return _stream(searches.stream(search))
+        return _stream(searches.stream(search, _visitor(request)))
 
     async def review_game(request: Request) -> Response:
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
@@ -133,7 +140,7 @@ def make_app(
                 bot = bot.with_simulations(simulations, most=MAX_SIMULATIONS)
             return review(bot, *parse_moves(game, text))(report)
 
-        return _stream(searches.stream(search))
+        return _stream(searches.stream(search, _visitor(request)))
 
     async def inspect_network(request: Request) -> Response:
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
@@ -175,12 +182,38 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve_forever(app: Starlette, listening: socket.socket) -> None:
     """Serve `app` until a signal ends it."""
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(app, http=Connection, log_level="warning", timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[listening])
 
 
+class Connection(H11Protocol):
+    """A connection that is cut if a request does not arrive in REQUEST_SECONDS."""
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._limit = self.loop.call_later(REQUEST_SECONDS, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        is_complete = self.conn.their_state not in (h11.IDLE, h11.SEND_BODY)
+        if self._limit and is_complete:
+            self._limit.cancel()
+            self._limit = None
+        elif not self._limit and not is_complete:
+            self._limit = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._limit:
+            self._limit.cancel()
+
+
 class Guard:
-    """Refuses requests for other hosts, so that no other page's name can point here, and adds HEADERS to answers."""
+    """Refuses requests for other hosts, so that no other page's name can point here, and requests that pages of others
+    make; adds HEADERS to answers.
+    """
 
     def __init__(self, app: ASGIApp, allowed_hosts: frozenset[str]) -> None:
         self.app, self.allowed_hosts = app, allowed_hosts
@@ -200,6 +233,12 @@ class Guard:
         if not self.allows(name.strip("[]").lower()):
             why = f"this server does not answer for {shown(name)}; start it with --allow-host {name} if it should"
             return await JSONResponse({"error": why}, 400)(scope, receive, send_with_headers)
+        if scope["path"].startswith("/api/") and not _is_of_our_page(Headers(scope=scope)):
+            why = (
+                "this is a request by the page of another site; open the page of this server, and if there is a proxy "
+                "between, let it keep the header Host"
+            )
+            return await JSONResponse({"error": why}, 403)(scope, receive, send_with_headers)
         return await self.app(scope, receive, send_with_headers)
 
     def allows(self, name: str) -> bool:
@@ -209,6 +248,24 @@ class Guard:
         except ValueError:
             return name == "localhost" or name in self.allowed_hosts
         return True
+
+
+def _is_of_our_page(headers: Headers) -> bool:
+    """Return whether a request is by a page of this server, or by no page.
+
+    Browsers say so themselves, but only to localhost and over HTTPS; to others they name the page that asks, unless a
+    page of another site forbids it. Programs that are no browsers may ask as they like.
+    """
+    if site := headers.get("sec-fetch-site"):
+        return site in ("same-origin", "none")
+    asking = headers.get("origin") or headers.get("referer")
+    if asking is None:
+        return not headers.get("user-agent", "").startswith("Mozilla/")
+    return urlsplit(asking).netloc == headers.get("host")
+
+
+def _visitor(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _number(request: Request, name: str) -> int | None:

@@ -1,15 +1,18 @@
 """The server: what it answers, what it refuses, and that it searches for nobody who has left."""
 
 import hashlib
+import socket
 import threading
 import time
 import urllib.request
+from contextlib import suppress
 
 import pytest
 
 from plyzero.errors import UserError
+from plyzero.play.agents import Agent
 from plyzero.rules.catalog import load_game
-from plyzero.web import searches
+from plyzero.web import searches, server
 from plyzero.web.opponents import Opponents
 from plyzero.web.server import PAGE, listen, make_app
 from tests.helpers.web import events, get, serving, wait_until_ready
@@ -130,6 +133,61 @@ def test_a_search_ends_when_its_visitor_leaves(address, monkeypatch):
         answer.readline()
     assert ended.wait(30)
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),  # typed by a person
+        ({"Sec-Fetch-Site": "same-site"}, 403),  # another port of this machine
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "http://192.168.0.9:8765", "Host": "192.168.0.9:8765"}, 200),
+        ({"Origin": "http://192.168.0.9:80", "Host": "192.168.0.9:8765"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"User-Agent": "Mozilla/5.0", "Referer": "http://192.168.0.9:8765/", "Host": "192.168.0.9:8765"}, 200),
+        ({"User-Agent": "Mozilla/5.0", "Referer": "http://evil.example/", "Host": "192.168.0.9:8765"}, 403),
+        ({"User-Agent": "Mozilla/5.0"}, 403),  # an image of a page that tells no referrer
+    ],
+)
+def test_the_page_of_another_site_starts_no_search(address, headers, status):
+    found = get(address, "/api/inspect", moves="a1", headers=headers)
+    assert found[0] == status
+    assert status == 200 or "by the page of another site" in found[1]["error"]
+
+
+class Endless(Agent):
+    begun, ended = threading.Event(), threading.Event()
+
+    def choose(self, position):
+        self.begun.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            self.ended.set()
+
+
+def test_an_agent_ends_when_its_visitor_leaves():
+    game = load_game("tic-tac-toe")
+    name = f"{__name__}:Endless"
+    with serving(make_app(game, Opponents(game, others=[name]))) as found:
+        with urllib.request.urlopen(f"{found}/api/think?player={name}", timeout=30):
+            assert Endless.begun.wait(30)
+        assert Endless.ended.wait(30)
+
+
+BEGINS = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", BEGINS, BEGINS + b"\r\n" + BEGINS, BEGINS + b"Content-Length: 9\r\n\r\n"])
+def test_a_request_that_does_not_arrive_is_cut(address, monkeypatch, sent):
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.1)
+    with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=60) as connection:
+        connection.sendall(sent)
+        with suppress(ConnectionResetError):
+            while connection.recv(1 << 16):
+                pass  # until it is cut
 
 
 def test_a_port_in_use_is_one_sentence():

@@ -1,0 +1,76 @@
+"""The queue of searches: whose turn it is, how many may wait, and how long one may take."""
+
+import asyncio
+import threading
+
+import pytest
+
+from plyzero.web import searches
+from plyzero.web.searches import MAX_OF_VISITOR, Searches
+
+
+def served(at_once: int, visitors: str) -> list[str]:
+    """The order in which searches end that have come, while the first of them goes on, in the order of `visitors`."""
+    order: list[str] = []
+    may_end = threading.Event()
+
+    async def ask(queue: Searches, visitor: str) -> None:
+        def search(report):
+            assert may_end.wait(60)
+            order.append(visitor)
+            return {}
+
+        async for _ in queue.stream(search, visitor):
+            pass
+
+    async def everybody() -> None:
+        queue = Searches(at_once)
+        tasks = [asyncio.create_task(ask(queue, visitor)) for visitor in visitors]
+        await asyncio.sleep(0)  # all are in the queue
+        tasks[-1].cancel()
+        may_end.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert queue._free == at_once
+
+    asyncio.run(everybody())
+    return order
+
+
+def test_visitors_take_turns_and_who_has_left_is_left_out():
+    assert served(1, "aaaaabcbd") == [*"aabcabaa"]
+
+
+def last_event(queue: Searches, search, visitor: str = "") -> dict:
+    async def run():
+        return [event async for event in queue.stream(search, visitor)][-1]
+
+    return asyncio.run(run())
+
+
+def test_a_visitor_has_a_bounded_number_of_searches_and_others_are_not_refused_for_it():
+    queue = Searches(0)
+
+    async def fill():
+        tasks = [asyncio.create_task(anext(queue.stream(lambda report: {}, "many"))) for _ in range(MAX_OF_VISITOR)]
+        await asyncio.sleep(0)
+        refused = await anext(queue.stream(lambda report: {}, "many"))
+        tasks.append(asyncio.create_task(anext(queue.stream(lambda report: {}, "one"))))
+        await asyncio.sleep(0)
+        queue._end_turn()
+        queue._end_turn()
+        assert await tasks[0] == await tasks[-1] == {"done": True}
+        for task in tasks:
+            task.cancel()
+        return refused["error"]
+
+    assert asyncio.run(fill()) == f"{MAX_OF_VISITOR} searches are waiting already; try again later"
+
+
+def test_a_search_that_takes_too_long_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(searches, "MAX_SECONDS", 0.0)
+
+    def search(report):
+        while True:
+            report({})
+
+    assert last_event(Searches(1), search)["error"] == "the search has been ended after 0 s; ask for a smaller one"
