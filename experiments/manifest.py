@@ -20,6 +20,7 @@ from experiments.definition import text_of
 from experiments.plan import Plan, Task
 from plyzero.errors import UserError, shown
 from plyzero.files import lock, read_file, write_file
+from plyzero.lines import parse_object
 from plyzero.volume_errors import explain
 
 VERSION: Final = 1
@@ -134,7 +135,7 @@ def key_of(task: Task, records: Mapping[str, Record]) -> str:
 def read_record(directory: Path, task: str) -> Record | None:
     """Return what became of a task, None if it was never started or its record is damaged."""
     try:
-        found = json.loads(read_file(_record_file(directory, task), max_bytes=1 << 16))
+        found = parse_object(read_file(_record_file(directory, task), max_bytes=1 << 16))
         del found["version"]
         return Record(**found)
     except (FileNotFoundError, ValueError, KeyError, TypeError):

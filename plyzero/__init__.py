@@ -3,16 +3,16 @@
 What a program imports from here are the public names in `__all__`. Each folder answers one question and imports only
 from the folders above it in this table:
 
-bucket, errors, files, machine, settings, threads, volume_errors  what every folder uses
-rules                                                             What is a game?
-search                                                            How does it choose a move?
-run                                                               What is on the volume?
-play                                                              How is a bot used?
-check                                                             Is a game right?
-ops                                                               What is running?
-inference                                                         How does one process evaluate for many?
-web                                                               What does a person see?
-commands                                                          the command line, by panel
+bucket, errors, files, lines, machine, settings, threads, volume_errors  what every folder uses
+rules                                                                    What is a game?
+search                                                                   How does it choose a move?
+run                                                                      What is on the volume?
+play                                                                     How is a bot used?
+check                                                                    Is a game right?
+ops                                                                      What is running?
+inference                                                                How does one process evaluate for many?
+web                                                                      What does a person see?
+commands                                                                 the command line, by panel
 
 The roles are packages of their own, beside this one: `selfplay` (the worker), `trainer`, and `games` (rules only).
 """

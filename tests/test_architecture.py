@@ -19,7 +19,7 @@ MAX_LINES = 400
 MAX_LEVELS = 12
 
 LAYERS = (
-    {"plyzero"},  # bucket, errors, files, machine, settings, threads, volume_errors
+    {"plyzero"},  # bucket, errors, files, lines, machine, settings, threads, volume_errors
     {"plyzero.rules"},
     {"plyzero.run", "plyzero.search"},
     {"plyzero.play"},

@@ -108,6 +108,8 @@ def main() -> None:
     """Run the command line. Exit codes: 0 = success, 1 = failure, 2 = invalid input, 130 = interrupted."""
     if sys.stdin is None:  # closed by whoever started this process
         sys.stdin = io.StringIO()
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # as for standard error
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with acknowledged_interrupts():
             code = app(prog_name="plyzero", standalone_mode=False) or 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
@@ -130,10 +132,35 @@ def missing_package(error: BaseException) -> str | None:
 
 
 def find_game(text: str) -> GameSpec:
-    """Return the game named by `text`. Raises UserError if there is none."""
+    """Return the game named by `text`. Raises UserError if there is none. What its module prints is no output."""
     from plyzero.rules.catalog import load_game
 
-    return load_game(text)
+    with data_output():
+        return load_game(text)
+
+
+@contextmanager
+def data_output() -> Iterator[TextIO]:
+    """Yield standard output for the data of a command; whatever else is printed meanwhile goes to standard error.
+
+    Rules may print when they are imported and whenever they are called, in Python, in C, or in a child process.
+    """
+    output, ours = sys.stdout or io.StringIO(), sys.__stdout__
+    if not ours or output is not ours or not sys.stderr:  # called by a test, or closed by whoever started this process
+        with redirect_stdout(BoundedOutput(sys.stderr)):
+            yield output
+        return
+    ours.flush()
+    with (
+        open(os.dup(1), "w", encoding=ours.encoding, errors=ours.errors) as data,
+        redirect_stdout(BoundedOutput(sys.stderr)),
+    ):
+        os.dup2(2, 1)
+        try:
+            yield data
+        finally:
+            ctypes.CDLL(None).fflush(None)  # what C has printed
+            os.dup2(data.fileno(), 1)
 
 
 def quoted(game: str) -> str:
@@ -172,10 +199,14 @@ def _try_parts(game: str, settings: Settings) -> None:
 
 
 @contextmanager
-def playing(game: GameSpec) -> Iterator[None]:
-    """Turn an error in the rules of a person's own game into one sentence that says how to find its cause."""
+def playing(game: GameSpec, *, in_terminal: bool = False) -> Iterator[TextIO]:
+    """Turn an error in the rules of a person's own game into one sentence that says how to find its cause.
+
+    Yields standard output, which the rules do not reach unless the game is played `in_terminal`.
+    """
     try:
-        yield
+        with nullcontext(sys.stdout) if in_terminal else data_output() as output:
+            yield output
     except (UserError, FailedError, MemoryError, EOFError):
         raise
     except (Exception, SystemExit) as error:

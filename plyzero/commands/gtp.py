@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import queue
 import sys
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import redirect_stdout
 from typing import Annotated
 
 import typer
 
-from plyzero.commands.common import GameArgument, find_game
+from plyzero.commands.common import GameArgument, data_output, find_game
 from plyzero.commands.play import Net, RunToPlay, Simulations, find_bot
 from plyzero.errors import UserError, shown
+from plyzero.lines import ArrivingLines, bounded_lines
 
 COORDINATES = ("names", "points")
 """The values of --coordinates."""
@@ -32,11 +29,10 @@ def gtp(
     ] = "names",
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
-    output = sys.stdout
-    with redirect_stdout(sys.stderr):  # what the rules or the player print is no part of the protocol
+    with data_output() as output:
         import numpy as np
 
-        from plyzero.play.gtp import Engine
+        from plyzero.play.gtp import Engine, is_quit
         from plyzero.play.players import DEFAULT_SIMULATIONS, Player, find_player
 
         if coordinates not in COORDINATES:
@@ -54,38 +50,8 @@ def gtp(
             output.write(text)
             output.flush()
 
-        lines = Lines(sys.stdin)
+        text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
+        lines = ArrivingLines(text, is_last=is_quit)
         engine = Engine(spec, chosen, points=coordinates == "points", write=write, has_input=lines.wait)
         for line in lines:
             write(engine.answer(line))
-
-
-class Lines:
-    """Lines of input, which a thread reads ahead up to `quit`, so that their arrival can be noticed."""
-
-    def __init__(self, source: Iterable[str]) -> None:
-        self._source, self._queue = source, queue.Queue[str | None]()
-        self._first: list[str | None] = []  # a line that has arrived and is still to be returned
-        threading.Thread(target=self._read, name="input", daemon=True).start()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so many seconds for the next line or the end of the input, and return whether it has come."""
-        if not self._first:
-            try:
-                self._first.append(self._queue.get(timeout=seconds) if seconds else self._queue.get_nowait())
-            except queue.Empty:
-                return False
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        while (line := self._first.pop() if self._first else self._queue.get()) is not None:
-            yield line
-
-    def _read(self) -> None:
-        from plyzero.play.gtp import is_quit
-
-        for line in self._source:
-            self._queue.put(line)
-            if is_quit(line):
-                break
-        self._queue.put(None)

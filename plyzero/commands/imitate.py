@@ -20,6 +20,7 @@ from plyzero.commands.common import (
     show_progress,
 )
 from plyzero.errors import UserError, plain, shown
+from plyzero.lines import bounded_lines
 from plyzero.volume_errors import explain
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Call
     sound = 0
     try:
         with path.open("rb") as lines:
-            for found in import_games(lines, game):
+            for found in import_games(bounded_lines(lines), game):
                 if isinstance(found, Fault):
                     faults.append(found)
                 else:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from plyzero.commands.common import FailedError, Json, RunOption, Scratch, make_console, make_table, show_progress
+from plyzero.commands.common import (
+    FailedError,
+    Json,
+    RunOption,
+    Scratch,
+    data_output,
+    make_console,
+    make_table,
+    show_progress,
+)
 from plyzero.errors import UserError, plain, shown
 
 if TYPE_CHECKING:
@@ -156,21 +165,22 @@ def replay_verify(
     from plyzero.rules.compiled_game import CompiledGame
     from plyzero.run.directory import open_run, read_run
 
-    start = open_run(run).game.start if rules else None
+    with data_output():
+        start = open_run(run).game.start if rules else None
     if isinstance(start, CompiledGame):
         start = start.as_plain_python()
 
     sound = 0
     faults: list[str] = []
-    with show_progress("reading") as report:
+    with data_output() as output, show_progress("reading") as report:
         for name, fault in find_faults(read_run(run), start):
             report(f"{sound} files ok, {len(faults)} faults; read {plain(name, 80)}")
             if fault is None:
                 sound += 1
                 continue
-            faults.append(fault)
+            faults.append(plain(fault))
             if not as_json:
-                print(printable(fault), flush=True)
+                print(printable(fault), file=output, flush=True)
     if as_json:
         print(json.dumps({"version": 1, "sound": sound, "faults": faults}))
     else:
@@ -204,14 +214,14 @@ def replay_export(run: RunOption) -> None:
     from plyzero.run.replay import check_rules
     from plyzero.run.segments import SegmentError, list_segments, read_segment
 
-    opened = open_run(run)
-    try:
-        check_rules(opened)
-    except UserError as error:
-        print(f"plyzero: warning: {error}", file=sys.stderr)
-    names = sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence))
     unread = 0
-    with show_progress("exporting") as report:
+    with data_output() as output, show_progress("exporting") as report:
+        opened = open_run(run)
+        try:
+            check_rules(opened)
+        except UserError as error:
+            print(f"plyzero: warning: {error}", file=sys.stderr)
+        names = sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence))
         for number, name in enumerate(names):
             report(f"{number} of {len(names)} segments exported")
             try:
@@ -223,7 +233,7 @@ def replay_export(run: RunOption) -> None:
                 unread += 1
                 continue
             for game in games_to_json(games, opened.game.start):
-                print(json.dumps(game))
+                print(json.dumps(game), file=output)
     if unread:
         raise FailedError(f"{unread} of {len(names)} segments cannot be read; the games of the others are exported")
 

@@ -21,6 +21,7 @@ from plyzero.commands.common import (
     show_progress,
 )
 from plyzero.errors import UserError
+from plyzero.lines import bounded_lines
 
 if TYPE_CHECKING:
     from plyzero.play.players import Bot, Player
@@ -93,7 +94,7 @@ def play(
         bot = Bot.at_level(spec, level) if level else find_bot(spec, run, net, model, simulations)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     terminal = Terminal(Session(spec, person), bot)
-    with playing(spec):
+    with playing(spec, in_terminal=True):
         terminal.run()
     terminal.warming.join(10 if owns_process else None)
     if terminal.warming.is_alive():  # it compiles, and the interpreter would abort if it ended meanwhile
@@ -127,11 +128,14 @@ def analyze(
     from plyzero.play.analysis_engine import answer_queries
     from plyzero.run.configuration import change_search, parse_search_options
 
+    def note(text: str) -> None:
+        print(f"plyzero: {text}", file=sys.stderr)
+
     spec, changes = find_game(game), parse_search_options(options or ())
-    bot = find_bot(spec, run, net, model, simulations)
-    bot.settings = change_search(bot.settings, changes)
-    with show_progress("") as report, playing(spec):
-        answer_queries(spec, bot, sys.stdin, sys.stdout, on_progress=report)
+    with playing(spec) as output, show_progress("") as report:
+        bot = find_bot(spec, run, net, model, simulations)
+        bot.settings = change_search(bot.settings, changes)
+        answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
 
 def match(
@@ -171,9 +175,10 @@ def match(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     spec, rng = find_game(game), np.random.default_rng(seed)
     search, ended = parse_search_options(options or ()), 0
-    player_a, player_b = (
-        find_player(name, spec, rng, simulations=simulations, search=search) for name in (first, second)
-    )
+    with playing(spec):
+        player_a, player_b = (
+            find_player(name, spec, rng, simulations=simulations, search=search) for name in (first, second)
+        )
 
     def show(finished: int, plies: int) -> None:
         nonlocal ended

@@ -10,6 +10,7 @@ import typer
 
 from plyzero.commands.common import GameArgument, find_game, playing, show_progress
 from plyzero.errors import UserError, shown
+from plyzero.lines import bounded_lines
 
 if TYPE_CHECKING:
     from plyzero.play.game_record import GameRecord
@@ -90,12 +91,9 @@ def _read(spec: GameSpec, games: str | None, chosen: str, moves: str | None) -> 
         return from_moves(spec, moves)
     assert games is not None
     if games == "-":
-        return read_game(sys.stdin, spec, chosen, "standard input")
-    try:
-        with open(games, encoding="utf-8") as lines:
-            return read_game(lines, spec, chosen, games)
-    except UnicodeDecodeError as error:
-        raise UserError(f"{games} is not a file of games: it is no text in UTF-8") from error
+        return read_game(bounded_lines(sys.stdin), spec, chosen, "standard input")
+    with open(games, "rb") as lines:
+        return read_game(bounded_lines(lines), spec, chosen, games)
 
 
 def _make(

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plyzero.commands.common import make_console, make_table, show_progress
-from plyzero.files import write_file
+from plyzero.files import read_file, write_file
+from plyzero.lines import MAX_LINE, parse_object
 from plyzero.play.agents import Forfeit
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot, Player, choices
@@ -251,11 +252,9 @@ class Terminal:
     def load(self, file: str) -> None:
         """Continue the game recorded in a file."""
         try:
-            self.start(Session.from_record(self.session.game, json.loads(Path(file).read_text())))
+            self.start(Session.from_record(self.session.game, parse_object(read_file(Path(file), max_bytes=MAX_LINE))))
         except OSError as error:
             self.say(f"Cannot read {file}: {error.strerror}. The current game goes on.")
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            self.say(f"Cannot load {file}: it is not a saved game. The current game goes on.")
         except ValueError as error:
             self.say(f"Cannot load {file}: {error}. The current game goes on.")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TextIO
 
+from plyzero.errors import plain, shown
+from plyzero.lines import ArrivingLines, Line, parse_object
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
@@ -18,14 +18,23 @@ from plyzero.rules.notation import play_named
 BATCH: Final = 1024
 """Largest number of positions that are searched together."""
 
+COLOURS: Final = {"b": 0, "black": 0, "w": 1, "white": 1}
+"""What KataGo calls the players."""
+
+GO_RULES: Final = ("tromp-taylor", "chinese-ogs", "chinese-kgs")
+"""KataGo's names of rules with area scoring and positional superko, as plyzero has them; none allows what it forbids,
+but the first also allows the suicide of several stones.
+"""
+
 
 def answer_queries(
     game: GameSpec,
     bot: Bot,
-    source: Iterable[str],
+    source: Iterable[Line],
     sink: TextIO,
     *,
     on_progress: Callable[[str], None] = lambda text: None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Answer every query in `source` with one JSON line in `sink`, in the same order.
 
@@ -33,16 +42,17 @@ def answer_queries(
     invalid query gets {"id", "error"} as its answer and does not affect the others.
 
     on_progress: called with a sentence during a search, and with "" after it.
+    on_note:     called with a sentence about fields that are ignored, when they occur for the first time.
     """
-    answered = 0
+    answered, ignored = 0, set[str]()
     for lines in batches(source):
-        queries = [parse_query(game, line) for line in lines]
-        positions = [position for _, position in queries if isinstance(position, Game)]
+        queries = [parse_query(game, line, bot.simulations) for line in lines]
+        positions = [query.position for query in queries if isinstance(query.position, Game)]
         on_progress(f"{answered} lines answered, searching {len(positions)} positions" if positions else "")
         results = iter(bot.search(positions) if positions else [])
         on_progress("")
         answered += len(lines)
-        for id_, position in queries:
+        for id_, position, _ in queries:
             if isinstance(position, str):
                 answer: dict[str, Any] = {"id": id_, "error": position}
             else:
@@ -54,58 +64,106 @@ def answer_queries(
                 }
             sink.write(json.dumps(answer) + "\n")
         sink.flush()
+        if new := {field for query in queries for field in query.ignored} - ignored:
+            ignored |= new
+            on_note(f"these fields change nothing and are ignored: {', '.join(sorted(new))}")
 
 
-def parse_query(game: GameSpec, line: str) -> tuple[Any, Game | str]:
-    """Return the id of a query, None if it has none, and its position or, if it is invalid, an error message."""
+class Query(NamedTuple):
+    """A line of input.
+
+    id:       None if it has none.
+    position: an error message if it is invalid.
+    ignored:  the fields that change nothing.
+    """
+
+    id: Any
+    position: Game | str
+    ignored: list[str]
+
+
+def parse_query(game: GameSpec, line: str | bytes, simulations: int) -> Query:
+    """Return what is asked in a line; `simulations` is the number of every search."""
     try:
-        query = json.loads(line, parse_constant=_refuse_constant)
+        query = parse_object(line)
     except ValueError as error:
-        return None, f"expected a JSON object: {error}"
-    if not isinstance(query, dict):
-        return None, f"expected a JSON object, got {line.strip()[:80]}"
-    id_ = query.get("id")
-    if unknown := query.keys() - {"id", "moves"}:
-        fields = "field" if len(unknown) == 1 else "fields"
-        return id_, f"unknown {fields} {', '.join(sorted(unknown))}; expected id and moves"
-    moves = query.get("moves")
-    if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
-        example = move_name(game.start, possible_moves(game.start)[0])
-        return id_, f'expected moves as a list of names, such as "moves": ["{example}"]'
+        return Query(None, plain(str(error), 300), [])
     try:
-        position = play_named(game.start, moves)[0][-1]
+        names, colours = _moves(game, query.get("moves"))
+        ignored = _ignored(game, query, [len(names)], simulations)
+        positions = play_named(game.start, names)[0]
+        _check_colours(positions, colours)
     except ValueError as error:
-        return id_, str(error)
+        return Query(query.get("id"), plain(str(error)), [])
+    return Query(query.get("id"), _check(positions[-1]), ignored)
+
+
+def _check(position: Game) -> Game | str:
+    """Return a position if it can be searched, else an error message."""
     if position.outcome() is not None:
-        return id_, "the game is over after these moves; there is nothing to analyze"
+        return "the game is over after these moves; there is nothing to analyze"
     if is_chance(position):
         rolls = " ".join(move_name(position, roll) for roll in possible_moves(position))
-        return id_, f"chance moves after these moves; add a roll to them, one of {rolls}"
-    return id_, position
+        return f"chance moves after these moves; add a roll to them, one of {rolls}"
+    return position
 
 
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")  # Python's parser accepts NaN and Infinity
+def _moves(game: GameSpec, moves: Any) -> tuple[list[str], list[str]]:
+    """Return the names of moves and, if they are pairs as KataGo has them, whose they are. Raises ValueError."""
+    pairs = moves if isinstance(moves, list) and all(isinstance(each, list) for each in moves) else None
+    found = [*zip(*pairs, strict=True)] if pairs and {len(pair) for pair in pairs} == {2} else [(), moves]
+    colours, names = found
+    if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in (*names, *colours)):
+        example = move_name(game.start, possible_moves(game.start)[0])
+        raise ValueError(f'expected moves as a list of names, such as "moves": ["{example}"]')
+    return [*names], [*colours]
 
 
-def batches(source: Iterable[str]) -> Iterator[list[str]]:
+def _check_colours(positions: Sequence[Game], colours: Sequence[str]) -> None:
+    for number, (position, colour) in enumerate(zip(positions, colours, strict=False), 1):
+        if not is_chance(position) and COLOURS.get(colour.lower()) != position.to_play:
+            mover = "BW"[position.to_play]
+            raise ValueError(f"move {number}: it is the turn of {mover}, the players are B and W, got {shown(colour)}")
+
+
+def _ignored(game: GameSpec, query: dict[str, Any], turns: list[int], simulations: int) -> list[str]:
+    """Return which fields of KataGo's analysis engine are in a query, and change nothing.
+
+    Raises ValueError for one that would change the answer, and for unknown fields.
+    """
+    rows, columns = game.start.observation_shape[1:]
+    komi = game.parameter("komi")
+    same: dict[str, Sequence[Any]] = {  # field -> the values with which it changes nothing; () = all
+        **dict.fromkeys(("priority", "priorities", "reportDuringSearchEvery"), ()),
+        **dict.fromkeys(("initialStones", "avoidMoves", "allowMoves"), ([],)),
+        **dict.fromkeys((field for field in query if field.startswith("include")), (False,)),
+        "overrideSettings": ({},),
+        "analyzeTurns": (turns,),
+        "maxVisits": (simulations,),
+        "boardXSize": (columns,),
+        "boardYSize": (rows,),
+        "initialPlayer": ("BW"[game.start.to_play],),
+        "komi": () if komi is None else (komi,),
+        "rules": () if komi is None else GO_RULES,
+    }
+    fields = sorted(query.keys() - {"id", "moves"})
+    if unknown := [field for field in fields if field not in same]:
+        text = f"unknown field{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}; expected id and moves"
+        raise ValueError(plain(text, 300))
+    for field in fields:
+        if same[field] and query[field] not in same[field]:
+            raise ValueError(
+                f"{field} {shown(query[field])} would change the answer, and here it is {shown(same[field][0])}: leave "
+                "it out, or start plyzero analyze with another game or --simulations"
+            )
+    return fields
+
+
+def batches(source: Iterable[Line]) -> Iterator[list[Line]]:
     """Yield the lines of `source` that are not blank, in lists of those that have arrived, at most BATCH in a list."""
-    lines: queue.Queue[str | None] = queue.Queue(maxsize=4 * BATCH)
-
-    def read() -> None:
-        for line in source:
-            if line.strip():
-                lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    ended = False
-    while not ended:
-        batch = [lines.get()]
-        while batch[-1] is not None and len(batch) < BATCH:
-            try:
-                batch.append(lines.get(timeout=0.01))
-            except queue.Empty:
-                break
-        ended = batch[-1] is None
-        yield [line for line in batch if line is not None]
+    lines = ArrivingLines(line for line in source if line.strip())
+    for first in lines:
+        batch = [first]
+        while len(batch) < BATCH and lines.wait_for_line(0.01):
+            batch.append(next(lines))
+        yield batch

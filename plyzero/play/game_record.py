@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from plyzero.errors import UserError, shown
+from plyzero.lines import MAX_LINE, parse_object
 from plyzero.play.session import SIDES, VERSION, Session
 from plyzero.rules.board import Board, Cell, board_of
 from plyzero.rules.board_svg import render_svg, text_svg
@@ -120,7 +120,7 @@ def from_moves(game: GameSpec, text: str) -> GameRecord:
         raise UserError(str(error)) from error
 
 
-def read_game(lines: Iterable[str], game: GameSpec, chosen: str, name: str) -> GameRecord:
+def read_game(lines: Iterable[str | bytes], game: GameSpec, chosen: str, name: str) -> GameRecord:
     """Return a game of a file with one JSON object a line, as `replay export` writes them, or with one saved game.
 
     chosen: the number of the game, 1 for the first, or its id.
@@ -129,13 +129,13 @@ def read_game(lines: Iterable[str], game: GameSpec, chosen: str, name: str) -> G
     Raises UserError with the line if there is no such game, or if it is no game of `game`.
     """
     by_id = len(chosen) == ID_DIGITS
-    if not by_id and not (chosen.isdecimal() and int(chosen) > 0):
+    if not by_id and not (chosen.isdecimal() and len(chosen) < ID_DIGITS and int(chosen) > 0):
         raise UserError(f"expected --game with a number from 1 on, or an id of {ID_DIGITS} digits, got {shown(chosen)}")
     count = 0
     for count, (number, text) in enumerate(_texts(lines), 1):
-        if chosen in text if by_id else count == int(chosen):
+        if chosen.encode() in text if by_id else count == int(chosen):
             try:
-                fields = _parse(text)
+                fields = parse_object(text)
                 if not by_id or fields.get("id") == chosen:
                     return _replay(fields, game)
             except ValueError as error:
@@ -147,21 +147,16 @@ def read_game(lines: Iterable[str], game: GameSpec, chosen: str, name: str) -> G
     raise UserError(f"expected --game from 1 to {count}, the number of games in {name}, got {chosen}")
 
 
-def _texts(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+def _texts(lines: Iterable[str | bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield every object as text with the number of its line; a saved game may be one object on many lines."""
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    encoded = (line.encode() if isinstance(line, str) else line for line in lines)
+    numbered = ((number, line) for number, line in enumerate(encoded, 1) if line.strip())
     for number, line in numbered:
-        yield number, line + "".join(rest for _, rest in numbered) if line.strip() == "{" else line
-
-
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"expected a game as a JSON object: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"expected a game as a JSON object, got {shown(found)}")
-    return found
+        parts, size = [line], 0
+        while line.strip() == b"{" and size <= MAX_LINE and (further := next(numbered, None)):
+            parts.append(further[1])
+            size += len(further[1])
+        yield number, b"".join(parts)
 
 
 def _replay(fields: dict[str, Any], game: GameSpec) -> GameRecord:
@@ -176,6 +171,8 @@ def _replay(fields: dict[str, Any], game: GameSpec) -> GameRecord:
         raise ValueError(f"expected a game of version {VERSION}, got {shown(fields['version'])}")
     positions, moves = play_named(game.start, names)
     record = GameRecord(positions, moves, _values(fields, positions[:-1]))
+    if fields.get("end") == "resign" and record.winner is None and fields.get("winner") in SIDES:
+        return replace(record, resigned=1 - SIDES.index(fields["winner"]))
     if "winner" in fields and fields.get("end") not in ("truncated", "forfeit") and fields["winner"] != record.winner:
         told, ended = shown(fields["winner"]), result_of(record)
         raise ValueError(f"winner is {told}, but by the rules of {game.identity} {ended} after these moves")

@@ -127,11 +127,9 @@ class Engine:
             number = float(komi)
         except ValueError as error:
             raise UserError(f"syntax error: expected a number, got {shown(komi)}") from error
-        parameter = inspect.signature(type(self.game.start)).parameters.get("komi")
-        if parameter is None:
+        own = self.game.parameter("komi")
+        if own is None:
             return ""
-        given = re.search(r"\bkomi=([-+.\de]+)", self.game.name)
-        own = float(given[1] if given else parameter.default)
         if number != own:
             raise UserError(
                 f"the komi is {own:g}; another komi is another game, for which the engine is started again, such as "

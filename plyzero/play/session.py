@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from plyzero.errors import shown
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game, Outcome
@@ -120,7 +121,7 @@ class Session:
         if not isinstance(record, dict) or record.get("version") != VERSION:
             raise ValueError(f"expected a game record of version {VERSION}")
         if record.get("game") != game.identity:
-            raise ValueError(f"it is a game of {record.get('game')}, not of {game.identity}")
+            raise ValueError(f"it is a game of {shown(record.get('game'))}, not of {game.identity}")
         moves, person = record.get("moves"), record.get("person")
         if person not in SIDES or not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
             raise ValueError("expected moves as a list of action names, and person as first or second")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import plain, shown
+from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import DRAW, ONGOING, outcome_code
@@ -52,12 +53,7 @@ def import_games(lines: Iterable[bytes], game: GameSpec) -> Iterator[Games | Fau
 
 def _import_game(line: bytes, game: GameSpec) -> Games:
     """Return the game in `line`. Raises ValueError with what is wrong."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError("expected a JSON object") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"expected a JSON object, got {shown(found)}")
+    found = parse_object(line)
     if found.get("game", game.identity) != game.identity:
         raise ValueError(f"a game of {shown(found['game'])}, not of {game.identity}")
     moves = found.get("moves")
@@ -66,7 +62,7 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     line_of_play, actions = play_named(game.start, moves)
     winner = outcome_code(line_of_play[-1].outcome())
     decisions = [at for at in range(len(actions)) if not is_chance(line_of_play[at])]
-    _check_result(found, winner, is_long=len(decisions) >= game.start.max_plies)
+    winner, end = _result(found, winner, is_long=len(decisions) >= game.start.max_plies)
     positions = np.zeros(len(decisions), POSITION)
     played = [line_of_play[at] for at in decisions]
     positions["action"] = [actions[at] for at in decisions]
@@ -88,26 +84,34 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     table["action"] = np.concatenate(legal)
     table["visits"] = table["action"] == np.repeat(positions["action"], positions["num_legal"])
     table["prior"], table["q"] = np.repeat(1 / positions["num_legal"], positions["num_legal"]), np.nan
-    record = (_identity(found), len(played), winner, TRUNCATED if winner == ONGOING else BY_RULE, 0, opening)
+    record = (_identity(found), len(played), winner, end, 0, opening)
     observations = [np.asarray(position.observe(), position.observation_dtype) for position in played]
     return Games(np.array([record], GAME), positions, table, np.stack(observations))
 
 
-def _check_result(found: dict[str, Any], winner: int, *, is_long: bool) -> None:
-    """Raise ValueError if the game is not over, or if its result is not the one that the rules give.
+def _result(found: dict[str, Any], winner: int, *, is_long: bool) -> tuple[int, int]:
+    """Return the winner and the end of a game as records have them: of a resigned one, the winner that is given.
 
     winner:  the code of the outcome by the rules.
     is_long: whether self-play would have truncated a game of this length.
+
+    Raises ValueError if the game is not over, or if its result is not the one that the rules give.
     """
     given = found.get("winner", found.get("result"))
+    given = "draw" if given == "1/2-1/2" else given
     if given not in WINNERS.values():
         raise ValueError(f"expected the winner, one of first, second and draw, got {shown(given)}")
     if winner == ONGOING:
+        if found.get("end") == "resign" and given in ("first", "second"):
+            return ("first", "second").index(given), TRUNCATED
         if given is not None or found.get("end") != "truncated" or not is_long:
-            raise ValueError(f"the game is not over after its {len(found['moves'])} moves")
-    elif given != WINNERS[winner]:
+            hint = '; of one that a player resigned, the end is "resign"' if given else ""
+            raise ValueError(f"the game is not over after its {len(found['moves'])} moves{hint}")
+        return ONGOING, TRUNCATED
+    if given != WINNERS[winner]:
         by_rules = "a draw" if winner == DRAW else f"a win of the {WINNERS[winner]} player"
         raise ValueError(f"the winner is given as {json.dumps(given)}, but by the rules the game is {by_rules}")
+    return winner, BY_RULE
 
 
 def _integer(found: dict[str, Any], field: str, *, most: int) -> int:

@@ -26,6 +26,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plyzero import files
+from plyzero.errors import plain
+from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
 from plyzero.run.troubles import Troubles
@@ -192,7 +194,7 @@ def read_journal(path: Path, game: GameSpec, *, on_fault: Callable[[str], None] 
     except UnreadableError as error:
         raise ValueError(f"{path.name}: {error.strerror}") from error
     _, header = next(frames, (0, None))
-    _check_header(path, header or b"null", game)
+    _check_header(path, header or b"", game)
     batches = []
     for offset, body in frames:
         if body is None:
@@ -218,10 +220,7 @@ def read_header(path: Path) -> dict[str, Any]:
     Raises ValueError if there is none, and OSError if the volume did not give the file.
     """
     _, body = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
-    header = json.loads(body or b"null")
-    if not isinstance(header, dict):
-        raise ValueError(f"{path.name} has no header")
-    return header
+    return parse_object(body or b"null")
 
 
 def owners(directory: Path, troubles: Troubles) -> set[str] | None:
@@ -248,13 +247,16 @@ def owners(directory: Path, troubles: Troubles) -> set[str] | None:
 
 def _check_header(path: Path, header: bytes, game: GameSpec) -> None:
     """Raise ValueError if a journal is not of this game or not the file that its writer made."""
-    found = json.loads(header)
+    try:
+        found: Any = parse_object(header) if header else None
+    except ValueError as error:
+        raise ValueError(f"{path.name} has a header that cannot be read: {error}") from error
     expected = {"schema": SCHEMA, **_identity(game)}
     name = JournalName.parse(path.name)
-    if isinstance(found, dict) and "worker" in found and name is not None:  # version 0.2 did not name the writer
+    if found and "worker" in found and name is not None:  # version 0.2 did not name the writer
         expected |= _writer(name.worker, name.incarnation, name.sequence)
     if found != expected:
-        raise ValueError(f"{path.name} has the header {found!r}, expected {expected!r}")
+        raise ValueError(f"{path.name} has the header {plain(repr(found), 300)}, expected {expected!r}")
 
 
 def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, Any]:

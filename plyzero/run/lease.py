@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from plyzero import files
 from plyzero.errors import UserError
+from plyzero.lines import parse_object
 from plyzero.volume_errors import NO_LOCKS
 
 LOCK: Final = "lease.lock"
@@ -136,7 +137,7 @@ def _holder(directory: Path) -> str:
     """Return a description of the process that has the newest fence."""
     fence = max(_fences(directory), default=0)
     try:
-        about = json.loads(files.read_file(directory / f"fence-{fence:06d}.json", max_bytes=MAX_BYTES))
+        about = parse_object(files.read_file(directory / f"fence-{fence:06d}.json", max_bytes=MAX_BYTES))
         return f"process {about['pid']} on {about['host']}, fence {fence}"
     except (OSError, ValueError, TypeError, KeyError):
         return f"fence {fence}"

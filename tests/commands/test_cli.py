@@ -19,8 +19,9 @@ import pytest
 from plyzero.check.violations import ALL_LAWS
 from plyzero.commands import common
 from plyzero.ops.status import balance, describe_waiting
-from plyzero.rules.catalog import load_game
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import liveness
+from plyzero.run.directory import create_run
 from plyzero.run.game_import import Fault, import_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import publish_model
@@ -386,6 +387,66 @@ def test_what_rules_print_is_not_in_the_report_of_check_and_is_bounded(tmp_path:
     assert "looking at the board" not in done.stdout
     assert done.stderr.count("the code of the game prints without end; further output is dropped") == 1
     assert 100_000 < len(done.stderr) < 101_000
+
+
+LOUD = """
+import ctypes
+import os
+from plyzero.check.template.tic_tac_toe import TicTacToe
+
+print("imported")
+os.write(1, b"in C\\n")
+
+
+class Loud(TicTacToe):
+    def legal_actions(self):
+        print("asked")
+        os.write(1, b"in C\\n")
+        ctypes.CDLL(None).puts(b"buffered")
+        return super().legal_actions()
+
+    def play(self, action):
+        print("asked")
+        return super().play(action)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["analyze", "loud:Loud", "--simulations", "2"],
+        ["match", "random", "greedy", "--game", "loud:Loud", "--games", "2", "--json"],
+        [
+            "ladder",
+            "loud:Loud",
+            "--players",
+            "random",
+            "greedy",
+            "--games",
+            "2",
+            "--processes",
+            "1",
+            "--out",
+            "l",
+            "--json",
+        ],
+        ["replay", "export", "--run", "r"],
+        ["replay", "verify", "--run", "r", "--rules", "--json"],
+    ],
+    ids=lambda arguments: arguments[0] + arguments[1],
+)
+def test_what_rules_print_is_never_among_the_data(arguments: list[str], tmp_path: Path):
+    (tmp_path / "loud.py").write_text(LOUD)
+    if arguments[0] == "replay":
+        run = create_run(tmp_path / "r", GameSpec("loud:Loud", load_game("tic-tac-toe").start))
+        won = json.dumps({"moves": ["a1", "a2", "b1", "b2", "c1"], "winner": "first"}).encode()
+        (games,) = import_games([won], run.game)
+        assert isinstance(games, Games)
+        write_segment(run.segments, games, run.game, worker="w0", incarnation="0" * 8, sequence=0)
+    done = plyzero_process(*arguments, cwd=tmp_path, text='{"moves": []}\n')
+    assert (done.returncode, {"imported", "asked", "in C"} - {*done.stderr.splitlines()}) == (0, set())
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 1
 
 
 def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):

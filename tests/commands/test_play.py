@@ -202,9 +202,10 @@ def test_a_game_that_was_saved_can_be_gone_on_with(screen: Screen, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("{", "it is not a saved game. The current game goes on."),
-        ("[]", "expected a game record of version 1"),
-        ('{"version": 1, "game": "connect-four v1"}', "it is a game of connect-four v1, not of tic-tac-toe v1"),
+        ("{", "expected a JSON object: "),
+        ("[" * 100_000, "expected a JSON object, got more than 32 brackets"),
+        ("[]", "expected a JSON object, got []"),
+        ('{"version": 1, "game": "connect-four v1"}', "it is a game of 'connect-four v1', not of tic-tac-toe v1"),
         ('{"version": 1, "game": "tic-tac-toe v1", "moves": "a1"}', "expected moves as a list of action names"),
         (
             '{"version": 1, "game": "tic-tac-toe v1", "moves": ["a1", "a1"], "person": "first"}',

@@ -1,5 +1,6 @@
 """JSON lines in, JSON lines out: every question gets its answer, whatever its neighbours are."""
 
+import errno
 import io
 import itertools
 import json
@@ -10,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from plyzero.lines import MAX_LINE, bounded_lines
 from plyzero.play import analysis_engine
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.analysis_engine import answer_queries
@@ -93,7 +95,7 @@ def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
         "",
         '{"id": "c"}',
         '{"id": "d", "moves": "44"}',
-        '{"id": "e", "moves": ["4"], "komi": 7}',
+        '{"id": "e", "moves": ["4"], "depth": 7}',
         '{"id": "f", "moves": ["1", "2", "1", "2", "1", "2", "1"]}',
         '{"id": "g", "moves": ["1", "2", "1", "2", "1", "2", "1", "3"]}',
         "[1]",
@@ -121,12 +123,88 @@ def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
         "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
         "c": 'expected moves as a list of names, such as "moves": ["1"]',
         "d": 'expected moves as a list of names, such as "moves": ["1"]',
-        "e": "unknown field komi; expected id and moves",
+        "e": "unknown field depth; expected id and moves",
         "f": "the game is over after these moves; there is nothing to analyze",
         "g": "move 8, '3': the game is already over",
     }
     assert [("moveInfos" in each) != ("error" in each) for each in found] == [True] * 12
     assert answers(lines[:1], bot_of(toys.Hashed(7)))[0] == found[0]
+
+
+LINES_THAT_ARE_NO_QUERIES = [
+    b"\xff\n",
+    b"[" * 200_000 + b"\n",
+    b'{"id": ' + b"[" * 500 + b"]" * 500 + b', "moves": []}\n',
+    b'{"id": ' + b"1" * 400 + b', "moves": []}\n',
+    b'{"id": 1e999, "moves": []}\n',
+    b'{"moves": []}' + b" " * MAX_LINE + b"\n",
+]
+
+
+def test_lines_that_few_readers_survive_get_an_error_and_the_others_their_answers():
+    lines = b"".join(
+        b"%s\xef\xbb\xbf" % line + b'{"id": %d, "moves": []}\n' % number
+        for number, line in enumerate(LINES_THAT_ARE_NO_QUERIES)
+    )
+    found = answers([*bounded_lines(io.BytesIO(lines))], bot_of(toys.Hashed(7)))
+    assert ["error" in each for each in found] == [True, False] * len(LINES_THAT_ARE_NO_QUERIES)
+    assert [each["id"] for each in found[1::2]] == [*range(len(LINES_THAT_ARE_NO_QUERIES))]
+    assert found[0]["error"] == "expected a JSON object: it is no text in UTF-8"
+    assert max(len(each["error"]) for each in found[::2]) < 200
+
+
+def test_an_input_that_cannot_be_read_ends_in_its_error_after_the_answers():
+    def broken():
+        yield '{"id": 1, "moves": []}'
+        raise OSError(errno.EIO, "it is gone")
+
+    sink = io.StringIO()
+    with pytest.raises(OSError, match="it is gone"):
+        answer_queries(CONNECT_FOUR, bot_of(toys.Hashed(7)), broken(), sink)
+    assert json.loads(sink.getvalue())["id"] == 1
+
+
+GO = load_game("go(size=5)")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"moves": [["B", "e5"], ["W", "c3"]]},
+        {"rules": "tromp-taylor", "komi": 7.5, "boardXSize": 5, "boardYSize": 5},
+        {"maxVisits": 8, "analyzeTurns": [2], "initialStones": [], "initialPlayer": "B", "overrideSettings": {}},
+        {"includePolicy": False, "priority": 3, "reportDuringSearchEvery": 0.5, "avoidMoves": []},
+    ],
+)
+def test_fields_of_katago_that_change_nothing_are_ignored_with_one_note(fields):
+    bot, notes, sink = bot_of(toys.Hashed(26), GO, simulations=8), [], io.StringIO()
+    lines = [json.dumps({"moves": ["E5", "C3"], **more}) for more in ({}, fields, fields)]
+    answer_queries(GO, bot, lines, sink, on_note=notes.append)
+    plain, *same = [json.loads(line) for line in sink.getvalue().splitlines()]
+    assert same == [plain, plain]
+    assert "moveInfos" in plain
+    ignored = ", ".join(sorted(fields.keys() - {"moves"}))
+    assert notes == ([f"these fields change nothing and are ignored: {ignored}"] if ignored else [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"maxVisits": 9}, "maxVisits 9 would change the answer, and here it is 8: leave it out, or start "),
+        ({"komi": 6.5}, "komi 6.5 would change the answer, and here it is 7.5: "),
+        ({"rules": "japanese"}, "rules 'japanese' would change the answer, and here it is 'tromp-taylor': "),
+        ({"boardXSize": 9}, "boardXSize 9 would change the answer, and here it is 5: "),
+        ({"analyzeTurns": [0, 1]}, "analyzeTurns [0, 1] would change the answer, and here it is [2]: "),
+        ({"initialPlayer": "W"}, "initialPlayer 'W' would change the answer"),
+        ({"includePolicy": True}, "includePolicy True would change the answer"),
+        ({"allowMoves": [{"player": "B"}]}, "allowMoves [{'player': 'B'}] would change the answer"),
+        ({"moves": [["W", "e5"]]}, "move 1: it is the turn of B, the players are B and W, got 'W'"),
+        ({"moves": [["B", "e5"], "c3"]}, "expected moves as a list of names"),
+    ],
+)
+def test_fields_of_katago_that_would_change_the_answer_are_refused(fields, words):
+    (answer,) = answers([json.dumps({"moves": ["E5", "C3"], **fields})], bot_of(toys.Hashed(26), GO, simulations=8))
+    assert words in answer["error"]
 
 
 def test_a_thousand_positions_are_one_pass_over_the_network():
@@ -204,6 +282,26 @@ def test_a_program_may_wait_for_an_answer_before_it_asks_again():
             assert json.loads(process.stdout.readline())["id"] == number
         process.stdin.close()
         assert process.wait() == 0
+
+
+@pytest.mark.parametrize("command", ["analyze", "gtp"])
+def test_a_byte_that_the_locale_does_not_know_stops_nobody(command: str):
+    text = {
+        "analyze": b'\xff\xe9\n{"id": 1, "moves": []}\n',
+        "gtp": b"name \xe9\xff\n2 name\n",
+    }
+    strict = {"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "plyzero", command, "tic-tac-toe", "--simulations", "0"],
+        input=text[command],
+        capture_output=True,
+        env=os.environ | strict,
+        timeout=100,
+        check=True,
+    )
+    first, *others = done.stdout.splitlines()
+    assert (b"error" in first, b"moveInfos" in others[0]) == (True, True) if command == "analyze" else first[:1] == b"?"
+    assert command == "analyze" or b"=2 plyzero" in others
 
 
 def test_progress_is_told_during_a_search_and_not_while_nothing_is_asked():

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
+from plyzero.lines import bounded_lines
 from plyzero.play.film import MAX_COLOURS, make_film, make_picture
-from plyzero.play.game_record import GameRecord, frames_of, from_moves
+from plyzero.play.game_record import GameRecord, frames_of, from_moves, read_game, result_of
 from plyzero.rules.catalog import GameSpec, installed_games, load_game
 from plyzero.rules.chance import roll_dice
 from plyzero.rules.notation import action_names, play_named
@@ -20,6 +21,30 @@ from tests.helpers.cli import plyzero
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MOVES = "4 4 4 4 3 2 5 6 5 6 3 3 2 1 1 1 2 2"
 RED, YELLOW, HOLE, BLUE = (ImageColor.getrgb(each) for each in ("#d62f2f", "#f2c230", "#f5f5f5", "#2f5fb3"))
+
+
+RESIGNED = {"moves": ["4", "4"], "winner": "second", "end": "resign"}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (json.dumps(RESIGNED).encode(), ""),
+        (b"\xef\xbb\xbf" + json.dumps(RESIGNED, indent=1).encode(), ""),
+        (b"(;GM[1]FF[4]SZ[9];B[ee])", "g.jsonl, line 1: this is an SGF file; expected a JSON object, such as "),
+        (b'{"moves": [], "values": [%s]}' % (b"9" * 400), "g.jsonl, line 1: expected a JSON object: a number has 400"),
+        (b"[" * 200_000, "g.jsonl, line 1: expected a JSON object, got more than 32 brackets inside one another"),
+        (b"\xff\n", "g.jsonl, line 1: expected a JSON object: it is no text in UTF-8"),
+    ],
+)
+def test_a_recorded_game_is_rendered_or_refused_in_one_sentence(content: bytes, says: str, tmp_path: Path):
+    (tmp_path / "g.jsonl").write_bytes(content)
+    done = plyzero("render", "connect-four", "g.jsonl", "-o", "g.html", cwd=tmp_path)
+    assert done.returncode == (2 if says else 0)
+    assert done.stderr.startswith(f"plyzero: {says}" if says else "")
+    if not says:
+        found = read_game(bounded_lines(io.BytesIO(content)), connect_four(), "1", "g.jsonl")
+        assert (result_of(found), len(found.moves)) == ("the first player resigned", 2)
 
 
 def connect_four() -> GameSpec:

@@ -8,11 +8,11 @@ import pytest
 from games.tic_tac_toe import TicTacToe
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance, move_name
-from plyzero.rules.game import ONGOING
+from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.random_game import random_move
 from plyzero.run.game_import import CHOSEN, UNPROVEN, Fault, import_games
 from plyzero.run.games_json import games_to_json
-from plyzero.run.records import TRUNCATED, Games, check_games
+from plyzero.run.records import BY_RULE, TRUNCATED, Games, check_games
 from plyzero.run.segments import read_segment
 from plyzero.search import tree
 from plyzero.settings import SearchSettings, TrainerSettings
@@ -111,21 +111,37 @@ def test_rolls_are_moves_that_must_be_possible_and_no_plies():
     assert found.reason.startswith(f"move {at + 1}: expected a roll, one of ")
 
 
+def test_a_player_may_have_resigned_and_a_draw_has_a_second_name():
+    resigned = {"moves": ["b2", "a1", "a3"], "winner": "second", "end": "resign"}
+    drawn = {"moves": ["b2", "a1", "a3", "c1", "b1", "b3", "c2", "a2", "c3"], "winner": "1/2-1/2"}
+    lost, even = import_games([json.dumps(each).encode() for each in (resigned, drawn)], GAME)
+    assert isinstance(lost, Games)
+    assert isinstance(even, Games)
+    assert (lost.games["winner"], lost.games["end"], len(lost.positions)) == (1, TRUNCATED, 3)
+    assert (even.games["winner"], even.games["end"]) == (DRAW, BY_RULE)
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "expected a JSON object"),
-        ('{"moves": ["a1"', "expected a JSON object"),
-        ("\xff", "expected a JSON object"),
-        ("[" * 100_000, "expected a JSON object"),
+        ("{", "expected a JSON object: Expecting property name "),
+        ('{"moves": ["a1"', "expected a JSON object: Expecting "),
+        ("\xff", "expected a JSON object: it is no text in UTF-8"),
+        ("[" * 100_000, "expected a JSON object, got more than 32 brackets inside one another"),
+        (
+            f'{{"moves": [], "models": [{"9" * 400}]}}',
+            "expected a JSON object: a number has 400 characters, more than 64",
+        ),
+        ("(;GM[1]FF[4]SZ[9];B[ee])", "this is an SGF file; expected a JSON object, such as "),
         ("[1]", "expected a JSON object, got [1]"),
         ("{}", "expected moves, a list of names"),
         ({"moves": "a1"}, "expected moves, a list of names"),
         ({"moves": [1]}, "expected moves, a list of names"),
         ({"moves": ["a1", "a1"]}, "move 2: expected one of "),
         ({"moves": [*WON["moves"], "c3"]}, "move 6, 'c3': the game is already over"),
-        ({"moves": WON["moves"][:-1]}, "the game is not over after its 4 moves"),
+        ({"moves": WON["moves"][:-1]}, "the game is not over after its 4 moves; of one that a player resigned, "),
         ({"moves": [], "winner": None}, "the game is not over after its 0 moves"),
+        ({"moves": [], "winner": "draw", "end": "resign"}, "the game is not over after its 0 moves; "),
         (
             {"winner": "second"},
             'the winner is given as "second", but by the rules the game is a win of the first player',
@@ -138,7 +154,7 @@ def test_rolls_are_moves_that_must_be_possible_and_no_plies():
         ({"opening_plies": True}, "expected opening_plies from 0 to 5, got True"),
         ({"values": [0, 0]}, "values has 2 numbers, but the game has 5 plies"),
         ({"values": [0, 0, 1.5, 0, 0]}, "values has the impossible value 1.5 at ply 3"),
-        ({"values": [0, 0, float("nan"), 0, 0]}, "values has the impossible value nan at ply 3"),
+        ({"values": [0, 0, float("nan"), 0, 0]}, "expected a JSON object: NaN is not JSON"),
         ({"values": ["0"] * 5}, "expected values, a list of numbers, one per ply"),
         ({"full": [1, 0, 0, 0, 0], "opening_plies": 1}, "full has the impossible value 1 at ply 1"),
         ({"players": [0, 1, 1, 0, 1]}, "players has the impossible value 1 at ply 3"),

@@ -1,0 +1,155 @@
+"""Lines and JSON from outside, read with the same bounds by everyone, whoever wrote them."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import math
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, Final, NoReturn, TypeVar
+
+from plyzero.errors import shown
+
+MAX_LINE: Final = 1 << 22
+"""Longest line, in bytes: a recorded game of 50,000 moves."""
+
+MAX_DEPTH: Final = 32
+"""Largest number of lists and objects inside one another."""
+
+MAX_DIGITS: Final = 64
+"""Largest number of characters of a number, so that it can be computed with."""
+
+KINDS: Final = {"(;": "an SGF file", "[Event": "a PGN file", "PK\x03\x04": "a zip file, as the segments of a run are"}
+"""How files begin that people take for games as JSON lines."""
+
+EXAMPLE: Final = 'such as {"moves": ["4", "4"], "winner": "first"}'
+
+AHEAD: Final = 4096
+"""Number of lines that are read before somebody asks for them."""
+
+Line = TypeVar("Line", bound=str | bytes)
+
+
+def bounded_lines(source: IO[Any]) -> Iterator[bytes]:
+    """Yield the lines of a file, or of standard input; the part of a line behind the first MAX_LINE bytes is replaced.
+
+    Bytes, because a stream of text raises an error at the first byte that its encoding does not know.
+    """
+    if source is sys.__stdin__:  # its own reader: Python aborts if it ends while a thread waits in sys.stdin
+        source = io.BufferedReader(io.FileIO(0, closefd=False))
+
+    def read() -> bytes:
+        part: str | bytes = source.readline(MAX_LINE)
+        return part.encode(errors="replace") if isinstance(part, str) else part
+
+    for line in iter(read, b""):
+        part = line = line.removeprefix(codecs.BOM_UTF8)
+        while len(part) >= MAX_LINE and not part.endswith(b"\n"):
+            part = read()
+        yield line if part is line else line + b"...\n"
+
+
+class ArrivingLines(Iterator[Line]):
+    """Lines that a thread reads ahead, so that their arrival can be noticed; an error of the source ends them."""
+
+    def __init__(self, source: Iterable[Line], *, is_last: Callable[[Line], bool] = lambda line: False) -> None:
+        """Read `source`, whose lines are not empty, to its end or to the line that `is_last`."""
+        self._source, self._is_last = source, is_last
+        self._queue = queue.Queue[Line | Exception | None](AHEAD)
+        self._first: list[Line | Exception | None] = []  # what has arrived and is still to be returned
+        threading.Thread(target=self._read, name="input", daemon=True).start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so many seconds for the next line or the end of the input, and return whether it has come."""
+        if not self._first:
+            try:
+                self._first.append(self._queue.get(timeout=seconds) if seconds else self._queue.get_nowait())
+            except queue.Empty:
+                return False
+        return True
+
+    def wait_for_line(self, seconds: float) -> bool:
+        """Wait at most so many seconds for the next line, and return whether it has come."""
+        return self.wait(seconds) and isinstance(self._first[0], str | bytes)
+
+    def __next__(self) -> Line:
+        found = self._first.pop() if self._first else self._queue.get()
+        if found is None or isinstance(found, Exception):
+            self._first.append(found)  # the end stays the end
+            raise found or StopIteration
+        return found
+
+    def _read(self) -> None:
+        end = None
+        try:
+            for line in self._source:
+                self._queue.put(line)
+                if self._is_last(line):
+                    break
+        except Exception as error:  # somebody waits for the next line
+            end = error
+        self._queue.put(end)
+
+
+def parse_object(text: str | bytes) -> dict[str, Any]:
+    """Return the JSON object in `text`, a line or a file from outside, with or without a byte order mark.
+
+    Raises ValueError with what is wrong, be it only longer than MAX_LINE, nested deeper than MAX_DEPTH, or a number
+    that has more than MAX_DIGITS characters or is not finite.
+    """
+    try:
+        if len(text) > MAX_LINE:
+            raise ValueError(f"longer than {MAX_LINE} bytes")
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
+        found = json.loads(decoded, parse_int=_integer, parse_float=_finite, parse_constant=_refuse_constant)
+        if _depth(found) > MAX_DEPTH:
+            raise RecursionError
+    except RecursionError as error:
+        raise ValueError(f"expected a JSON object, got more than {MAX_DEPTH} brackets inside one another") from error
+    except ValueError as error:
+        if kind := _kind(text):
+            raise ValueError(f"this is {kind}; expected a JSON object, {EXAMPLE} for a game") from error
+        reason = "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise ValueError(f"expected a JSON object: {reason}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"expected a JSON object, got {shown(found)}")
+    return found
+
+
+def _kind(text: str | bytes) -> str | None:
+    """Return what a text is that people take for JSON lines; None if it is nothing of the kind."""
+    start = text[:20].decode(errors="replace") if isinstance(text, bytes) else text[:20]
+    return next((kind for begin, kind in KINDS.items() if "".join(start.split()).startswith(begin)), None)
+
+
+def _depth(value: Any) -> int:
+    level, depth = [value], 0
+    while level := [each for each in level if isinstance(each, list | dict)]:
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+        depth += 1
+    return depth
+
+
+def _bounded(text: str) -> str:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"a number has {len(text)} characters, more than {MAX_DIGITS}")
+    return text
+
+
+def _integer(text: str) -> int:
+    return int(_bounded(text))
+
+
+def _finite(text: str) -> float:
+    number = float(_bounded(text))
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text} is too large")
+    return number
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")  # Python's parser accepts NaN and Infinity
