@@ -33,8 +33,12 @@ def plain(text: str, limit: int = 2000) -> str:
     Names of files, models, heartbeats and logs come from a volume that others can write to. What str.isprintable
     refuses could move the cursor, change colours or reverse the direction of the text.
     """
-    cut = text if len(text) <= limit else f"{text[: limit - 3]}..."
-    return "".join(char if char.isprintable() else " " if char == "\n" else "?" for char in cut)
+    return "".join(char if char.isprintable() else " " if char == "\n" else "?" for char in cut(text, limit))
+
+
+def cut(text: str, limit: int = 2000) -> str:
+    """Return `text`, or its beginning and `...` if it has more than `limit` characters."""
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -37,13 +37,16 @@ from plyzero.commands.common import (
     quoted,
     require,
 )
-from plyzero.errors import UserError, plain
+from plyzero.errors import UserError, cut, plain
 
 if TYPE_CHECKING:
     from plyzero.ops.rating import Rating
     from plyzero.ops.supervisor import Report
     from plyzero.run.directory import Run
 
+
+MOST_LINES: Final = 100
+"""So many lines at the beginning and at the end of a traceback are logged."""
 
 QUIET_SECONDS: Final = 10.0
 """Longest time without a line where `train` does not write to a terminal, in seconds."""
@@ -357,11 +360,19 @@ def _set_up_logging(log_format: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
+def _shortened(text: str) -> list[str]:
+    """Return the lines of a log record, each cut; of many, such as those of a traceback, the first and the last."""
+    lines = text.split("\n")
+    if len(lines) > 2 * MOST_LINES:
+        lines[MOST_LINES:-MOST_LINES] = ["..."]
+    return [*map(cut, lines)]
+
+
 class _TextFormatter(logging.Formatter):
     """Formats a log record as a line of text. What comes from the volume cannot control a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(plain(line) for line in super().format(record).split("\n"))
+        return "\n".join(map(plain, _shortened(super().format(record))))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = plain(record.message)  # in one line; a traceback has lines of its own
@@ -372,7 +383,7 @@ class _JsonFormatter(logging.Formatter):
     """Formats a log record as one JSON object per line, with the same fields as the text format."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message = super().format(record)  # a traceback included
+        message = "\n".join(_shortened(super().format(record)))  # a traceback included
         fields = {"time": round(record.created, 3), "level": record.levelname, "logger": record.name}
         return json.dumps({**fields, "message": message})
 

@@ -189,6 +189,19 @@ def test_a_log_line_keeps_the_lines_of_a_traceback():
     assert all(line.isprintable() for line in lines)
 
 
+@pytest.mark.parametrize("form", LOG_FORMATS)
+@pytest.mark.parametrize("long", ["x" * 1_000_000, "x\n" * 500_000, ("x" * 5000 + "\n") * 1000])
+def test_no_log_line_is_long_in_any_format(form: str, long: str):
+    try:
+        raise ValueError(long)
+    except ValueError:
+        record = logging.LogRecord("plyzero", logging.ERROR, "x.py", 1, "failed: %s", (long,), sys.exc_info())
+    text = LOG_FORMATS[form].format(record)
+    assert len(text) < 500_000
+    assert max(map(len, text.replace("\\n", "\n").splitlines())) < 2200
+    assert "failed: x" in text
+
+
 def test_plain_text_is_printable_and_bounded():
     assert plain("Zug nach e4 – 続く") == "Zug nach e4 – 続く"
     assert plain("a\x1b[31mb\nc") == "a?[31mb c"
