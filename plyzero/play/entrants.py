@@ -17,7 +17,7 @@ from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
-from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, existing_path, find_player
+from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, find_player, named_model
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
 from plyzero.run.models import max_model_bytes
@@ -102,11 +102,11 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
         sampling = f", temperature {chosen.temperature:g}" if chosen.temperature else ""
         digest = _digest(_read(card.network))
         return Entrant(name, f"{digest} with {_settings(chosen.simulations, UNCHANGED)}{sampling}")
-    path, at, model = name.partition("@")
-    if isinstance(player, Bot) and kind != "mcts" and (file := existing_path(path)):
+    if isinstance(player, Bot) and kind != "mcts" and (named := named_model(name)):
+        file, model = named
         if file.is_dir():
             run = open_run(file, game=game)
-            file = run.models / load_network(file, game, model=model if at else "newest").label
+            file = run.models / load_network(file, game, model=model).label
         return Entrant.of_network(name, _read(file), simulations, search)
     if match := MODULE_OBJECT.fullmatch(name):
         source = importlib.import_module(match[1]).__file__

@@ -80,11 +80,8 @@ def find_player(
         if name != "bot" and not (number.isdecimal() and len(number) < 9):
             raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
         return Bot.at_level(game, int(number) if number else None)
-    path, at, model = name.partition("@")
-    if file := existing_path(path):
-        if at and not file.is_dir():
-            raise UserError(f"{shown(name)}: {shown(path)} is one model; @ chooses among the models of a run directory")
-        network = load_network(file, game, model=model if at else "newest")
+    if named := named_model(name):
+        network = load_network(named[0], game, model=named[1])
         return Bot.from_network(network, simulations=simulations, search=search)
     target, bracket, _ = name.partition("(")
     if re.fullmatch(OBJECT_NAME, target):
@@ -96,9 +93,24 @@ def find_player(
             return Bot(name, game, found, simulations=simulations, settings=settings)
         raise UserError(f"{target} is not a subclass of plyzero.Agent, so it has no parameters")
     raise UserError(
-        f"{shown(path)} does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000, bot, a run "
-        "directory, an ONNX file, your own agent as MODULE:CLASS, or your own evaluator as MODULE:FUNCTION"
+        f"{shown(re.sub('@[^/]*$', '', name))} does not exist; expected a player: random, greedy, alphabeta:4, "
+        "mcts:1000, bot, a run directory, an ONNX file, your own agent as MODULE:CLASS, or your own evaluator as "
+        "MODULE:FUNCTION"
     )
+
+
+def named_model(name: str) -> tuple[Path, str] | None:
+    """Return the file or run that `name` means, and which of its models; None if there is neither.
+
+    A path may contain @ itself: what exists under the whole name is meant first. Raises UserError for @ after a file.
+    """
+    if path := existing_path(name):
+        return path, "newest"
+    text, _, model = name.rpartition("@")
+    path = existing_path(text)
+    if path and not path.is_dir():
+        raise UserError(f"{shown(name)}: {shown(text)} is one model; @ chooses among the models of a run directory")
+    return (path, model) if path else None
 
 
 def existing_path(text: str) -> Path | None:

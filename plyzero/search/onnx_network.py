@@ -87,6 +87,11 @@ class Network:
         try:
             model = parse(content)
             self.metadata = {each.key: each.value for each in model.metadata_props}
+            if "encoding" not in self.metadata:
+                raise ModelRefusedError(
+                    f"{label} is an ONNX file that plyzero has not written: its metadata names no encoding; give it "
+                    "the metadata in docs/formats.md, or call it in an evaluator of your own, MODULE:FUNCTION"
+                )
             self.game = game or load_game(self.metadata.get("game", "").rpartition(" v")[0])
             self._check_face(declared_shapes(model), self.game)
             position_bytes = check_graph(model)

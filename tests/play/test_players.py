@@ -9,15 +9,17 @@ from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
 from plyzero.play import players
+from plyzero.play.entrants import find_entrants
 from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 from plyzero.run.metrics import append_line
-from plyzero.run.models import best_model, publish_model
+from plyzero.run.models import best_model, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SearchSettings
+from tests.helpers.hostile_models import linear
 from tests.helpers.runs import small_run
 from tests.helpers.toys import Hashed
 from trainer.export import untrained
@@ -109,6 +111,28 @@ def test_players_are_found_by_name(tmp_path: Path):
     assert find_player(str(run.root), run.game, rng, simulations=5).name.startswith("000001-000000002-")
     assert find_player(f"{run.root}@1", run.game, rng, simulations=5).name.startswith("000001-000000001-")
     assert find_player(f"{run.root}@1", run.game, rng, simulations=5).name.endswith(" with 5 simulations")
+
+
+def test_a_path_may_contain_an_at_sign(tmp_path: Path):
+    run = small_run(tmp_path / "u@1" / "r@2")
+    for step in (1, 2):
+        publish_model(run.models, untrained(run), fence=1, step=step)
+    rng = np.random.default_rng(0)
+    for name, step in ((f"{run.root}", 2), (f"{run.root}@1", 1), (f"{run.root}@newest", 2)):
+        assert find_player(name, run.game, rng).name.startswith(f"000001-{step:09d}-")
+    for name in (f"{tmp_path}/u@1/r", f"{tmp_path}/u@1/none@best"):
+        with pytest.raises(UserError, match=r"^'.*/u@1/(r|none)' does not exist; expected a player"):
+            find_player(name, run.game, rng)
+    of_run, _ = find_entrants([f"{run.root}@1", "random"], run.game, simulations=5)
+    assert of_run.network == (run.models / str(list_models(run.models)[0])).read_bytes()
+
+
+def test_an_onnx_file_of_somebody_else_is_named_as_such(tmp_path: Path):
+    path = tmp_path / "other.onnx"
+    path.write_bytes(linear(metadata={}).SerializeToString())
+    for game in ("tic-tac-toe", None):
+        with pytest.raises(UserError, match=r"other\.onnx is an ONNX file that plyzero has not written: .*MODULE:FUNC"):
+            Bot.load(path, game=game)
 
 
 def test_some_settings_of_the_search_can_be_changed_and_the_others_stay_those_of_the_training(tmp_path: Path):
