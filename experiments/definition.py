@@ -65,7 +65,7 @@ class Definition(_Table):
 def read_definition(path: Path) -> Definition:
     """Return the definition in a TOML file. Raises UserError that names the wrong key, and the nearest known one."""
     try:
-        found = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode())
+        found = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -44,6 +44,11 @@ LIBRARIES: Final = (
 )
 """How the paths of files begin that are not a user's."""
 
+UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=]+")
+"""Pattern of a value of a parameter, as OpenSpiel writes it, that Python does not read."""
+
+TRUTH: Final = {"true": "True", "false": "False"}
+
 T = TypeVar("T")
 
 
@@ -63,6 +68,11 @@ class GameSpec:
         """Name and version of the rules, such as `othello(size=6) v1`. Recorded games and models carry it."""
         return f"{self.name} v{self.start.version}"
 
+    def parameter(self, name: str) -> Any:
+        """Return the value of a parameter of the game, None if it has none of this name."""
+        known = inspect.signature(type(self.start)).parameters.get(name)
+        return parse_parameters(self.name).get(name, known.default) if known else None
+
 
 def load_game(text: str) -> GameSpec:
     """Return the game named by `text`: `othello(size=6)`, `my_module:MyGame` or `openspiel:hex(board_size=7)`.
@@ -74,7 +84,7 @@ def load_game(text: str) -> GameSpec:
         raise UserError(f"expected a game such as connect-four, othello(size=6) or my_module:MyGame, got {text!r}")
     target = match[1]
     cls = _import_class(target)
-    parameters = parse_parameters(text)
+    parameters = parse_parameters(text, unquoted=target.startswith(OPENSPIEL))
     known = inspect.signature(cls).parameters
     for key in parameters:
         if key not in known:
@@ -278,9 +288,14 @@ def with_location(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
-def parse_parameters(text: str) -> dict[str, Any]:
-    """Return the parameters in a name such as `othello(size=6)`. Raises UserError if they have another form."""
+def parse_parameters(text: str, *, unquoted: bool = False) -> dict[str, Any]:
+    """Return the parameters in a name such as `othello(size=6)`. Raises UserError if they have another form.
+
+    unquoted: strings need no quotation marks, and `true` and `false` are truth values, as OpenSpiel writes them.
+    """
     _, bracket, arguments = text.strip().partition("(")
+    if unquoted:
+        arguments = UNQUOTED.sub(lambda match: TRUTH.get(match[0]) or repr(match[0]), arguments)
     try:
         call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:

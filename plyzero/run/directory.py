@@ -234,7 +234,7 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     """
     path = root / "run.toml"
     try:
-        table = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode())
+        table = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"{root} is not a run directory: it has no run.toml; make one with plyzero init") from error
     except OSError as error:

@@ -83,7 +83,7 @@ def plot_ratings(players: Sequence[Mapping[str, Any]], *, anchor: str = "", titl
 def read_table(path: Path) -> Table:
     """Return a CSV file with a header, or a file of JSON lines, as columns. Raises UserError if it is neither."""
     try:
-        text = read_file(path, max_bytes=MAX_BYTES).decode()
+        text = read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     except UnicodeDecodeError as error:

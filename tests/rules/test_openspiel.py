@@ -59,6 +59,7 @@ def games_of(start: Game, count: int = 5) -> list[PlayedGame]:
         ("openspiel:hex(board_size=11)", "openspiel:hex"),
         (" openspiel:hex( swap=True, board_size = 7 )", "openspiel:hex(board_size=7, swap=True)"),
         ("openspiel:nim(pile_sizes='1;2')", "openspiel:nim(pile_sizes='1;2')"),
+        ("openspiel:nim(pile_sizes=1;2,is_misere=false)", "openspiel:nim(is_misere=False, pile_sizes='1;2')"),
     ],
 )
 def test_a_game_has_one_canonical_name(text: str, name: str):

@@ -125,6 +125,13 @@ def test_a_damaged_run_file_is_one_sentence(tmp_path: Path, change, message: str
         open_run(tmp_path)
 
 
+def test_a_run_file_may_begin_with_a_byte_order_mark(tmp_path: Path):
+    made = create_run(tmp_path, load_game("tic-tac-toe"))
+    path = tmp_path / "run.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert open_run(tmp_path).settings == made.settings
+
+
 def test_a_directory_without_a_run_is_one_sentence(tmp_path: Path):
     with pytest.raises(UserError, match=r"is not a run directory: it has no run.toml; make one with plyzero init"):
         open_run(tmp_path / "nowhere")
