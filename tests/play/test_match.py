@@ -161,6 +161,17 @@ def test_fixed_players_choose_legal_moves():
         assert set(player.choose_all([start, start.play(3)])) <= set(range(7))
 
 
+@pytest.mark.parametrize("opening_plies", [None, 0])
+def test_a_game_that_is_over_at_the_start_is_one_sentence(opening_plies):
+    class Over(TicTacToe):
+        def outcome(s):
+            return 0
+
+    player = RandomPlayer(np.random.default_rng(0))
+    with pytest.raises(UserError, match=r"Over cannot be played: the game is over before any player has moved; "):
+        play_match(player, player, Over(), games=2, rng=np.random.default_rng(0), opening_plies=opening_plies)
+
+
 def test_perfect_players_draw_every_game_of_tic_tac_toe():
     settings = SearchSettings(algorithm="puct")
     one, other = (Bot(name, TIC_TAC_TOE, Exact(9), simulations=50, settings=settings) for name in "ab")
