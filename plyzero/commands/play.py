@@ -249,7 +249,6 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, sim
     import numpy as np
 
     from plyzero.play.bundled_bots import find_card
-    from plyzero.play.model_loader import load_network
     from plyzero.play.players import DEFAULT_SIMULATIONS, Bot
 
     if net is not None and run is not None:
@@ -267,5 +266,6 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, sim
         return Bot.pure_mcts(game, np.random.default_rng(), simulations=1000 if simulations is None else simulations)
     if net is not None and net.is_dir():
         raise UserError(f"{net} is a directory; expected --net FILE, or --run {net}")
-    network = load_network(path, game, model=model)
-    return Bot.from_network(network, simulations=DEFAULT_SIMULATIONS if simulations is None else simulations)
+    return Bot.of_model(
+        path, game, model=model, simulations=DEFAULT_SIMULATIONS if simulations is None else simulations
+    )

@@ -200,6 +200,7 @@ class Terminal:
         move, expectation = position.action_name(result.best_action()), _expectation(position, result)
         self.say(f"In your place the bot would play {move}; it expects {expectation}.")
         self.show_search(position, result)
+        self.say(f"The judge: {self.bot.strength().text}.")
 
     def undo(self, _: str) -> None:
         """Take back a resignation, or the person's last move and all later moves."""

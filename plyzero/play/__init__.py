@@ -7,6 +7,7 @@ model_loader     networks from files and runs; hot reload of newer models
 bundled_bots     the pretrained bots in bots/
 match            matches between two players
 match_result     the result of a match, with confidence intervals
+strength         what is known of the strength of a model, which says what its judgement is worth
 ratings          ratings from games, with confidence intervals
 entrants         the players of a ladder, and what identifies them
 checkpoints      the models of a run as players of its ladder

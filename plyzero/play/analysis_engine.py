@@ -51,6 +51,7 @@ def answer_queries(
         on_progress(f"{answered} lines answered, searching {len(positions)} positions" if positions else "")
         results = iter(bot.search(positions) if positions else [])
         on_progress("")
+        judge = bot.strength().text
         answered += len(lines)
         for id_, position, _ in queries:
             if isinstance(position, str):
@@ -61,6 +62,7 @@ def answer_queries(
                     "id": id_,
                     "moveInfos": move_infos(position, result),
                     "rootInfo": root_info(position, result),
+                    "judge": judge,
                 }
             sink.write(json.dumps(answer) + "\n")
         sink.flush()

@@ -16,6 +16,10 @@ MAX_REASONS: Final = 5
 """Largest number of different reasons of forfeits that a report lists."""
 
 
+MAX_GAMES: Final = 1_000_000
+"""Largest number of games of a match that is believed."""
+
+
 @dataclass(frozen=True)
 class MatchResult:
     """The result of a match: the wins, draws and losses of the first player.
@@ -81,6 +85,16 @@ class MatchResult:
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
+
+
+def match_result(counts: object) -> MatchResult | None:
+    """Return the result in a line of ratings, [wins, draws, losses]; None if no match ends like that."""
+    if not isinstance(counts, list) or len(counts) != 3 or not all(type(each) is int for each in counts):
+        return None
+    if not all(0 <= each <= MAX_GAMES for each in counts) or not any(counts):
+        return None
+    wins, draws, losses = counts
+    return MatchResult(wins, draws, losses, distinct=0)
 
 
 def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:

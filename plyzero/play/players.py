@@ -17,6 +17,7 @@ from plyzero.play.agents import Agent, AgentPlayer, Forfeit
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.model_loader import load_network
 from plyzero.play.rule_based import AlphaBeta, Greedy
+from plyzero.play.strength import UNKNOWN, Strength, strength_of
 from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
 from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
@@ -81,8 +82,7 @@ def find_player(
             raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
         return Bot.at_level(game, int(number) if number else None)
     if named := named_model(name):
-        network = load_network(named[0], game, model=named[1])
-        return Bot.from_network(network, simulations=simulations, search=search)
+        return Bot.of_model(named[0], game, model=named[1], simulations=simulations, search=search)
     target, bracket, _ = name.partition("(")
     if re.fullmatch(OBJECT_NAME, target):
         found = load_object(target)
@@ -191,6 +191,7 @@ class Bot:
         self.settings = settings or SearchSettings()
         self._own_evaluate, self._temperature = evaluate, temperature
         self._rng = np.random.default_rng()
+        self._strength: Callable[[Bot], Strength] = lambda bot: UNKNOWN
 
     @classmethod
     def load(
@@ -210,8 +211,19 @@ class Bot:
 
         Raises UserError if there is no such model or it cannot be used, or for a wrong setting.
         """
-        network = load_network(to_path(str(path)), load_game(game) if game else None, model=model)
-        return cls.from_network(network, simulations=simulations, search=search)
+        found = load_game(game) if game else None
+        return cls.of_model(to_path(str(path)), found, model=model, simulations=simulations, search=search)
+
+    @classmethod
+    def of_model(cls, path: Path, game: GameSpec | None, *, model: str = "newest", **options: Any) -> Self:
+        """Return the bot of a run directory or an ONNX file, whose strength is known if it has been measured.
+
+        options: of `from_network`. Raises what `load_network` raises, whose other arguments these are.
+        """
+        network = load_network(path, game, model=model)
+        bot = cls.from_network(network, **options)
+        bot._strength = lambda _: strength_of(path, network.game, network.step)
+        return bot
 
     @classmethod
     def from_network(
@@ -246,8 +258,9 @@ class Bot:
                 "model"
             )
         level = card.level(number)
-        return cls.from_network(
-            load_network(card.network, game),
+        return cls.of_model(
+            card.network,
+            game,
             simulations=level.simulations,
             temperature=level.temperature,
             name=f"the bundled bot, {level}",
@@ -257,7 +270,13 @@ class Bot:
     def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:
         """Return a bot without a network: the value of a leaf is the result of one random rollout."""
         rollouts = Rollouts(game.start.num_actions, rng)
-        return cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=PURE_MCTS)
+        bot = cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=PURE_MCTS)
+        bot._strength = lambda now: Strength(f"pure MCTS with {now.simulations} rollouts", judges=True)
+        return bot
+
+    def strength(self) -> Strength:
+        """Return what is known of the bot's strength by now, which says what its judgement of moves is worth."""
+        return self._strength(self)
 
     def with_simulations(self, simulations: int, *, most: int = MAX_SIMULATIONS) -> Self:
         """Return the same bot with another number of simulations. Raises UserError if it is not from 0 to `most`."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.model_loader import load_network
 from plyzero.play.players import DEFAULT_SIMULATIONS, Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
@@ -28,6 +27,9 @@ ROLLOUTS: Final = (100, 1000)
 
 RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy player", "random": "the random player"}
 """The players without a network or rollouts: name -> what it is called on the page."""
+
+REVIEW_ROLLOUTS: Final = 256
+"""Least number of rollouts with which pure MCTS reviews a game: clearly more than the network has not beaten."""
 
 MAX_MODELS: Final = 4
 """So many models of a run are kept in memory."""
@@ -90,6 +92,21 @@ class Opponents:
         bot = self._with_network(step)
         return bot if kind == ANALYSIS else bot.with_simulations(int(number))
 
+    def judge(self, step: str, simulations: int | None, *, most: int) -> tuple[Bot, str]:
+        """Return the bot that reviews games, and a sentence that says what its judgement is worth.
+
+        It is the player of analyses with so many simulations; while its network has not beaten mcts:100, pure MCTS with
+        as many rollouts, at least REVIEW_ROLLOUTS. None = its usual number. Raises UserError for more than `most`, and as `find` does.
+        """
+        bot = self._with_network(step)
+        bot = bot if simulations is None else bot.with_simulations(simulations, most=most)
+        text, judges = bot.strength()
+        if judges:
+            return bot, f"The judge: {text}."
+        rollouts = max(bot.simulations, REVIEW_ROLLOUTS)
+        why = f"because the network has not beaten mcts:100 yet ({text})"
+        return self._pure_mcts().with_simulations(rollouts), f"The judge: pure MCTS with {rollouts} rollouts, {why}."
+
     def _other(self, name: str) -> Player:
         """Return a player that is made anew, because an agent plays one game at a time."""
         return find_player(name, self.game, np.random.default_rng())
@@ -103,16 +120,16 @@ class Opponents:
         """Return the bot whose network is used for analyses."""
         if self._card:
             network = self._card.network
-            return self._kept("bundled", lambda: Bot.from_network(load_network(network, self.game)))
+            return self._kept("bundled", lambda: Bot.of_model(network, self.game))
         if self._net:
             path = self._net
-            return self._kept("net", lambda: Bot.from_network(load_network(path, self.game)))
+            return self._kept("net", lambda: Bot.of_model(path, self.game))
         if self._run is None:
             return self._pure_mcts()
         if not self._run.is_dir():
             raise UserError(f"there is no run in {self._run} yet; plyzero train {self.game.name} --run DIR begins one")
         run, wanted = self._run, step or str(self.newest_step() or "newest")
-        return self._kept(f"step {wanted}", lambda: Bot.from_network(load_network(run, self.game, model=wanted)))
+        return self._kept(f"step {wanted}", lambda: Bot.of_model(run, self.game, model=wanted))
 
     def _pure_mcts(self) -> Bot:
         rollouts = ROLLOUTS[-1]

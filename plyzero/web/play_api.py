@@ -125,6 +125,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
                          three in the last event, `line`: the principal variation with `by`, `name` and `spots`.
     simulations, of:     how many are made, and how many there will be.
     choice:              the name of the move that the player chooses, in the last event.
+    judge:               a sentence that says what is known of the strength of a player who searches, in the last event.
     """
 
     def run(report: Report) -> Event:
@@ -157,7 +158,8 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
         event = describe(result)
         for info in event["moveInfos"][:3]:
             info["line"] = _line(position, info["pv"])
-        return {**event, "choice": position.action_name(player.select_action(result))}
+        choice = position.action_name(player.select_action(result))
+        return {**event, "choice": choice, "judge": f"The judge: {player.strength().text}."}
 
     return run
 

@@ -17,7 +17,7 @@ import numpy as np
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
 from plyzero.play.ladder import LADDER, TABLE, read_table
-from plyzero.play.match_result import MatchResult
+from plyzero.play.match_result import match_result
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure
 from plyzero.run.models import ModelName
@@ -31,9 +31,6 @@ MAX_POINTS: Final = 2000
 
 MAX_OPPONENTS: Final = 20
 """Largest number of opponents whose scores are shown."""
-
-MAX_GAMES: Final = 1_000_000
-"""Largest number of games of a match that is believed."""
 
 MAX_WARNINGS: Final = 20
 """Number of the newest warnings that are remembered."""
@@ -248,16 +245,6 @@ class _WorkerCurve:
 def words_of(warning: str) -> str:
     """Return a warning without its numbers; where only these differ, it is the same one."""
     return re.sub(r"\d+", "", plain(warning, 600))
-
-
-def match_result(counts: object) -> MatchResult | None:
-    """Return the result in a line of ratings, [wins, draws, losses]; None if no match ends like that."""
-    if not isinstance(counts, list) or len(counts) != 3 or not all(type(each) is int for each in counts):
-        return None
-    if not all(0 <= each <= MAX_GAMES for each in counts) or not any(counts):
-        return None
-    wins, draws, losses = counts
-    return MatchResult(wins, draws, losses, distinct=0)
 
 
 def model_of(fields: Mapping[str, Any]) -> ModelName | None:

@@ -135,10 +135,8 @@ def make_app(
         simulations = _number(request, "simulations")
 
         def search(report: Any) -> Event:
-            bot = find_bot(step)
-            if simulations is not None:
-                bot = bot.with_simulations(simulations, most=MAX_SIMULATIONS)
-            return review(bot, *parse_moves(game, text))(report)
+            bot, judge = opponents.judge(step, simulations, most=MAX_SIMULATIONS)
+            return {**review(bot, *parse_moves(game, text))(report), "judge": judge}
 
         return _stream(searches.stream(search, _visitor(request)))
 

@@ -68,8 +68,10 @@ def test_every_opponent_chooses_a_legal_move(address):
 def test_an_analysis_and_a_review_end_with_their_results(address):
     found = events(address, "/api/think", moves="a1 b1 a2 b2", simulations=64)[-1]
     assert found["choice"] == "a3"
+    assert found["judge"].startswith("The judge: the bundled bot, level ")
     found = events(address, "/api/review", moves="b2 a2 c3", simulations=64)[-1]
     assert found["plies"][1]["mistake"] == "blunder"
+    assert found["judge"].startswith("The judge: the bundled bot, level ")
     status, view = get(address, "/api/inspect", moves="a1")
     assert (status, len(view["planes"])) == (200, 2)
 

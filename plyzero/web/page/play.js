@@ -113,7 +113,7 @@ function Page() {
     stream("think", { moves: shown.join(" "), simulations: 256, step: game.step }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
-      say(`Hint: ${best.move}.`);
+      say(`Hint: ${best.move}. ${event.judge}`);
       setHover({ line: [{ by: position.toPlay, spots: best.line?.[0]?.spots ?? [] }] });
     }, setError);
   }

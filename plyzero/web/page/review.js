@@ -38,6 +38,7 @@ export function Review({ review, game, position, why, onShow, onReview }) {
     ${plies ? html`
       <${Graph} scores=${steps.map((ply) => plies[ply]?.winrate)} step=${step} onShow=${(next) => onShow(steps[next])} />
       <p>Accuracy: first player ${accuracy(review, 0)}, second player ${accuracy(review, 1)}.</p>
+      <p class="dim">${review.judge}</p>
       ${judged?.mistake ? html`<p>${moves[played]}: ${judged.mistake}, lost ${points(judged.lost)}.
         ${better ? ` Better: ${judged.best}.` : ""}</p>` : null}
       <${Mistakes} plies=${plies} moves=${moves} numbers=${numbers} better=${better} onShow=${onShow} />` : null}

@@ -1,0 +1,69 @@
+"""What is known of the strength of a model: its newest score in a run, or what the card of a bundled bot says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from plyzero.play.bundled_bots import find_card
+from plyzero.play.match_result import MatchResult, match_result
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.metrics import read_lines
+from plyzero.run.models import ModelName
+from plyzero.settings import parse_rollouts
+from plyzero.volume_errors import explain
+
+REFEREE: Final = 100
+"""A model judges the moves of a game once it has beaten pure MCTS with so many rollouts, or more."""
+
+
+class Strength(NamedTuple):
+    """What is known of the strength of whoever judges moves.
+
+    text:   for people, such as "step 182 scored 50% (34-66) in 40 games against mcts:100".
+    judges: whether it has beaten mcts:100: the 95 % interval of its score lies above one half.
+    """
+
+    text: str
+    judges: bool
+
+
+UNKNOWN: Final = Strength("the strength of this network has not been measured", judges=False)
+"""A file says nothing of the strength of its network."""
+
+
+def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
+    """Return what is known of a model for `game`: that of training step `step` in a run, or the one in a file."""
+    if path.is_dir():
+        return _of_run(path / "metrics", step)
+    card = find_card(game)
+    if card is None or card.network != path:
+        return UNKNOWN
+    best = max(card.levels, key=lambda level: level.elo)
+    return Strength(f"the bundled bot, {best}; 0 Elo is mcts:200", judges=best.low > 0)
+
+
+def _of_run(metrics: Path, step: int) -> Strength:
+    """Return the newest score that `train` has measured of the model of `step`, or of the last one before it."""
+    measured, scores = -1, dict[int, MatchResult]()
+    try:
+        lines = read_lines(metrics / "rating.jsonl")
+    except OSError as error:
+        return Strength(f"the scores of step {step} cannot be read: {explain(error)}", judges=False)
+    for line in lines:
+        model, found = ModelName.parse(str(line.get("model"))), line.get("scores")
+        if model is None or not measured <= model.step <= step or not isinstance(found, dict):
+            continue
+        against = {}
+        for opponent, counts in found.items():
+            with suppress(ValueError):  # another opponent
+                if opponent.startswith("mcts:") and (result := match_result(counts)):
+                    against[parse_rollouts(opponent)] = result
+        measured, scores = (model.step, against) if against else (measured, scores)
+    if not scores:
+        return Strength(f"step {step} has not been measured against pure MCTS", judges=False)
+    rollouts, result = max(scores.items())
+    newer = "" if measured == step else f"step {step} has not been measured; "
+    text = f"{newer}step {measured} scored {result} in {result.games} games against mcts:{rollouts}"
+    return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= REFEREE))

@@ -1,0 +1,132 @@
+"""What a judge is worth: the newest score of a run's model, or a bundled bot's card, and who may judge by it."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plyzero.commands.terminal import Terminal
+from plyzero.play.analysis_engine import answer_queries
+from plyzero.play.players import Bot
+from plyzero.play.session import Session
+from plyzero.play.strength import UNKNOWN, strength_of
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import Run
+from plyzero.run.metrics import append_line
+from plyzero.run.models import publish_model
+from plyzero.web.opponents import Opponents
+from tests.helpers.runs import small_run
+from trainer.export import untrained
+
+GAME = load_game("tic-tac-toe")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return small_run(tmp_path / "r")
+
+
+def measure(run: Run, step: int, **scores: list[int]) -> None:
+    """Write a line of ratings; mcts_100 stands for mcts:100."""
+    model = f"000001-{step:09d}-0123abcd.onnx"
+    named = {opponent.replace("_", ":"): counts for opponent, counts in scores.items()}
+    append_line(run.metrics / "rating.jsonl", {"model": model, "scores": named})
+
+
+def of(run: Run, step: int) -> tuple[str, bool]:
+    return strength_of(run.root, GAME, step)
+
+
+def test_the_strength_of_a_runs_model_is_its_newest_score(run: Run):
+    assert of(run, 7) == ("step 7 has not been measured against pure MCTS", False)
+    measure(run, 5, random=[10, 0, 0])
+    assert of(run, 7) == ("step 7 has not been measured against pure MCTS", False)
+    measure(run, 182, random=[20, 0, 0], mcts_100=[10, 0, 10])
+    measure(run, 300, mcts_100=[18, 1, 1])
+    assert of(run, 182) == ("step 182 scored 50% (30-70) in 20 games against mcts:100", False)
+    assert of(run, 200) == (
+        "step 200 has not been measured; step 182 scored 50% (30-70) in 20 games against mcts:100",
+        False,
+    )
+    text, judges = of(run, 300)
+    assert (text.startswith("step 300 scored 92% ("), judges) == (True, True)
+    measure(run, 300, mcts_100=[1, 0, 1])  # again
+    assert of(run, 300)[0].endswith("in 2 games against mcts:100")
+
+
+@pytest.mark.parametrize(
+    ("scores", "judges"),
+    [
+        ({"mcts_100": [6, 0, 4]}, False),  # more than one half, by chance
+        ({"mcts_100": [16, 0, 4]}, True),
+        ({"mcts_50": [20, 0, 0]}, False),
+        ({"mcts_200": [20, 0, 0]}, True),
+        ({"mcts_100": [20, 0, 0], "mcts_1000": [0, 0, 20]}, True),
+    ],
+)
+def test_a_model_judges_once_it_has_beaten_mcts_100(run: Run, scores: dict[str, list[int]], judges: bool):
+    measure(run, 9, **scores)
+    assert of(run, 9)[1] == judges
+
+
+def test_lines_that_train_does_not_write_are_passed_over(run: Run):
+    measure(run, 9, mcts_100=[16, 0, 4])
+    expected = of(run, 9)
+    for scores in ({"mcts:100": [1, 2]}, {"mcts:x": [1, 0, 0]}, ["mcts:100"], {"mcts:100": None}, {}):
+        append_line(run.metrics / "rating.jsonl", {"model": "000001-000000009-0123abcd.onnx", "scores": scores})
+    append_line(run.metrics / "rating.jsonl", {"model": 9, "scores": {"mcts:100": [0, 0, 9]}})
+    assert of(run, 9) == expected
+
+
+def test_scores_that_cannot_be_read_are_no_error(run: Run, monkeypatch: pytest.MonkeyPatch):
+    def fail(path: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("plyzero.play.strength.read_lines", fail)
+    assert of(run, 9) == ("the scores of step 9 cannot be read: Input/output error", False)
+
+
+def test_bundled_bots_have_the_strength_on_their_cards_and_judge_and_a_file_has_none(run: Run, tmp_path: Path):
+    for name in ("tic-tac-toe", "connect-four", "othello(size=6)"):
+        text, judges = Bot.at_level(load_game(name)).strength()
+        assert (text.startswith("the bundled bot, level "), text.endswith("; 0 Elo is mcts:200"), judges) == (True,) * 3
+    file = tmp_path / "bot.onnx"
+    file.write_bytes(untrained(run))
+    assert Bot.load(file).strength() == UNKNOWN
+    assert Bot.pure_mcts(GAME, np.random.default_rng(), simulations=50).strength() == (
+        "pure MCTS with 50 rollouts",
+        True,
+    )
+
+
+def test_a_review_is_by_pure_search_until_the_network_has_beaten_it(run: Run):
+    publish_model(run.models, untrained(run), fence=1, step=9)
+    opponents = Opponents(GAME, run=run.root)
+    bot, judge = opponents.judge("", 256, most=10_000)
+    assert (bot.name, bot.simulations) == ("mcts:1000", 256)
+    assert judge == (
+        "The judge: pure MCTS with 256 rollouts, because the network has not beaten mcts:100 yet "
+        "(step 9 has not been measured against pure MCTS)."
+    )
+    assert [opponents.judge("", each, most=10_000)[0].simulations for each in (4096, 1, None)] == [4096, 256, 256]
+    measure(run, 9, mcts_100=[16, 0, 4])  # while the page is open
+    bot, judge = opponents.judge("", 256, most=10_000)
+    assert bot.simulations == 256
+    assert bot.name.startswith("000001-000000009-")
+    assert judge == "The judge: step 9 scored 80% (58-92) in 20 games against mcts:100."
+    assert Opponents(load_game("tests.helpers.toys:Relay")).judge("", None, most=10_000)[1] == (
+        "The judge: pure MCTS with 1000 rollouts."
+    )
+
+
+def test_hints_and_analyses_say_what_their_judge_is_worth(run: Run, capsys: pytest.CaptureFixture[str]):
+    publish_model(run.models, untrained(run), fence=1, step=9)
+    measure(run, 9, mcts_100=[5, 0, 15])
+    bot = Bot.load(run.root, simulations=4)
+    Terminal(Session(GAME, 0), bot).hint("")
+    assert "The judge: step 9 scored 25% (11-47) in 20 games against mcts:100.\n" in capsys.readouterr().out
+    answers = io.StringIO()
+    answer_queries(GAME, bot, ['{"moves": ["a1"]}'], answers)
+    assert json.loads(answers.getvalue())["judge"] == "step 9 scored 25% (11-47) in 20 games against mcts:100"
