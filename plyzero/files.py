@@ -170,7 +170,7 @@ def rename(path: Path, name: Path) -> None:
 def sync(descriptor: int, path: Path) -> None:
     """Sync the content of the open file `path` to disk. After an error, what the disk has of it is unknown."""
     fault_point("append: before sync", path)
-    os.fdatasync(descriptor)
+    (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(descriptor)  # macOS has only the other
 
 
 def remove(path: Path) -> None:

@@ -19,7 +19,8 @@ NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, 
 
 PASSING: Final = {
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN, errno.EREMOTEIO),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN),
+    *([errno.EREMOTEIO] if hasattr(errno, "EREMOTEIO") else []),  # not on macOS
     *(errno.ENOSPC, errno.EDQUOT),  # the trainer makes room by removing old files
 }
 """Error numbers of a volume or a system that is likely to recover by itself."""

@@ -18,6 +18,7 @@ from typing import Final, Literal
 from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, free_room, list_names, lock, open_to_append, read_file, remove, write_file
+from plyzero.machine import usable_memory
 from plyzero.ops.processes import usable_cores
 from plyzero.run.changes import watch_directory
 from plyzero.run.directory import read_run
@@ -135,10 +136,12 @@ def _cores() -> ProbeResult:
 
 
 def _memory() -> ProbeResult:
-    """Report the memory of the machine; the limit of a container is not considered."""
-    page = os.sysconf("SC_PAGE_SIZE") / (1 << 30)
-    total, unused = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
-    return "ok", f"{total:.1f} GB, {unused:.1f} GB free, not counting the file cache"
+    """Report the memory of the machine or of its container."""
+    found = f"{usable_memory() / (1 << 30):.1f} GB"
+    if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # macOS
+        return "ok", found
+    unused = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") / (1 << 30)
+    return "ok", f"{found}, {unused:.1f} GB free, not counting the file cache"
 
 
 def _directory(run: Path, place: Path) -> ProbeResult:

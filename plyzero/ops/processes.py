@@ -94,7 +94,7 @@ def start_beside(*arguments: str) -> None:
 
 def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     """Return how many CPU cores this process may use, by its affinity and by the CPU quota of its container."""
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # not on macOS
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # cgroup version 2, version 1
         try:
             quota, period = " ".join((cgroup / file).read_text() for file in files).split()

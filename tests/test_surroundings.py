@@ -1,0 +1,90 @@
+"""Systems that lack something which Linux usually has: every command works there, or says in a sentence what to do."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plyzero.run.directory import Run
+from plyzero.run.models import publish_model
+from tests.helpers.runs import small_run
+from tests.helpers.surroundings import plyzero_without
+from trainer.export import untrained
+
+MACOS = "os.sched_getaffinity os.fdatasync errno.EREMOTEIO mmap.MADV_NOHUGEPAGE mmap.MADV_HUGEPAGE"
+"""What macOS has not."""
+
+NO_PROC = "mount -t tmpfs none /proc"
+NO_INOTIFY = "echo 0 > /proc/sys/user/max_inotify_instances"
+READ_ONLY = "mount --bind $RUN $RUN && mount -o remount,ro,bind $RUN"
+ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": "ascii:strict"}
+NO_HOME = {"HOME": "/nonexistent", "XDG_CACHE_HOME": ""}
+
+
+def in_namespace(change: str) -> list[str]:
+    """Return the words in front of a command that runs where `change`, a command of a shell, has been made."""
+    if not change:
+        return []
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{change} && exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], env={"RUN": "/tmp"}, check=False).returncode:
+        pytest.skip(f"this machine cannot take it away: {change}")
+    return words
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run with a model."""
+    run = small_run(tmp_path / "r", "tic-tac-toe", "rating.games=2")
+    publish_model(run.models, untrained(run), fence=1, step=0)
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("missing", "change", "environment"),
+    [
+        pytest.param(MACOS, NO_PROC, {}, id="what macOS lacks"),
+        pytest.param("", NO_INOTIFY, {}, id="inotify instances"),
+        pytest.param("", "", NO_HOME, id="a home"),
+        pytest.param("", "", ASCII, id="UTF-8"),
+    ],
+)
+def test_check_train_play_and_analyze_work_without(
+    tmp_path: Path, run: Run, missing: str, change: str, environment: dict[str, str]
+):
+    prefix = in_namespace(change)
+
+    def plyzero(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        done = plyzero_without(missing, *arguments, cwd=tmp_path, text=text, prefix=prefix, environment=environment)
+        assert (done.returncode, "Traceback" in done.stdout + done.stderr) == (0, False), (done.stdout, done.stderr)
+        return done
+
+    assert "laws hold" in plyzero("check", "tic-tac-toe", "--games", "2").stdout
+    trained = plyzero("train", "tic-tac-toe", "--run", "r", "--workers", "1", "--minutes", "0.4")
+    assert "saved. To continue" in trained.stdout
+    for log in run.logs.iterdir():
+        odd = [line for line in log.read_text().splitlines() if "WARNING" in line or "Traceback" in line]
+        assert all("no file events" in line and change == NO_INOTIFY for line in odd), odd
+    assert "The bot plays" in plyzero("play", "tic-tac-toe", "--run", "r", text="b2\n").stdout
+    answer = plyzero("analyze", "tic-tac-toe", "--run", "r", text='{"id": 1, "moves": ["b2"]}\n').stdout
+    assert '"id": 1' in answer
+
+
+@pytest.mark.slow
+def test_a_run_on_a_read_only_mount_can_be_played_and_watched(tmp_path: Path, run: Run):
+    prefix = in_namespace(READ_ONLY)
+    for command, text in ((["play", "tic-tac-toe"], "b2\n"), (["status"], ""), (["doctor"], "")):
+        done = plyzero_without(
+            "",
+            *command,
+            "--run",
+            str(run.root),
+            cwd=tmp_path,
+            text=text,
+            prefix=prefix,
+            environment={"RUN": str(run.root)},
+        )
+        assert "Traceback" not in done.stderr
+        assert "cannot be opened" not in done.stderr
+        assert done.returncode == (command == ["doctor"])
