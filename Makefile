@@ -2,6 +2,7 @@
 # make test         the test suite, ruff, mypy and the schemas
 # make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
 # make test-memory  the tests that run machine code, with an allocator that notices writes past the end of a block
+# make test-newer   tests on Debian 13's Python, where it can be installed (root, debootstrap)
 # make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
 # make soak         half an hour of random kills, crashes and restarts
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
@@ -17,7 +18,7 @@ READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
 SERVERS := build/pytriton build/mlserver
 
-.PHONY: demo test test-slow test-memory test-browser test-docker servers test-cluster control-plane soak attacks bench bots lint clean
+.PHONY: demo test test-slow test-memory test-newer test-browser test-docker servers test-cluster control-plane soak attacks bench bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -36,6 +37,15 @@ test-memory: $(READY)
 	LD_PRELOAD=$(CURDIR)/build/guard.so $(MEMORY) tests/selfplay tests/rules/test_openspiel.py \
 		-p tests.helpers.guard --deselect tests/selfplay/test_benchmark.py
 	NUMBA_BOUNDSCHECK=1 $(MEMORY)
+
+# What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
+NEWER := build/newer-python
+NEWER_TESTS ?= tests/trainer tests/search tests/selfplay tests/run tests/check tests/inference
+test-newer: $(NEWER)/.ready
+	tests/newer_python.sh test $(NEWER) -m '"not slow and not soak"' --numprocesses auto --dist worksteal $(NEWER_TESTS)
+
+$(NEWER)/.ready:
+	tests/newer_python.sh install $(NEWER)
 
 soak: $(READY)
 	$(BIN)/pytest -m soak --timeout 3600
@@ -74,7 +84,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/cluster/*.sh
+	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/*.sh tests/cluster/*.sh
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yaml
 
