@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import os
 import stat
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, TypeVar
+
+from plyzero.errors import UserError
 
 NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 """Error numbers of a volume that does not support hard links."""
@@ -25,7 +28,7 @@ PASSING: Final = {
 }
 """Error numbers of a volume or a system that is likely to recover by itself."""
 
-PASSING_WRITES: Final = PASSING | {errno.EFBIG, errno.EACCES, errno.EPERM}
+PASSING_WRITES: Final = PASSING | {errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
 """Error numbers of writing that pass by themselves, or when a person gives a permission."""
 
 NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
@@ -70,18 +73,35 @@ def explain(error: OSError) -> str:
 
 
 def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = PASSING) -> Result:
-    """Return what `read` returns. After one of `errors`, which is logged, it is called again for so many `seconds`.
+    """Return what `read` returns. After one of `errors`, each logged once, it is called again for so many `seconds`.
 
     Raises the last error after that time, and any other error at once.
     """
-    pause = 1.0
+    pause, told = 1.0, ""
     while True:
         try:
             return read()
         except OSError as error:
             if error.errno not in errors or seconds <= 0:
                 raise
-            if pause == 1.0:
-                log.warning("%s: %s; will try again", what, explain(error))
+            if told != (told := explain(error)):
+                log.warning("%s: %s; will try again", what, told)
         time.sleep(pause)
         seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
+
+
+def wait_for(read: Callable[[], Result], what: str) -> Result:
+    """Return what `read` returns, which a process needs for its start: it waits until an error has passed.
+
+    An error of which a UserError tells passes too.
+    """
+
+    def attempt() -> Result:
+        try:
+            return read()
+        except UserError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in PASSING_WRITES:
+                raise error.__cause__ from None
+            raise
+
+    return retry(attempt, what, seconds=math.inf, errors=PASSING_WRITES)

@@ -16,7 +16,7 @@ from plyzero.run.liveness import GONE_SECONDS
 from plyzero.run.records import Games, check_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.threads import Thread
-from plyzero.volume_errors import PASSING_WRITES, explain, retry
+from plyzero.volume_errors import PASSING_WRITES, explain
 
 BUFFER_POSITIONS: Final = 16_384
 """Positions that may wait to be journaled; with more the worker pauses."""
@@ -74,8 +74,11 @@ class ReplayWriter:
         self._thread = Thread(self._work, name="replay-writer")
 
     def __enter__(self) -> Self:
-        # fails at once if the volume cannot be written
-        retry(self._open_journal, "journal/")
+        try:
+            self._open_journal()
+        except OSError as error:  # one that passes is told, and tried again, by the thread
+            if error.errno not in PASSING_WRITES:
+                raise
         self._thread.start()
         return self
 

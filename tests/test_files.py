@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from plyzero import files
+from plyzero.errors import UserError
 from plyzero.files import FAULT_POINTS, lock, read_file, write_at, write_file
+from plyzero.run.directory import read_run
 from plyzero.run.journals import Journal
-from plyzero.volume_errors import NO_LINKS, NO_LOCKS, UnreadableError, explain, retry
+from plyzero.volume_errors import NO_LINKS, NO_LOCKS, UnreadableError, explain, retry, wait_for
+from tests.helpers.runs import small_run
 from tests.helpers.segments import CONNECT_FOUR, some_games
 
 ROOT = Path(__file__).parent.parent
@@ -475,3 +478,24 @@ def test_a_tree_is_removed_without_what_its_links_point_to(tmp_path: Path):
         files.remove_tree(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
     assert (tmp_path / "kept/file").exists()
+
+
+@pytest.mark.parametrize("name", ["ESTALE", "ENOSPC", "EDQUOT", "EACCES", "EROFS"])
+def test_a_start_waits_for_what_passes_and_says_for_what(tmp_path: Path, monkeypatch, caplog, name: str):
+    run, number = small_run(tmp_path / "r"), getattr(errno, name)
+    slept: list[float] = []
+    monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
+
+    def read(path: Path, **more: int) -> bytes:
+        if len(slept) < 10:
+            raise error(number)
+        return read_file(path, **more)
+
+    monkeypatch.setattr("plyzero.run.directory.read_file", read)
+    assert wait_for(lambda: read_run(run.root), "r").settings == run.settings
+    assert len(slept) == 10
+    (record,) = caplog.records
+    assert record.message == f"r: {os.strerror(number)}; will try again"
+    (run.root / "run.toml").write_text("format =")
+    with pytest.raises(UserError, match="not valid TOML"):
+        wait_for(lambda: read_run(run.root), "r")

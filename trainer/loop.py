@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from typing import Any, Final
@@ -29,7 +30,7 @@ from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import PASSING_WRITES, retry
+from plyzero.volume_errors import PASSING_WRITES, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
@@ -61,22 +62,29 @@ LOG_SECONDS: Final = 30.0
 EXPORT_POSITIONS: Final = 256
 """Number of positions on which an exported model is compared with torch."""
 
+FIRST_SAVE_SECONDS: Final = 60.0
+"""Time between two states that are saved before there is a model, in seconds; later each model has one."""
+
 SAVE_SECONDS: Final = 40.0
 """Time for which a trainer that ends tries to save its state, where the volume has an error, in seconds."""
 
 
-def run_trainer(run: Run, *, device: str = "auto", devices: int = 1, stop: threading.Event) -> None:
+def run_trainer(
+    run: Run, *, device: str = "auto", devices: int = 1, stop: threading.Event, ready: Callable[[], None] = lambda: None
+) -> None:
     """Train until `stop` is set, then save the state and publish what is not published yet.
 
     A trainer resumes from the newest state of the run.
 
     device:  cpu, cuda, or auto, which is cuda if it is available and otherwise cpu.
     devices: number of GPUs, or of processes on the CPU, that make every step together.
+    ready:   called when it has resumed; until then it has nothing to save.
 
     Raises UserError if another trainer works on this run, and RankError if one of these processes ends.
     """
     heartbeat = Heartbeat(*run.heartbeats(TRAINER))
     with closing(Trainer(run, device=device, devices=devices, heartbeat=heartbeat)) as trainer:
+        ready()
         next_maintenance = next_poll = 0.0
         next_log = time.monotonic() + LOG_SECONDS
         while not stop.is_set():
@@ -127,7 +135,7 @@ class Trainer(Learner):
         self.parts = make_parts(run.game, run.settings)
         super().__init__(self.parts.network, self.parts.loss, run.settings.trainer, found, halves_on_cpu=devices == 1)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
-        self.lease = retry(lambda: Lease(run.trainer, about), "trainer/")
+        self.lease = wait_for(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)
         self.window = Window(run.game.start)
         self.diagnostics = Diagnostics(run.game, self.settings)
@@ -142,12 +150,12 @@ class Trainer(Learner):
         self.waited = 0.0
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
-        self._is_first = not retry(lambda: list_models(run.models), "models/")
+        self._is_first = not wait_for(lambda: list_models(run.models), "models/")
         torch.set_num_threads(max(self.settings.threads, self._is_first * usable_cores()))  # the workers wait for it
         self._unpublished: str | None = None  # why the last model could not be published
         self._published_step = -1
-        self._published_at = -np.inf
-        self._began = time.monotonic()
+        self._published_at, self._publishing_seconds = -np.inf, 0.0  # of the last publication
+        self._began = self._saved_at = time.monotonic()
         self.ranks: Ranks | None = None
         try:
             with beating(heartbeat, {"role": TRAINER, "state": "starting"}) if heartbeat else nullcontext():
@@ -166,12 +174,17 @@ class Trainer(Learner):
         self.lease.release()
 
     def maintain(self) -> None:
-        """Seal the journals of dead workers and remove files that are not needed. An OSError is only logged."""
+        """Seal the journals of dead workers and remove files that are not needed. An OSError is only logged.
+
+        Before there is a model, also save the state now and then.
+        """
         with self._troubles.skipping(self.run.trainer, "cannot be read"):
             self.lease.check()
             self.retention.monitor.refresh()
             self.adoption.adopt()
             self.retention.prune_for_states()
+            if self._is_first and self.step and time.monotonic() - self._saved_at >= FIRST_SAVE_SECONDS:
+                self.save()
 
     def ingest(self) -> None:
         """Add every new segment to window and ledger, each once and in its writer's order."""
@@ -216,12 +229,16 @@ class Trainer(Learner):
         self._check_finite("loss", bool(np.isfinite(self._loss_sums).all()))
 
     def publish_is_due(self, *, waiting: bool) -> bool:
-        """Return whether to publish a model now. The first one is due when the credit of the bootstrap is spent."""
+        """Return whether to publish a model now. The first one is due when the credit of the bootstrap is spent.
+
+        While there is something to train, publishing takes no more time than training.
+        """
         if not self._has_unpublished_steps():
             return False
         if self._is_first and not (waiting and self.step > 0):
             return False
-        return time.monotonic() - self._published_at >= self.settings.publish_seconds
+        pause = max(self.settings.publish_seconds, 0 if waiting else 2 * self._publishing_seconds)
+        return time.monotonic() - self._published_at >= pause
 
     def publish(self, *, is_saved: bool = False) -> None:
         """Save the state, then publish the averaged weights. What fails is reported, and tried again later."""
@@ -233,6 +250,7 @@ class Trainer(Learner):
         except (OSError, ExportError) as error:
             self._unpublished = f"step {self.step} is not published, training goes on: {error}"
             log.warning("%s", self._unpublished)
+        self._publishing_seconds = time.monotonic() - self._published_at
 
     def finish(self) -> None:
         """Save the state, and publish the averaged weights if they are not published yet.
@@ -289,6 +307,7 @@ class Trainer(Learner):
             "window": self.window.names,
         }
         save_state(self.run.trainer, state, fence=self.lease.fence, step=self.step)
+        self._saved_at = time.monotonic()
         self.retention.remember_state(self.lease.fence, state)
 
     def describe(self, state: str) -> dict[str, Any]:
@@ -327,7 +346,7 @@ class Trainer(Learner):
         return {**self.describe(state), "cursor": dict(newest)}
 
     def _resume(self) -> None:
-        state = retry(lambda: load_state(self.run.trainer), "trainer/")
+        state = wait_for(lambda: load_state(self.run.trainer), "trainer/")
         if state is None:
             return
         try:
@@ -389,9 +408,5 @@ class Trainer(Learner):
         return 2 * (self.run.settings.selfplay.seal_seconds + POLL_SECONDS)
 
     def _window_size(self) -> int:
-        return window_size(
-            self.ledger.bootstrap + self.ledger.generated,
-            smallest=self.settings.window_positions,
-            growth=self.settings.window_growth,
-            exponent=self.settings.window_exponent,
-        )
+        made, own = self.ledger.bootstrap + self.ledger.generated, self.settings
+        return window_size(made, smallest=own.window_positions, growth=own.window_growth, exponent=own.window_exponent)

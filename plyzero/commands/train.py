@@ -244,11 +244,14 @@ def trainer(
     opened, stop = _begin_role(
         run, game, preset, seed, options, log_format, until_end_of_input, scratch, is_trainer=True
     )
+    from plyzero.ops.processes import ending_at_once
     from trainer.data_parallel import RankError
     from trainer.loop import run_trainer
 
     try:
-        run_trainer(opened, device=device, devices=devices, stop=stop)
+        with ExitStack() as starting:
+            starting.enter_context(ending_at_once(stop))
+            run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
     except RankError as error:
         raise FailedError(str(error)) from error
 
@@ -335,18 +338,19 @@ def _begin_role(
         stop_on_end_of_input(stop)
     from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
     from plyzero.run.replay import check_rules
+    from plyzero.volume_errors import wait_for
 
     check_scratch(run, scratch)
     _set_up_logging(log_format)
     with ending_at_once(stop):
         spec = find_game(game) if game else None
         # compose.yaml passes an empty --preset if none is set
-        asked: dict[str, Any] = {"preset": preset or None, "seed": seed, "options": options or ()}
-        opened = open_or_create_run(
-            run, spec, **asked, scratch=scratch, check=partial(check_new_run, trainer=is_trainer)
-        )
+        asked: dict[str, Any] = {"preset": preset or None, "seed": seed, "options": options or (), "scratch": scratch}
+        check = partial(check_new_run, trainer=is_trainer)
+        opened = wait_for(lambda: open_or_create_run(run, spec, check=check, **asked), str(run))
         check_rules(opened)
-    if changes := describe_changed_settings(opened):
+        changes = wait_for(lambda: describe_changed_settings(opened), str(run))
+    if changes:
         logging.getLogger(__name__).info("%s", changes)
     return opened, stop
 

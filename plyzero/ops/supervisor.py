@@ -135,7 +135,7 @@ def train(
                 is_over = minutes is not None and time.monotonic() - began >= 60 * minutes
             check_children(running, run)
             if is_over:
-                tell(f"{minutes:g} minutes are over")
+                tell(f"{minutes:g} minutes are over{view.lacking and f' before there is a model; {view.lacking}'}")
     with until_interrupted(stop):
         report_models()
         if tell.unless_error(view.refresh):
@@ -190,6 +190,7 @@ class RunView:
     """What the files of a run say: the models that are new, and what its processes are doing.
 
     warning: the trainer's warning at the last refresh.
+    lacking: how far the run is from its first model, as it was described last; "" if it has one.
     """
 
     def __init__(self, run: Run, *, began: float, tell: Messages) -> None:
@@ -200,6 +201,7 @@ class RunView:
         self._last: Mapping[str, Any] = {}
         self._has_model, self._sealed = False, 0
         self.warning: object = None
+        self.lacking = ""
 
     def new_reports(self) -> list[Report]:
         """Return the reports of the models published since the call before; the first call returns []."""
@@ -242,8 +244,8 @@ class RunView:
         parts = []
         if starting := [child.name for child in running if child.pid not in beating]:
             parts.append(f"starting {', '.join(starting)}")
-        if not self._has_model:
-            parts.append(self._describe_first_model(list(alive.values()), trainer or {}))
+        self.lacking = "" if self._has_model else self._describe_first_model(list(alive.values()), trainer or {})
+        parts += [self.lacking] if self.lacking else []
         for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
         parts += [f"trainer {trainer['state']}"] if trainer else []

@@ -68,12 +68,12 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
 
 
-def trained(run: Run, *steps: Step) -> Told:
+def trained(run: Run, *steps: Step, minutes: float | None = None) -> Told:
     told = Told()
     train(
         run,
         workers=1,
-        minutes=None,
+        minutes=minutes,
         stop=Script(*steps),
         on_report=told.reports.append,
         on_progress=told.progress.append,
@@ -231,6 +231,15 @@ class FakeChild:
 
     def read_log(self) -> str:
         return "plyzero: cannot use state: No space left on device"
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_training_that_ends_before_its_first_model_says_how_much_was_missing(run: Run):
+    fields = {"role": TRAINER, "state": "training", "bootstrap_positions": 210, "credit": 23 * 32}
+    told = trained(run, lambda: Heartbeat(run.workers / f"{TRAINER}.json").beat(fields), minutes=0)
+    assert told.messages == [
+        "0 minutes are over before there is a model; learning from 210 positions for the first model: 23 more steps"
+    ]
 
 
 def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch):

@@ -9,6 +9,7 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import Network
 from plyzero.settings import NetworkSettings
 from selfplay.worker import run_worker
+from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
 from trainer import export as export_module
 from trainer import loop as trainer_loop
@@ -253,6 +255,39 @@ def test_a_lasting_export_failure_loses_nothing_and_the_heartbeat_says_why(
     *_, line = read_lines(run.metrics / "trainer-000002.jsonl")
     assert (line["step"], line["policy_loss"]) == (4, None)  # it has made no step itself
     assert [name.step for name in list_models(run.models)] == [4]
+
+
+def test_the_state_is_saved_before_there_is_a_model(run: Run, monkeypatch: pytest.MonkeyPatch):
+    clock = Clock()
+    monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        trainer.train_step()
+        trainer.maintain()
+        assert load_state(run.trainer) is None
+        clock.now += 60
+        trainer.maintain()
+        trainer.train_step()
+        trainer.maintain()  # not at every step
+    with closing(Trainer(run, device="cpu")) as resumed:  # the first one was killed
+        assert resumed.step == 1
+
+
+def test_publishing_takes_no_more_time_than_training(run: Run, monkeypatch: pytest.MonkeyPatch):
+    clock = Clock()
+    monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        trainer.train_step()
+        monkeypatch.setattr(trainer, "_publish", lambda: setattr(clock, "now", clock.now + 100))
+        trainer._is_first = False
+        trainer.publish()
+        assert trainer.settings.publish_seconds < 100
+        assert trainer.publish_is_due(waiting=True)  # there is nothing to train
+        clock.now += 99
+        assert not trainer.publish_is_due(waiting=False)
+        clock.now += 1
+        assert trainer.publish_is_due(waiting=False)
 
 
 def test_models_that_could_not_be_exported_make_no_worker_look_outdated(run: Run, monkeypatch: pytest.MonkeyPatch):
