@@ -57,6 +57,7 @@ def imitate(
     """Train a network on the moves and results of recorded games of GAME, and write it as a bot."""
     spec = find_game(game)
     bot, options = _split(outputs)
+    path = bot.absolute()  # rules may leave the current directory
     from plyzero.run.configuration import resolve
     from plyzero.run.presets import PRESETS, preset_for
     from trainer.export import ExportError
@@ -93,7 +94,7 @@ def imitate(
         learned = imitation.learn(minutes=minutes, on_progress=show)
     except ExportError as error:
         raise FailedError(str(error)) from error
-    write_bot(bot, learned.model, learned.state)
+    write_bot(path, learned.model, learned.state)
     print(f"It agrees with the held-out games in {learned.agreement}; random moves would in {learned.guess:.1%}.")
     if learned.new:
         print(f"In positions that no other game has, it agrees in {learned.new}.")

@@ -104,6 +104,7 @@ def ladder(
     directory = out or (run / LADDER if run else None)
     if directory is None:
         raise UserError("expected --out DIR, the directory of the ladder, or --run RUN, whose models it rates")
+    directory, plot = directory.absolute(), plot and plot.absolute()  # rules may leave the current directory
     names = [*(players or ()), *(more_players or ())] or [*(OPPONENTS if run else ())]
     checkpoints: Checkpoints | None = None
     with playing(spec):

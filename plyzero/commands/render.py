@@ -57,6 +57,7 @@ def render(
     ] = None,
 ) -> None:
     """Make a film, a picture or a page to review of a recorded game; the ending of FILE decides which."""
+    path = output.absolute()  # rules may leave the current directory
     kind = _check_output(output, {"--ply": ply, "--seconds": seconds, "--size": size})
     if (games is None) == (moves is None):
         raise UserError('expected a file GAMES or --moves, such as --moves "4 4 3"' + (", got both" if games else ""))
@@ -66,7 +67,7 @@ def render(
         content, about = _make(record, spec, kind, ply, seconds or SECONDS, size or SIZE)
     from plyzero.files import write_file
 
-    write_file(output, content, replace=True)
+    write_file(path, content, replace=True)
     print(f"{output}: {about}, {len(content) / 1000:.0f} kB")
 
 

@@ -13,7 +13,8 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -74,6 +75,17 @@ class GameSpec:
         return parse_parameters(self.name).get(name, known.default) if known else None
 
 
+@contextmanager
+def _returning() -> Iterator[None]:
+    """Return to the current directory, which a user's code may leave, so that names of files mean what they meant."""
+    before = os.getcwd()
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@_returning()
 def load_game(text: str) -> GameSpec:
     """Return the game named by `text`: `othello(size=6)`, `my_module:MyGame` or `openspiel:hex(board_size=7)`.
 
@@ -101,6 +113,7 @@ def load_game(text: str) -> GameSpec:
     return GameSpec(target + suffix, start)
 
 
+@_returning()
 def create(text: str, cls: Callable[..., T], parameters: Mapping[str, Any]) -> T:
     """Return an object of a user's class, which `text` names. Raises UserError with what its constructor says."""
     try:
@@ -146,6 +159,7 @@ def import_module(name: str) -> ModuleType:
         raise UserError(f"cannot import {name}: {with_location(error)}") from error
 
 
+@_returning()
 def load_object(text: str) -> Any:
     """Return the class or function named by `text`, such as `my_net:MyNet`, of a module that is found as games are.
 

@@ -37,7 +37,8 @@ MAX_NAME: Final = 300
 class RunDirectory:
     """A run directory as data, without the rules of its game.
 
-    root:     the directory itself, which contains run.toml and the directories below.
+    root:     the directory itself, which contains run.toml and the directories below; absolute, because rules may leave
+              the current directory.
     identity: name and version of the game that is learned, as run.toml has them; part of every segment and model.
     preset:   the name of the preset with which the run was created.
     seed:     the seed of all random numbers.
@@ -169,6 +170,7 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
 
 def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
     """Return the run that `create_run` would create, without writing anything. Raises what `create_run` raises."""
+    root = root.absolute()
     if (root / "run.toml").exists():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(root / "run.toml"))
     _check_seed(seed)
@@ -217,12 +219,12 @@ def open_run(
             f"the rules are now version {loaded.start.version}; start a new run"
         )
     return Run(
-        root=root,
+        root=found.root,
         identity=found.identity,
         preset=found.preset,
         seed=found.seed,
         settings=found.settings,
-        scratch=scratch,
+        scratch=scratch and scratch.absolute(),
         game=loaded,
     )
 
@@ -257,7 +259,9 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     settings = resolve(
         preset=PRESETS[preset], run=sections, environment=environment, options=options, run_file=path.absolute()
     )
-    return RunDirectory(root=root, identity=f"{name} v{version}", preset=preset, seed=seed, settings=settings)
+    return RunDirectory(
+        root=root.absolute(), identity=f"{name} v{version}", preset=preset, seed=seed, settings=settings
+    )
 
 
 def open_or_create_run(

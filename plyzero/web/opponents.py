@@ -45,7 +45,8 @@ class Opponents:
         self, game: GameSpec, *, run: Path | None = None, net: Path | None = None, others: Sequence[str] = ()
     ) -> None:
         """`others`: players by name, as `find_player` knows them. Raises UserError if one does not exist."""
-        self.game, self._run, self._net, self._others = game, run, net, others
+        self.game, self._others = game, others
+        self._run, self._net = run and run.absolute(), net and net.absolute()  # rules may leave the current directory
         for name in others:
             self._other(name)
         self._card = None if run or net else find_card(game)

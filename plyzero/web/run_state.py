@@ -55,7 +55,7 @@ class RunView:
 
         at_once: watch until it is known which processes are alive, so that the first answer is right.
         """
-        self._root, self._clock = run if isinstance(run, Path) else run.root, clock
+        self._root, self._clock = (run if isinstance(run, Path) else run.root).absolute(), clock
         self._watched: _Watched | None = None
         self._lock = threading.Lock()
         self._state: dict[str, Any] = {}
