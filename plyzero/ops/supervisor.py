@@ -40,6 +40,9 @@ STOP_SECONDS: Final = 60.0
 SAVING: Final = "the workers store their finished games, the trainer saves and publishes"
 """What happens before `train` ends, for messages."""
 
+WAITS: Final = re.compile(r"volume_errors: (.*; will try again)\s*$")
+"""The end of the log of a process that waits for the volume before it starts."""
+
 WORKER_NICENESS: Final = 10
 """Niceness of the workers. Where they and the trainer share too few cores, the trainer so has the time that the replay
 ratio needs, and the workers have the rest; the ratio itself bounds what the trainer takes."""
@@ -242,8 +245,9 @@ class RunView:
         trainer = alive.pop(TRAINER, None)
         beating = {beat["pid"] for beat in [*alive.values(), *([trainer] if trainer else [])]}
         parts = []
-        if starting := [child.name for child in running if child.pid not in beating]:
-            parts.append(f"starting {', '.join(starting)}")
+        if starting := [child for child in running if child.pid not in beating]:
+            parts.append(f"starting {', '.join(child.name for child in starting)}")
+            parts += [found[1] for child in starting if (found := WAITS.search(child.read_log()))]
         self.lacking = "" if self._has_model else self._describe_first_model(list(alive.values()), trainer or {})
         parts += [self.lacking] if self.lacking else []
         for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import onnx
 import onnxruntime
 from numpy.typing import NDArray
 
@@ -239,6 +238,8 @@ def has_gpu() -> bool:
 @cache
 def _runs_on(provider: str) -> bool:
     """Return whether an execution provider works, tried with a graph that copies a number."""
+    import onnx
+
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "copy", [x], [y])
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
@@ -296,6 +297,7 @@ def _return_free_memory() -> None:
 
 def half_precision(content: bytes) -> bytes:
     """Return the model with 16-bit weights and arithmetic; its inputs and outputs stay float32."""
+    import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     model = onnx.load_model_from_string(content)

@@ -97,7 +97,8 @@ class Opponents:
         """Return the bot that reviews games, and a sentence that says what its judgement is worth.
 
         It is the player of analyses with so many simulations; while its network has not beaten mcts:100, pure MCTS with
-        as many rollouts, at least REVIEW_ROLLOUTS. None = its usual number. Raises UserError for more than `most`, and as `find` does.
+        as many rollouts, at least REVIEW_ROLLOUTS. None = its usual number. Raises UserError for more than `most`, and
+        as `find` does.
         """
         bot = self._with_network(step)
         bot = bot if simulations is None else bot.with_simulations(simulations, most=most)

@@ -208,6 +208,16 @@ def test_one_metrics_file_that_cannot_be_read_hides_no_other(run: Run, monkeypat
     assert len(told.warnings()) == 1
 
 
+def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypatch: pytest.MonkeyPatch):
+    child = FakeChild("trainer", [], run.logs / "trainer.log")
+    log = "12:00 INFO a: b\n12:01 WARNING plyzero.volume_errors: trainer/: Permission denied; will try again\n"
+    monkeypatch.setattr(child, "read_log", lambda: log)
+    said = RunView(run, began=0.0, tell=Messages(print)).describe([child], rating=None)
+    assert said.startswith("starting trainer, trainer/: Permission denied; will try again, ")
+    monkeypatch.setattr(child, "read_log", lambda: log + "12:02 INFO goes on\n")
+    assert "again" not in RunView(run, began=0.0, tell=Messages(print)).describe([child], rating=None)
+
+
 class FakeChild:
     """A process that ends when it is asked to, unless it `hangs`."""
 
