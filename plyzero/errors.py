@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+PACKAGES: Final = ("experiments", "games", "selfplay", "trainer")
+"""plyzero's packages whose names a file of the user may have."""
 
 
 class UserError(Exception):
@@ -39,6 +45,16 @@ def plain(text: str, limit: int = 2000) -> str:
 def cut(text: str, limit: int = 2000) -> str:
     """Return `text`, or its beginning and `...` if it has more than `limit` characters."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def hidden_package(error: BaseException) -> str | None:
+    """Return, of an import of plyzero's own that failed, which file of the user was imported instead, and the fix."""
+    name = str(getattr(error, "name", "")).partition(".")[0]
+    found = sys.modules.get(name) if name in PACKAGES else None
+    file = getattr(found, "__file__", None) or next(iter(getattr(found, "__path__", ())), None)
+    if file is None or Path(file).resolve().is_relative_to(Path(__file__).resolve().parents[1] / name):
+        return None
+    return f"{file} was imported instead of plyzero's own package {name!r}: rename it, or start plyzero elsewhere"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -88,13 +88,14 @@ def random_weights(run: Path) -> bytes:
 
 
 def _untrained(run: Path) -> bytes:
-    from plyzero.errors import UserError
+    from plyzero.errors import UserError, hidden_package
     from plyzero.run.directory import open_run
 
     try:
         from trainer.export import untrained
     except ImportError as error:
-        raise UserError("a network with random weights needs the package torch; pass a model with --net") from error
+        missing = "a network with random weights needs the package torch; pass a model with --net"
+        raise UserError(hidden_package(error) or missing) from error
     return untrained(open_run(run))
 
 

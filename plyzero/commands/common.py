@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
 
 import typer
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, hidden_package, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,7 +152,7 @@ def data_output() -> Iterator[TextIO]:
         return
     ours.flush()
     with (
-        open(os.dup(1), "w", encoding=ours.encoding, errors=ours.errors) as data,
+        os.fdopen(os.dup(1), "w", encoding=ours.encoding, errors=ours.errors) as data,
         redirect_stdout(BoundedOutput(sys.stderr)),
     ):
         os.dup2(2, 1)
@@ -199,13 +199,13 @@ def _try_parts(game: str, settings: Settings) -> None:
 
 
 @contextmanager
-def playing(game: GameSpec, *, in_terminal: bool = False) -> Iterator[TextIO]:
+def playing(game: GameSpec, *, may_print: bool = False) -> Iterator[TextIO]:
     """Turn an error in the rules of a person's own game into one sentence that says how to find its cause.
 
-    Yields standard output, which the rules do not reach unless the game is played `in_terminal`.
+    Yields standard output, which the rules do not reach unless they `may_print`.
     """
     try:
-        with nullcontext(sys.stdout) if in_terminal else data_output() as output:
+        with nullcontext(sys.stdout) if may_print else data_output() as output:
             yield output
     except (UserError, FailedError, MemoryError, EOFError):
         raise
@@ -215,6 +215,7 @@ def playing(game: GameSpec, *, in_terminal: bool = False) -> Iterator[TextIO]:
         if (
             ":" not in game.name
             or missing_package(error)
+            or hidden_package(error)
             or (isinstance(error, OSError | SystemExit) and not own_frames(error))
         ):
             raise

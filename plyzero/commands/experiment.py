@@ -140,7 +140,7 @@ def task(
         _end_with_runner(int(os.environ[WATCH]))
     with show_progress(f"{name} begins") as report:
         if "game" in arguments:
-            with playing(load_game(arguments["game"])):
+            with playing(load_game(arguments["game"]), may_print=True):
                 function(inputs, out, report=report, **arguments)
         else:
             function(inputs, out, report=report, **arguments)

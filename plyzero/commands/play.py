@@ -94,7 +94,7 @@ def play(
         bot = Bot.at_level(spec, level) if level else find_bot(spec, run, net, model, simulations)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     terminal = Terminal(Session(spec, person), bot)
-    with playing(spec, in_terminal=True):
+    with playing(spec, may_print=True):
         terminal.run()
     terminal.warming.join(10 if owns_process else None)
     if terminal.warming.is_alive():  # it compiles, and the interpreter would abort if it ended meanwhile

@@ -38,12 +38,12 @@ def serve(
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
     listening = listen(host, port)
-    with playing(spec), listening:
+    with playing(spec) as output, listening:
         opened = open_run(run, game=spec) if run and (run / "run.toml").exists() else run
         routes = run_routes(opened) if opened else ()
         opponents = Opponents(spec, run=run, net=net, others=against or ())
         app = make_app(spec, opponents, allowed_hosts=allow_host or (), run_routes=routes)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         watch = f"Watch {run} on {address}run ; " if run else ""
-        print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", flush=True)
+        print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)
         serve_forever(app, listening)
