@@ -18,7 +18,6 @@ The roles are packages of their own, beside this one: `selfplay` (the worker), `
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from plyzero.search.evaluators import Evaluation, EvaluationBatch
     from plyzero.settings import SearchSettings, Settings
 
-__version__ = version("plyzero")
+    __version__: str
 
 _MODULES = {
     "plyzero.check.violations": ["GameLaws"],
@@ -97,6 +96,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `plyzero --help` need not wait for Numba."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("plyzero")
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -31,7 +31,7 @@ from plyzero.commands import (
     train,
 )
 from plyzero.commands.common import FailedError, describe_missing, missing_package
-from plyzero.errors import UserError, plain
+from plyzero.errors import UserError, hidden_package, plain
 from plyzero.volume_errors import explain
 
 VOLUME_ERRORS = {
@@ -49,7 +49,27 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from plyzero import __version__
+
+        print(f"plyzero {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # the callback prints it and ends the command
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 replay_app = typer.Typer(help="Inspect the replay store.", no_args_is_help=True)
 replay_app.command("ls")(inspect.replay_ls)
 replay_app.command("verify")(inspect.replay_verify)
@@ -110,21 +130,29 @@ def main() -> None:
         sys.stdin = io.StringIO()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # as for standard error
         sys.stdout.reconfigure(errors="backslashreplace")
+    interrupts: list[int] = []
     try:
-        with acknowledged_interrupts():
-            code = app(prog_name="plyzero", standalone_mode=False) or 0
+        with acknowledged_interrupts(interrupts):
+            try:
+                code = app(prog_name="plyzero", standalone_mode=False) or 0
+            except Exception:
+                if not interrupts:
+                    raise
+                raise KeyboardInterrupt from None  # which became another error, as it does in an import
             if sys.stdout:
                 sys.stdout.flush()  # an error of the last write is reported here, not when the interpreter ends
     except USAGE_ERROR as error:
         _exit(_usage(error), 2)
     except UserError as error:
         _exit(error, 2)
+    except ImportError as error:
+        package = missing_package(error)
+        says = hidden_package(error) or (describe_missing([package]) if package else None)
+        if says is None:
+            raise
+        _exit(says, 2)
     except FailedError as error:
         _exit(error, 1)
-    except ModuleNotFoundError as error:
-        if not (package := missing_package(error)):
-            raise
-        _exit(describe_missing([package]), 2)
     except MemoryError as error:
         _exit(f"not enough memory; use fewer games, simulations or channels ({error or 'nothing is left'})", 1)
     except BrokenPipeError:  # whoever reads the output has seen enough
@@ -136,34 +164,41 @@ def main() -> None:
         _discard_output()
         _exit(f"cannot use {error.filename or 'the output or the volume'}: {explain(error)}", 2)
     except KeyboardInterrupt:
-        sys.exit(130)
+        code = 130
     except SystemExit as error:
         from plyzero.rules.catalog import own_frames, with_location
 
         if not own_frames(error):
             raise
         _exit(f"the code of a game or player has ended the process: {with_location(error)}", 1)
-    sys.exit(code)
+    _exit("interrupted" if code == 130 and not interrupts else "", code)
 
 
 @contextmanager
-def acknowledged_interrupts() -> Iterator[None]:
+def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
     """Answer Ctrl-C at once, in a thread, while Python may still be busy in compiled code; a second one ends at once.
 
     Python raises KeyboardInterrupt only between two of its own instructions, and may lose it in a callback, for example
-    while Numba compiles; the second Ctrl-C is for that.
+    while Numba compiles; the second Ctrl-C is for that. What Python has noticed is appended to `interrupts`.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
+    def interrupt(number: int, _: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+
     def answer() -> None:
-        interrupts = 0
+        count = 0  # not that of `interrupts`: while compiled code runs, Python calls no handler
         while received := os.read(reader, 1):
-            if received[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            if received[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not interrupt:
                 continue  # a command that handles signals itself
-            interrupts += 1
-            if interrupts > 1:
+            count += 1
+            if count > 1:
                 os._exit(130)
             print("\nplyzero: interrupted; press Ctrl-C again to end at once", file=sys.stderr, flush=True)
 
@@ -176,6 +211,8 @@ def acknowledged_interrupts() -> Iterator[None]:
         os.close(writer)
         thread.join()
         os.close(reader)
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _usage(error: Any) -> str:

@@ -85,9 +85,14 @@ def train(
         check_scratch(run, scratch)
         workers = workers or usable_cores()
         check = partial(check_new_run, workers=workers, trainer=True)
-        opened = open_or_create_run(
-            run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch, check=check
-        )
+        try:
+            opened = open_or_create_run(
+                run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch, check=check
+            )
+        except Exception:
+            if stop.is_set():  # an import that is interrupted may fail with any error
+                raise KeyboardInterrupt from None
+            raise
         check_rules(opened)
         check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)  # settings may have changed
         processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"

@@ -10,14 +10,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 from plyzero.check.violations import ALL_LAWS
 from plyzero.commands import common
+from plyzero.commands.cli import app
 from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import liveness
@@ -447,6 +451,116 @@ def test_what_rules_print_is_never_among_the_data(arguments: list[str], tmp_path
     assert (done.returncode, {"imported", "asked", "in C"} - {*done.stderr.splitlines()}) == (0, set())
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 1
+
+
+def commands_of(app: typer.Typer, *before: str) -> Iterator[list[str]]:
+    for command in app.registered_commands:
+        yield [*before, command.name or ""]
+    for group in app.registered_groups:
+        yield from commands_of(group.typer_instance, *before, group.name or "")
+
+
+def test_every_command_has_a_short_option_for_help_and_the_version_is_told():
+    for command in ([], *commands_of(app)):
+        assert shown(*command, "-h") == shown(*command, "--help")
+    assert shown("--version") == f"plyzero {version('plyzero')}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["check", "twin"], "'twin' is not an installed game; did you mean twin:Twin?"),
+        (["train", "twin.py", "--run", "r"], ", got 'twin.py'; did you mean twin:Twin?"),
+        (["check", "./twin.py:Twin"], ", got './twin.py:Twin'; did you mean twin:Twin?"),
+        (["check", "twin.py:Twin"], "expected MODULE:CLASS, without .py, got 'twin.py:Twin'; did you mean twin:Twin?"),
+        (["init", "folder/both.py", "--run", "r"], "; did you mean folder.both:One or folder.both:Two?"),
+        (["init", "folder.both:Tow", "--run", "r"], "module 'folder.both' has no class 'Tow'; its games: One, Two"),
+        (["check", "nothing.py"], "my_module:MyGame, got 'nothing.py'\n"),
+        (
+            ["init", "twin:Twin", "--run", "r", "-o", "trainer.targets=my_targets.final_result"],
+            "setting trainer.targets from -o: expected MODULE:FUNCTION, such as my_targets:final_result, got ",
+        ),
+        (
+            ["init", "twin:Twin", "--run", "r", "-o", "trainer.loss=mean"],
+            "setting trainer.loss from -o: expected MODULE:FUNCTION, such as my_targets:final_result, got 'mean'",
+        ),
+        (
+            ["init", "twin:Twin", "--run", "r", "-o", "network.module=nets.py:Net"],
+            "setting network.module from -o: expected MODULE:CLASS, such as nets:Net, got 'nets.py:Net'",
+        ),
+        (["match", "no:player", "random", "--game", "twin:Twin"], "the form is MODULE:CLASS or MODULE:FUNCTION\n"),
+        (["match", "no.py:player", "random", "--game", "twin:Twin"], "expected the name of a module, such as no, got"),
+    ],
+    ids=lambda each: " ".join(each[:2]) if isinstance(each, list) else "",
+)
+def test_a_name_in_another_form_is_answered_with_the_right_one(command: list[str], says: str, tmp_path: Path):
+    (tmp_path / "twin.py").write_text(f"{TEMPLATE}\n\nclass Twin(TicTacToe): pass\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "both.py").write_text(f"{TEMPLATE}\n\nclass One(TicTacToe): pass\n\nclass Two(One): pass\n")
+    done = plyzero(*command, cwd=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert says in done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+TEMPLATE = "from plyzero.check.template.tic_tac_toe import TicTacToe"
+
+
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [
+        ("trainer", ["imitate", "own:Own", "games.jsonl", "-o", "bot.onnx"]),
+        ("selfplay", ["selfplay", "--run", "r", "--game", "own:Own"]),
+        ("games", ["match", "random", "random", "--game", "tic-tac-toe"]),
+        ("experiments", ["experiment", "ls"]),
+    ],
+)
+def test_a_file_that_hides_a_package_of_plyzero_is_named_with_the_fix(package: str, command: list[str], tmp_path: Path):
+    (tmp_path / f"{package}.py").touch()
+    (tmp_path / "own.py").write_text(f"{TEMPLATE}\n\nclass Own(TicTacToe): pass\n")
+    done = plyzero_process(*command, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    says = "was imported instead of plyzero's own package"
+    assert (
+        done.stderr == f"plyzero: {tmp_path}/{package}.py {says} '{package}': rename it, or start plyzero elsewhere\n"
+    )
+
+
+INTERRUPTED = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+except KeyboardInterrupt as error:
+    raise {error} from error
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "error", "command"),
+    [
+        ("typer", "KeyboardInterrupt", ["games"]),
+        ("typer", "ImportError('numpy: an import that was interrupted')", ["games"]),
+        *(
+            ("own", error, command)
+            for error in ("KeyboardInterrupt", "ImportError('numpy: an import that was interrupted')", "SystemExit(3)")
+            for command in (["check", "own:Own"], ["train", "own:Own", "--run", "r"])
+        ),
+        ("own", "ImportError('interrupted')", ["analyze", "own:Own"]),
+        ("own", "ImportError('interrupted')", ["match", "own:Own", "random", "--game", "tic-tac-toe"]),
+        ("numba", "ImportError('interrupted')", ["play", "tic-tac-toe"]),
+        ("onnxruntime", "ImportError('interrupted')", ["gtp", "tic-tac-toe"]),
+        ("torch", "ImportError('interrupted')", ["imitate", "tic-tac-toe", "games.jsonl", "-o", "bot.onnx"]),
+    ],
+)
+def test_ctrl_c_while_something_is_imported_is_one_sentence(
+    module: str, error: str, command: list[str], tmp_path: Path
+):
+    (tmp_path / f"{module}.py").write_text(INTERRUPTED.format(error=error))
+    done = plyzero_process(*command, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.lstrip("\n").startswith("plyzero: interrupted")
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
