@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -12,7 +13,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    StringConstraints,
     field_validator,
     model_validator,
 )
@@ -56,7 +56,21 @@ Opponents = Annotated[
 OBJECT_NAME: Final = r"^\w+(\.\w+)*:\w+$"
 """Pattern of the name of a class or function in a module: `my_net:MyNet`."""
 
-ObjectName = Annotated[str, StringConstraints(pattern=OBJECT_NAME)]
+
+def _named(form: str, example: str) -> AfterValidator:
+    """Return the check that a setting names a class or function in a module, in the form that its message gives."""
+
+    def check(name: str) -> str:
+        if not re.fullmatch(OBJECT_NAME, name) or ".py:" in name:
+            alike = re.sub(r"(\.py)?[.:](\w+)$", r":\2", name)
+            raise ValueError(f"expected {form}, such as {alike if re.fullmatch(OBJECT_NAME, alike) else example}")
+        return name
+
+    return AfterValidator(check)
+
+
+ClassName = Annotated[str, _named("MODULE:CLASS", "my_net:MyNet")]
+FunctionName = Annotated[str, _named("MODULE:FUNCTION", "my_targets:final_result")]
 
 
 class SettingsSection(BaseModel):
@@ -170,7 +184,7 @@ class SelfplaySettings(SettingsSection):
 class NetworkSettings(SettingsSection):
     """The network."""
 
-    module: ObjectName = "trainer.network:ResidualNetwork"
+    module: ClassName = "trainer.network:ResidualNetwork"
     """The class of the network, MODULE:CLASS, such as my_net:MyNet in the directory in which the trainer is started;
     docs/python-api.md says what it must do."""
 
@@ -228,10 +242,10 @@ class TrainerSettings(SettingsSection):
     publish_seconds: float = Field(15.0, ge=0)
     """Shortest time between two published models, in seconds."""
 
-    targets: ObjectName = "trainer.targets:mixed_targets"
+    targets: FunctionName = "trainer.targets:mixed_targets"
     """The function that makes the training targets, MODULE:FUNCTION, such as my_targets:final_result."""
 
-    loss: ObjectName = "trainer.loss:loss"
+    loss: FunctionName = "trainer.loss:loss"
     """The function that is minimised, MODULE:FUNCTION, such as my_loss:loss."""
 
     threads: int = Field(1, ge=1, le=1024)

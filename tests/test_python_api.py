@@ -6,16 +6,20 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 import plyzero
+from games.othello import Othello
+from plyzero import Game, UserError, read_games
+from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot, RandomPlayer
-from plyzero.rules.catalog import load_game
-from plyzero.run.directory import Run, open_run
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import Run, create_run, open_run
 from plyzero.run.models import publish_model
 from plyzero.search.onnx_network import Network
 from tests.helpers import cli
@@ -156,3 +160,48 @@ def test_relabelled_samples_have_the_policies_of_the_new_search(written: Path, m
         np.array_equal(position.observe(), observation)
         for position, observation in zip(found["positions"], found["games"].observations, strict=True)
     )
+
+
+def test_a_game_may_be_given_by_its_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    class Nim(TicTacToe, version=3):
+        pass
+
+    Nim.__module__ = "nim"
+    assert load_game(Nim).identity == "nim:Nim v3"
+    assert load_game(Othello).identity == load_game("othello").identity
+    monkeypatch.setitem(sys.modules, "nim", SimpleNamespace(Nim=Nim))
+    run = create_run(tmp_path / "r", load_game(Nim))
+    name = publish_model(run.models, untrained(run), fence=1, step=1)
+    monkeypatch.delitem(sys.modules, "nim")
+
+    notebook = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    Nim.__module__ = "__main__"
+    assert load_game(Nim).name == "__main__:Nim"
+    for path in (run.root, run.models / str(name)):
+        bot = Bot.load(path, game=Nim, simulations=4)
+        assert bot.game.name == "nim:Nim"
+        assert bot.choose(Nim()) in range(9)
+    with pytest.raises(UserError, match="is a run of nim:Nim, not of othello"):
+        Bot.load(run.root, game=Othello)
+    notebook.__file__ = "/somewhere/nim.py"
+    assert load_game(Nim).name == "nim:Nim"
+
+
+@pytest.mark.parametrize("wrong", [5, TicTacToe(), int, Game])
+def test_what_is_no_class_of_a_game_is_one_sentence(wrong: object):
+    with pytest.raises(UserError, match=r"expected a game by its name or its class|not a subclass|does not define"):
+        load_game(wrong)
+
+
+def test_games_of_a_run_whose_rules_lie_elsewhere_say_where_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "twin").mkdir()
+    create_run(tmp_path / "twin" / "runs" / "first", GameSpec("twin:Twin", TicTacToe()))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="module 'twin' has no class 'Twin'"):  # the folder is a module to Python
+        read_games("twin/runs/first")
+    (tmp_path / "twin" / "twin.py").touch()
+    expected = f"twin/runs/first is a run of twin:Twin, and twin.py is not in this directory; start in {tmp_path}/twin"
+    with pytest.raises(UserError, match=f"^{re.escape(expected)}$"):
+        read_games("twin/runs/first")
+    monkeypatch.delitem(sys.modules, "twin")

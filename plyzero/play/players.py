@@ -198,14 +198,14 @@ class Bot:
         cls,
         path: Path | str,
         *,
-        game: str | None = None,
+        game: str | type[Game] | None = None,
         model: str = "newest",
         simulations: int = DEFAULT_SIMULATIONS,
         search: Mapping[str, Any] = UNCHANGED,
     ) -> Self:
         """Return the bot of a run directory or of an ONNX file.
 
-        game:   the game it must play, such as "connect-four"; by default the game it was trained for.
+        game:   the game it must play, such as "connect-four", or its class; by default the game it was trained for.
         model:  of a run: "newest", "best" by the scores that `train` measured, or a training step as text.
         search: changes of the search settings that it was trained with, such as {"c_puct": 2.0}.
 

@@ -15,7 +15,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -23,13 +23,16 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, hidden_package, shown
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 
 ENTRY_POINT_GROUP = "plyzero.games"
 """The entry-point group under which packages, plyzero's own included, install games."""
+
+MAIN: Final = "__main__"
+"""The module of classes that were made in a notebook, or in the script that runs."""
 
 OPENSPIEL: Final = "openspiel:"
 """What the names of OpenSpiel's games begin with."""
@@ -69,6 +72,11 @@ class GameSpec:
         """Name and version of the rules, such as `othello(size=6) v1`. Recorded games and models carry it."""
         return f"{self.name} v{self.start.version}"
 
+    def named_as(self, name: str) -> GameSpec:
+        """Return this game under another `name` if only the module differs, and this class is one of a notebook."""
+        module, _, rest = self.name.partition(":")
+        return replace(self, name=name) if module == MAIN and name.partition(":")[2] == rest else self
+
     def parameter(self, name: str) -> Any:
         """Return the value of a parameter of the game, None if it has none of this name."""
         known = inspect.signature(type(self.start)).parameters.get(name)
@@ -86,16 +94,18 @@ def _returning() -> Iterator[None]:
 
 
 @_returning()
-def load_game(text: str) -> GameSpec:
-    """Return the game named by `text`: `othello(size=6)`, `my_module:MyGame` or `openspiel:hex(board_size=7)`.
+def load_game(game: str | type[Game]) -> GameSpec:
+    """Return a game by its class, or by its name: `othello(size=6)`, `my_module:MyGame`, `openspiel:hex(board_size=7)`.
 
     Raises UserError with the closest names if there is no such game, and with the reason if its class is unusable.
     """
+    text = game if isinstance(game, str) else _name_of(game)
     match = re.fullmatch(r"\s*([\w-]+|[\w.]*\w:\w+)\s*(?:\(.*\))?\s*", text)
     if not match:
-        raise UserError(f"expected a game such as connect-four, othello(size=6) or my_module:MyGame, got {text!r}")
+        expected = "expected a game such as connect-four, othello(size=6) or my_module:MyGame"
+        raise UserError(f"{expected}, got {shown(text)}{_offer(text)}")
     target = match[1]
-    cls = _import_class(target)
+    cls = _import_class(target) if isinstance(game, str) else _usable(target, game)
     parameters = parse_parameters(text, unquoted=target.startswith(OPENSPIEL))
     known = inspect.signature(cls).parameters
     for key in parameters:
@@ -132,12 +142,14 @@ def installed_games() -> dict[str, str]:
     return found
 
 
-def import_module(name: str) -> ModuleType:
-    """Return the module `name`, found from the current directory or installed.
+def import_module(name: str, form: str = "MODULE:CLASS, such as my_module:MyGame") -> ModuleType:
+    """Return the module `name`, found from the current directory or installed; `form` is what a message expects.
 
     Raises UserError if there is none, if it raises an error, or if it lies in a run directory: whoever may write to a
     volume may not run code on the machines that use it.
     """
+    if name.endswith(".py"):
+        raise UserError(f"expected the name of a module, such as {name.removesuffix('.py')}, got {shown(name)}")
     _refuse_run_directory(name, Path())
     if "" not in sys.path:
         sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
@@ -153,9 +165,7 @@ def import_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name == top:
-            raise UserError(
-                f"there is no module {name!r} in this directory; the form is MODULE:CLASS, such as my_module:MyGame"
-            ) from error
+            raise UserError(f"there is no module {name!r} in this directory; the form is {form}") from error
         raise UserError(f"cannot import {name}: {with_location(error)}") from error
 
 
@@ -166,7 +176,7 @@ def load_object(text: str) -> Any:
     Raises UserError if the module cannot be imported or has no such name.
     """
     module_name, _, name = text.partition(":")
-    module = sys.modules.get(module_name) or import_module(module_name)
+    module = sys.modules.get(module_name) or import_module(module_name, "MODULE:CLASS or MODULE:FUNCTION")
     if not hasattr(module, name):
         raise UserError(f"module {module_name!r} has no class or function {name!r}")
     return getattr(module, name)
@@ -198,10 +208,11 @@ def _import_class(target: str) -> type[Game]:
         return found
     if ":" in target:
         module_name, _, class_name = target.partition(":")
+        if module_name.endswith(".py"):
+            raise UserError(f"expected MODULE:CLASS, without .py, got {shown(target)}{_offer(target)}")
         module = import_module(module_name)
         if not hasattr(module, class_name):
-            classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
-            games = [each.__name__ for each in classes if each.__module__ == module_name]
+            games = _games_in(module)
             hint = f"; its games: {', '.join(games)}" if games else ""
             raise UserError(f"module {module_name!r} has no class {class_name!r}{hint}")
         cls: Any = getattr(module, class_name)
@@ -209,16 +220,54 @@ def _import_class(target: str) -> type[Game]:
         entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
         if target not in entries:
             closest = difflib.get_close_matches(target, entries, n=3, cutoff=0.4) or sorted(entries)
-            raise UserError(
-                f"{target!r} is not an installed game; the closest names: {', '.join(closest)}. "
-                "For your own game also name the class: my_module:MyGame"
-            )
-        cls = entries[target].load()
+            hint = f"; the closest names: {', '.join(closest)}. For your own game also name the class: my_module:MyGame"
+            raise UserError(f"{target!r} is not an installed game{_offer(target) or hint}")
+        try:
+            cls = entries[target].load()
+        except ImportError as error:
+            raise UserError(hidden_package(error) or f"cannot import {target}: {with_location(error)}") from error
+    return _usable(target, cls)
+
+
+def _usable(target: str, cls: Any) -> type[Game]:
+    """Return `cls`. Raises UserError if it is not the class of a game, or lacks something that every game has."""
     if not (inspect.isclass(cls) and issubclass(cls, Game)):
         raise UserError(f"{target} is not a subclass of plyzero.Game")
     if inspect.isabstract(cls):
         raise UserError(f"{target} does not define {', '.join(sorted(cls.__abstractmethods__))}")
-    return cls
+    found: type[Game] = cls
+    return found
+
+
+def _name_of(cls: object) -> str:
+    """Return the name of a game that is given by its class; its module is `__main__` if it was made in a notebook."""
+    if not inspect.isclass(cls):
+        raise UserError(f"expected a game by its name or its class, got {shown(cls)}")
+    module = cls.__module__
+    if module == MAIN:
+        script = sys.modules[MAIN]
+        spec, file = getattr(script, "__spec__", None), getattr(script, "__file__", None)
+        stem = Path(file or "").stem
+        module = spec.name if spec else stem if stem.isidentifier() else MAIN
+    name = f"{module}:{cls.__name__}"
+    return next((entry.name for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.value == name), name)
+
+
+def _games_in(module: ModuleType) -> list[str]:
+    """Return the names of the games that a module defines."""
+    classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
+    return [each.__name__ for each in classes if each.__module__ == module.__name__]
+
+
+def _offer(text: str) -> str:
+    """Return, as the end of a sentence, the games in a file that `text` names in another form; "" if there are none."""
+    file, _, name = text.partition("(")[0].strip().partition(":")
+    module = file.removesuffix(".py").removeprefix("./").replace("/", ".")
+    if not re.fullmatch(r"\w+(\.\w+)*", module) or not Path(f"{module.replace('.', '/')}.py").is_file():
+        return ""
+    games = _games_in(import_module(module))
+    offered = [f"{module}:{game}" for game in games if name in ("", game)] or [f"{module}:{game}" for game in games]
+    return f"; did you mean {' or '.join(offered)}?" if offered else ""
 
 
 def _check_declarations(target: str, start: Game) -> None:

@@ -210,9 +210,10 @@ def open_run(
     Raises UserError if there is none, if it cannot be read, or if it is not of `game`.
     """
     found = read_run(root, options=options)
+    game = game and game.named_as(found.game_name)
     if game is not None and game.name != found.game_name:
         raise UserError(f"{root} is a run of {found.game_name}, not of {game.name}; give another --run directory")
-    loaded = load_game(found.game_name)
+    loaded = game or _load_game_of(root, found.game_name)
     if loaded.identity != found.identity:
         raise UserError(
             f"{root} was made with version {found.identity.rpartition(' v')[2]} of {loaded.name}, "
@@ -227,6 +228,19 @@ def open_run(
         scratch=scratch and scratch.absolute(),
         game=loaded,
     )
+
+
+def _load_game_of(root: Path, name: str) -> GameSpec:
+    """Return the game of a run. Raises UserError, if its module is missing here, with where it probably is."""
+    try:
+        return load_game(name)
+    except UserError as error:
+        file = Path(name.partition(":")[0].replace(".", "/") + ".py")
+        above = [parent for parent in root.absolute().parents if (parent / file).is_file()]
+        if ":" not in name or file.exists() or not above:
+            raise
+        missing = f"{file} is not in this directory"
+        raise UserError(f"{root} is a run of {name}, and {missing}; start in {above[0]}") from error
 
 
 def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> RunDirectory:

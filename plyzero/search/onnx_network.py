@@ -91,7 +91,8 @@ class Network:
                     f"{label} is an ONNX file that plyzero has not written: its metadata names no encoding; give it "
                     "the metadata in docs/formats.md, or call it in an evaluator of your own, MODULE:FUNCTION"
                 )
-            self.game = game or load_game(self.metadata.get("game", "").rpartition(" v")[0])
+            name = self.metadata.get("game", "").rpartition(" v")[0]
+            self.game = game.named_as(name) if game else load_game(name)
             self._check_face(declared_shapes(model), self.game)
             position_bytes = check_graph(model)
         except GraphError as error:
