@@ -8,11 +8,11 @@ import json
 import math
 import queue
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Final, NoReturn, TypeVar
 
 from plyzero.errors import shown
+from plyzero.threads import start_thread
 
 MAX_LINE: Final = 1 << 22
 """Longest line, in bytes: a recorded game of 50,000 moves."""
@@ -61,7 +61,7 @@ class ArrivingLines(Iterator[Line]):
         self._source, self._is_last = source, is_last
         self._queue = queue.Queue[Line | Exception | None](AHEAD)
         self._first: list[Line | Exception | None] = []  # what has arrived and is still to be returned
-        threading.Thread(target=self._read, name="input", daemon=True).start()
+        start_thread(self._read, name="input")
 
     def wait(self, seconds: float) -> bool:
         """Wait at most so many seconds for the next line or the end of the input, and return whether it has come."""

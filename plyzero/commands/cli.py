@@ -7,7 +7,6 @@ import io
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Final
@@ -32,6 +31,7 @@ from plyzero.commands import (
 )
 from plyzero.commands.common import FailedError, describe_missing, missing_package
 from plyzero.errors import UserError, hidden_package, plain
+from plyzero.threads import Thread
 from plyzero.volume_errors import explain
 
 VOLUME_ERRORS = {
@@ -202,7 +202,7 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
                 os._exit(130)
             print("\nplyzero: interrupted; press Ctrl-C again to end at once", file=sys.stderr, flush=True)
 
-    thread = threading.Thread(target=answer, name="interrupts", daemon=True)
+    thread = Thread(answer, name="interrupts")
     thread.start()
     try:
         yield

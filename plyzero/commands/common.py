@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
 import typer
 
 from plyzero.errors import UserError, hidden_package, shown
+from plyzero.threads import Thread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -264,7 +265,7 @@ def show_progress(text: str) -> Iterator[Callable[[str], None]]:
             if latest[0]:
                 print(f"{time.monotonic() - began:.0f} s: {latest[0]}", file=sys.stderr, flush=True)
 
-    thread = threading.Thread(target=print_lines, name="progress", daemon=True)
+    thread = Thread(print_lines, name="progress")
     thread.start()
     try:
         yield lambda text: latest.__setitem__(0, text)

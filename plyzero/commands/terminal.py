@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot, Player, choices
 from plyzero.play.session import SIDES, Session
 from plyzero.rules.chance import first_decision
+from plyzero.threads import Thread
 
 with suppress(ImportError):  # gives input() arrow keys and a history; not available on every system
     import readline  # noqa: F401
@@ -55,7 +55,7 @@ class Terminal:
         self.last_search: tuple[Game, SearchResult] | None = None  # of the bot, before its last move
         self.is_outdated = True  # the board on the screen
         self.shows_searches = False
-        self.warming = threading.Thread(target=self.warm_up, name="warm-up", daemon=True)
+        self.warming = Thread(self.warm_up, name="warm-up")
         self.console = make_console()
         self.commands: dict[str, Callable[[str], None]] = {
             "": lambda _: self.say(HELP),

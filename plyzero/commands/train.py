@@ -38,6 +38,7 @@ from plyzero.commands.common import (
     require,
 )
 from plyzero.errors import UserError, cut, plain
+from plyzero.threads import Thread
 
 if TYPE_CHECKING:
     from plyzero.ops.rating import Rating
@@ -133,7 +134,7 @@ class _Screen:
         self._doing, self._printed = "", time.monotonic()
         self._was_interrupted_again = False
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._print_often, name="progress", daemon=True)
+        self._thread = Thread(self._print_often, name="progress")
 
     def __enter__(self) -> Self:
         self._status.start()

@@ -23,6 +23,7 @@ import numpy as np
 from plyzero.errors import UserError, plain, shown
 from plyzero.rules.catalog import with_location
 from plyzero.rules.game import Game
+from plyzero.threads import Thread
 
 LOOK_SECONDS: Final = 0.1
 """Time between two calls of `AgentPlayer.on_wait`, in seconds."""
@@ -89,7 +90,7 @@ class AgentPlayer:
             except BaseException as error:  # SystemExit too: it must not end the match
                 errors.append(error)
 
-        self._thread = threading.Thread(target=choose, name=self.name, daemon=True)
+        self._thread = Thread(choose, name=self.name)
         with redirect_stdout(sys.stderr):
             deadline = time.monotonic() + self.agent.max_seconds
             self._thread.start()
