@@ -326,3 +326,13 @@ def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str]
     loaded = done.stdout.rpartition("LOADED")[2].split()
     assert "typer" in loaded
     assert not absent & set(loaded)
+
+
+def test_every_thread_is_started_by_plyzero_threads():
+    """`threading` is for locks and events everywhere, and for threads there alone: none ends without a report."""
+
+    def starts_threads(path: Path) -> bool:
+        calls = [node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+        return any(ast.unparse(call) in ("threading.Thread", "threading.Timer") for call in calls)
+
+    assert [name for name, path in MODULES.items() if starts_threads(path)] == []

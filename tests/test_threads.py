@@ -1,10 +1,8 @@
 """Threads: none ends without a report, in the log, in the heartbeat and in `status`."""
 
-import ast
 import errno
 import logging
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from plyzero.run.metrics import Heartbeat, read_heartbeat
 from plyzero.threads import Thread, start_thread
 from tests.helpers.cli import shown
 from tests.helpers.runs import small_run
-from tests.test_architecture import MODULES
 
 
 @pytest.fixture(autouse=True)
@@ -53,14 +50,3 @@ def test_a_thread_does_its_work_with_its_arguments_and_never_keeps_the_process_a
     thread.join()
     thread.check()
     assert (done, thread.name, thread.daemon) == ([3], "work", True)
-
-
-def test_every_thread_of_plyzero_is_started_by_this_module():
-    """The package threading is used for locks and events everywhere, and for threads here alone."""
-
-    def starts(path: Path) -> bool:
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-        return any(ast.unparse(call) in ("threading.Thread", "threading.Timer", "Timer") for call in calls)
-
-    assert [name for name, path in MODULES.items() if starts(path)] == []
-    assert issubclass(Thread, threading.Thread)

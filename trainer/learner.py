@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from plyzero.errors import UserError
 from plyzero.search.onnx_network import cpu_flags
 from plyzero.settings import TrainerSettings
 from trainer.loss import BatchTensors, Loss, Losses, to_device
@@ -67,6 +68,14 @@ class Learner:
         self.averaged.update_parameters(self.network)
         self.step += 1
         return np.array([losses.policy.item(), losses.value.item()])
+
+    def check_finite(self, what: str, is_finite: bool) -> None:
+        """Raise UserError, with what to do, unless `what` is finite."""
+        if not is_finite:
+            raise UserError(
+                f"the {what} is not finite at step {self.step}; the last saved state is kept: continue with a lower "
+                f"learning rate, -o trainer.learning_rate={self.settings.learning_rate / 4:g}"
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` needs to continue from here; the tensors are those in use, not copies."""

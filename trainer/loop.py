@@ -72,9 +72,7 @@ SAVE_SECONDS: Final = 40.0
 def run_trainer(
     run: Run, *, device: str = "auto", devices: int = 1, stop: threading.Event, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Train until `stop` is set, then save the state and publish what is not published yet.
-
-    A trainer resumes from the newest state of the run.
+    """Resume from the newest state of the run, train until `stop` is set, then save the state and publish a model.
 
     device:  cpu, cuda, or auto, which is cuda if it is available and otherwise cpu.
     devices: number of GPUs, or of processes on the CPU, that make every step together.
@@ -146,8 +144,7 @@ class Trainer(Learner):
         self._troubles = Troubles()
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate, self._trained_rate = Rate(), Rate()
-        self.games = self.positions = 0
-        self.waited = 0.0
+        self.games, self.positions, self.waited = 0, 0, 0.0
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not wait_for(lambda: list_models(run.models), "models/")
@@ -216,8 +213,7 @@ class Trainer(Learner):
 
     def describe_progress(self, state: str) -> str:
         """Return a sentence for the log that says how far the trainer is, which is doing `state`."""
-        steps = int(self.ledger.credit) // self.settings.batch_size
-        left = f", {steps} more steps to the first model" if self._is_first and state == "training" else ""
+        left = f", {int(self.ledger.credit)} positions left for the first model" if self._is_first and self.step else ""
         return f"{state}{left}: step {self.step}, {self.games} games with {self.positions} positions read"
 
     def train_step(self) -> None:
@@ -226,7 +222,7 @@ class Trainer(Learner):
         self._loss_sums += self.ranks.learn(batch) if self.ranks else self.learn(batch)
         self.ledger.spend(self.settings.batch_size)
         self._summed_steps += 1
-        self._check_finite("loss", bool(np.isfinite(self._loss_sums).all()))
+        self.check_finite("loss", bool(np.isfinite(self._loss_sums).all()))
 
     def publish_is_due(self, *, waiting: bool) -> bool:
         """Return whether to publish a model now. The first one is due when the credit of the bootstrap is spent.
@@ -292,7 +288,7 @@ class Trainer(Learner):
         """
         self.lease.check()
         observations = self._sample_observations() if len(self.window) else None
-        self._check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
+        self.check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
         state = {
             **self.state_dict(),
             "games": self.games,
@@ -342,8 +338,7 @@ class Trainer(Learner):
 
     def describe_process(self, state: str) -> dict[str, Any]:
         """Return the fields of the heartbeat, which unlike the metrics also has the newest entries of the cursor."""
-        newest = list(self.replay_reader.cursor.items())[-CURSOR_ENTRIES:]
-        return {**self.describe(state), "cursor": dict(newest)}
+        return {**self.describe(state), "cursor": dict([*self.replay_reader.cursor.items()][-CURSOR_ENTRIES:])}
 
     def _resume(self) -> None:
         state = wait_for(lambda: load_state(self.run.trainer), "trainer/")
@@ -374,13 +369,6 @@ class Trainer(Learner):
                 self._add_to_window(name, reader.read_again(name))
             except (OSError, SegmentError) as error:
                 log.warning("no longer in the window: %s", error)
-
-    def _check_finite(self, what: str, is_finite: bool) -> None:
-        if not is_finite:
-            raise UserError(
-                f"the {what} is not finite at step {self.step}; the last saved state is kept: continue with a lower "
-                f"learning rate, -o trainer.learning_rate={self.settings.learning_rate / 4:g}"
-            )
 
     def _sample_observations(self) -> NDArray[np.float32]:
         """Return positions of the window, the same for the same step."""

@@ -3,6 +3,7 @@
 cli            the commands by panel of the help, and the exit codes
 common         arguments that several commands share
 train          train, init, selfplay, trainer
+log_formats    what the processes of a run log, as text or JSON
 ray_up         ray up
 imitate        imitate
 experiment     experiment run, ls, task, argo, snakefile
