@@ -41,6 +41,9 @@ SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
 TIME_IS_OVER: Final = "the time is over before the search is"
 """What a search is doing, for `on_progress`."""
 
+SHORTENING_GAMES: Final = 300
+"""How many games are played with other endings, and how many with two moves left out, to find one of fewer moves."""
+
 SHRINKING_SECONDS: Final = 20.0
 """How long a search looks for fewer moves that show a mistake."""
 
@@ -154,9 +157,9 @@ def _random_choice(number: int, until: float) -> Callable[[list[int]], int | Non
 def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: float = math.inf) -> Violation:
     """Return a violation with fewer moves than `found` if one is found in time, else `found`.
 
-    Its law is the same, or an earlier one, which explains more. Moves of `found` are left out, as long as that helps.
-    This gets stuck where it passes the remaining moves to the wrong player, so the sequences of moves near the start
-    are tried too, in breadth-first order.
+    Its law is the same, or an earlier one, which explains more. Moves of `found` are left out, or its end is replaced
+    by fewer random moves, as long as that helps; then the sequences of moves near the start are tried, in
+    breadth-first order.
     """
     if found.law.name == "games_end":  # no fewer moves than max_plies show that a game is longer
         return found
@@ -169,16 +172,16 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: flo
     def is_better(other: Violation | None) -> TypeGuard[Violation]:
         return other is not None and cost(other) < cost(found)
 
-    def better_without_some() -> Violation | None:
-        for moves in _without_some(found.actions):
+    def better() -> Violation | None:
+        for moves in _fewer(found.actions):
             if time.monotonic() > until:
                 break
             if is_better(other := play_until_violation(make, laws, _next_legal(moves))):
                 return other
         return None
 
-    while better := better_without_some():
-        found = better
+    while shorter := better():
+        found = shorter
     sequences: list[tuple[int, ...]] = [()]
     for moves in itertools.islice(sequences, NEAR_POSITIONS):
         if len(moves) > len(found.moves) or time.monotonic() > until:
@@ -192,20 +195,36 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: flo
     return found
 
 
-def _next_legal(moves: Iterable[int]) -> Callable[[list[int]], int | None]:
-    """Return how a game is played by `moves`, of which those that are not legal when it is their turn are left out."""
+def _next_legal(moves: Iterable[int | float]) -> Callable[[list[int]], int | None]:
+    """Return how a game is played by `moves`, of which those that are not legal when it is their turn are left out.
+
+    A float, from [0, 1), is whichever move is at that part of the legal ones.
+    """
     left = iter(moves)
-    return lambda legal: next(filter(legal.__contains__, left), None)
+
+    def choose(legal: list[int]) -> int | None:
+        for move in left:
+            if isinstance(move, float):
+                return legal[int(move * len(legal))]
+            if move in legal:
+                return move
+        return None
+
+    return choose
 
 
-def _without_some(moves: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield `moves` without a half of them, a quarter, and so on to one, and at last without any two."""
+def _fewer(moves: tuple[int, ...]) -> Iterator[tuple[int | float, ...]]:
+    """Yield `moves` without a half of them, a quarter, and so on to one, and without two; then with random endings."""
     size = len(moves) // 2
     while size:
         yield from (moves[:at] + moves[at + size :] for at in range(0, len(moves), size))
         size //= 2
-    for one, other in itertools.combinations(range(len(moves)), 2):
+    for one, other in itertools.islice(itertools.combinations(range(len(moves)), 2), SHORTENING_GAMES):
         yield moves[:one] + moves[one + 1 : other] + moves[other + 1 :]
+    rng = np.random.default_rng(len(moves))
+    for _ in range(SHORTENING_GAMES if len(moves) > 2 else 0):
+        kept, part = int(rng.integers(len(moves))), rng.random()  # of the legal moves: from few, odd games result
+        yield (*moves[:kept], *(part * rng.random(len(moves) - 1 - kept)).tolist())
 
 
 def play_until_violation(

@@ -9,7 +9,7 @@ import pytest
 
 from plyzero import DRAW, ONGOING, Outcome, Symmetry
 from plyzero.check.survey import survey
-from plyzero.check.violations import find_violation
+from plyzero.check.violations import Violation, find_violation
 from plyzero.errors import UserError
 from tests.helpers.new_games import (
     ATAXX_SYMMETRIES,
@@ -279,6 +279,13 @@ SLOW += (
 )
 def test_a_mistake_in_a_new_game_is_named_in_one_sentence(mistake, words):
     assert re.search(words, said(mistake))
+
+
+def test_an_example_is_shortened_also_where_no_move_can_be_left_out():
+    found: list[Violation] = []
+    broken = find_violation(NoPass, games=6, on_violation=found.append)
+    assert broken is not None
+    assert len(broken.moves) < len(found[0].moves) / 2
 
 
 class TurnsTheOtherWay(Rotago):
