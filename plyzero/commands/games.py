@@ -107,8 +107,9 @@ def check(
         with redirect_stdout(rules_output):
             found = survey(spec.start, games=count)
             required = unmet_requirements("quick", spec.start)
+            quick = Settings.model_validate(preset_for("quick", spec.start))
+            sizes = describe_sizes(spec.start, quick, workers=usable_cores())
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    sizes = describe_sizes(spec.start, Settings.model_validate(preset_for("quick", spec.start)), workers=usable_cores())
     print("\n".join(sentences(found, settings, sizes)))
     print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2")
 
