@@ -2,11 +2,20 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from plyzero.web import searches
 from plyzero.web.searches import MAX_OF_VISITOR, Searches
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run it in a thread of its own: the browser of other tests has left a loop in this one."""
+    with ThreadPoolExecutor() as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 def served(at_once: int, visitors: str) -> list[str]:
@@ -32,7 +41,7 @@ def served(at_once: int, visitors: str) -> list[str]:
         await asyncio.gather(*tasks, return_exceptions=True)
         assert queue._free == at_once
 
-    asyncio.run(everybody())
+    run(everybody())
     return order
 
 
@@ -41,10 +50,10 @@ def test_visitors_take_turns_and_who_has_left_is_left_out():
 
 
 def last_event(queue: Searches, search, visitor: str = "") -> dict:
-    async def run():
-        return [event async for event in queue.stream(search, visitor)][-1]
+    async def events():
+        return [event async for event in queue.stream(search, visitor)]
 
-    return asyncio.run(run())
+    return run(events())[-1]
 
 
 def test_a_visitor_has_a_bounded_number_of_searches_and_others_are_not_refused_for_it():
@@ -63,7 +72,7 @@ def test_a_visitor_has_a_bounded_number_of_searches_and_others_are_not_refused_f
             task.cancel()
         return refused["error"]
 
-    assert asyncio.run(fill()) == f"{MAX_OF_VISITOR} searches are waiting already; try again later"
+    assert run(fill()) == f"{MAX_OF_VISITOR} searches are waiting already; try again later"
 
 
 def test_a_search_that_takes_too_long_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):
