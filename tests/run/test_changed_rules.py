@@ -182,7 +182,7 @@ def test_no_more_is_replayed_than_there_is_time_for_and_winners_come_before_the_
     monkeypatch.setattr("plyzero.run.replay.thread_time", lambda: next(clock))
     Asked.count.clear()
     assert find_disagreement(games, run.game.start, seconds=1.0) is None
-    assert (Asked.count["observe"], 60 < Asked.count["play"] <= 64) == (32, True)
+    assert (Asked.count["observe"], 60 < Asked.count["play"] <= 64) == (16, True)
     assert "the winner: recorded player 0, by" in (find_disagreement(games, Reversed(movers), seconds=1.0) or "")
     clock = count(step=CHECK_SECONDS / 10)
     Asked.count.clear()
