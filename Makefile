@@ -83,6 +83,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/*.sh tests/cluster/*.sh
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
