@@ -106,9 +106,9 @@ def measure_round_trips(run: Run, *, calls: int) -> dict[str, Trips]:
         server(run, wait_ms=WAIT_MS) as waiting,
     ):
         remotes = {
-            "to a server without a network": RemoteNetwork(free, run.game),
-            "to a server with the network, --wait-ms 0": RemoteNetwork(eager, run.game),
-            f"the same, --wait-ms {WAIT_MS:g}": RemoteNetwork(waiting, run.game),
+            "to a server without a network": RemoteNetwork(free, run),
+            "to a server with the network, --wait-ms 0": RemoteNetwork(eager, run),
+            f"the same, --wait-ms {WAIT_MS:g}": RemoteNetwork(waiting, run),
         }
         cases: dict[str, Callable[[EvaluationBatch], Evaluation]] = {"network in this process": network, **remotes}
         seconds: dict[str, list[float]] = {name: [] for name in cases}
@@ -286,7 +286,7 @@ def alone(run: Run) -> tuple[Callable[[], Any], Callable[[], int]]:
 def player(run: Run, watch: ModelWatch, index: int, address: str | None) -> tuple[Callable[[], Any], Callable[[], int]]:
     """Return what plays on by one batch, and what counts the evaluations."""
     seeds = itertools.count(1_000_000 * index)
-    remote = RemoteNetwork(address, run.game) if address else None
+    remote = RemoteNetwork(address, run) if address else None
     games = RemoteGames(run, seeds, watch, remote) if remote else LocalGames(run, seeds, watch)
 
     def play_on() -> None:

@@ -230,7 +230,9 @@ def parts_of(games: Games, positions: int) -> Iterator[Games]:
 
 def write_segments(run: Run, parts: list[Games], *, incarnation: int) -> None:
     for number, part in enumerate(parts):
-        write_segment(run.segments, part, run.game, worker="w0", incarnation=f"{incarnation:08x}", sequence=number)
+        write_segment(
+            run.segments, part, run.game, run_id=run.id, worker="w0", incarnation=f"{incarnation:08x}", sequence=number
+        )
 
 
 def repeat(seconds: float, call: Callable[[], Any]) -> tuple[list[Any], float]:

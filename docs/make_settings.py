@@ -32,8 +32,8 @@ legal moves or a large board raise some settings further; `plyzero check` shows 
 
 RENAMED_HEAD = """## Settings renamed in version 0.2
 
-The old names are errors, which show the new ones. To continue a run that was created with version 0.1, rename them in
-its `run.toml`. Models and games need no change.
+In the `run.toml` of a run that was created with version 0.1 the old names are read, and replaced by the new ones when
+the run is next started. In the environment and after `-o` they are errors, which show the new names.
 """
 
 

@@ -350,6 +350,15 @@ def find_renamed(layer: Layer) -> dict[str, str]:
     return {old: new for old, new in RENAMED.items() if old in keys}
 
 
+def with_new_names(layer: Layer) -> dict[str, dict[str, Any]]:
+    """Return `layer` with the new names of all keys; a value under the new name wins over one under the old name."""
+    renamed = {section: dict(values) for section, values in layer.items()}
+    for old, new in find_renamed(layer).items():
+        section, _, key = old.partition(".")
+        renamed[section].setdefault(new.partition(".")[2], renamed[section].pop(key))
+    return renamed
+
+
 def parse_stored_settings(text: str) -> Settings:
     """Return the settings in `text`, the JSON in a model's metadata, with renamed keys translated.
 
@@ -359,9 +368,6 @@ def parse_stored_settings(text: str) -> Settings:
         stored = json.loads(text)
         if not isinstance(stored, dict) or not all(isinstance(values, dict) for values in stored.values()):
             raise ValueError("expected a JSON object of sections")
-        for old, new in find_renamed(stored).items():
-            section, _, key = old.partition(".")
-            stored[section][new.partition(".")[2]] = stored[section].pop(key)
-        return Settings.model_validate(stored)
+        return Settings.model_validate(with_new_names(stored))
     except (OverflowError, RecursionError) as error:
         raise ValueError(f"the stored settings cannot be read: {error}") from error

@@ -246,7 +246,8 @@ class ReplayWriter:
         for name in list_segments(self._run.segments):
             if (name.incarnation, name.sequence) == (self._incarnation, sequence):
                 try:
-                    return set(read_segment(self._run.segments / str(name), self._run.game).games["id"].tolist())
+                    path = self._run.segments / str(name)
+                    return set(read_segment(path, self._run.game, run_id=self._run.id).games["id"].tolist())
                 except FileNotFoundError:
                     return None
                 except SegmentError as error:
@@ -282,6 +283,7 @@ class ReplayWriter:
                 worker=self._worker,
                 incarnation=self._incarnation,
                 sequence=self._sequence,
+                run_id=self._run.id,
             )
             log.info("sealed %s", path.name)
             self._drop_sealed({games.games["id"][0] for games in self._journaled})
@@ -310,6 +312,7 @@ class ReplayWriter:
             worker=self._worker,
             incarnation=self._incarnation,
             sequence=self._sequence,
+            run_id=self._run.id,
         )
 
 

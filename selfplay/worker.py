@@ -55,6 +55,7 @@ def run_worker(
             run.game,
             poll_seconds=settings.poll_seconds,
             threads=settings.threads,
+            run_id=run.id,
             precision=settings.precision,
         )
         games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)

@@ -244,7 +244,7 @@ def test_costs_are_measured_with_a_run_that_is_only_read(tmp_path: Path, capsys,
     while len(finished) < 40:
         finished += games.run(Uniform(run.game.start.num_actions), fence=1, step=1)
     sealed = Games.concatenate(finished)
-    write_segment(run.segments, sealed, run.game, worker="w0", incarnation="00000001", sequence=0)
+    write_segment(run.segments, sealed, run.game, run_id=run.id, worker="w0", incarnation="00000001", sequence=0)
     small = {"PLAYED_SECONDS": 0.1, "YARDSTICK_SECONDS": 0.01, "SLICES": 2, "STEPS": 2, "NAMES": 20, "BEATS": 2}
     for name, value in {**small, "POSITIONS": (20, 60), "SEGMENT_POSITIONS": 50}.items():
         monkeypatch.setattr(loop_costs, name, value)

@@ -6,6 +6,7 @@ data_parallel  several processes, each with a GPU, make every step together
 rank           what each of these processes does but the first, which is the trainer
 imitation      the network learns recorded games of anybody
 warm_start     a run that begins with a bot, and the files of that bot
+resume         whether the newest state is of this run and of the network that its settings name
 replay_reader  new segments: each is read once, in its writer's order
 window         the newest positions in memory, from which batches are sampled
 targets        training targets of recorded positions

@@ -16,6 +16,7 @@ from plyzero import __version__
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
 from plyzero.run.directory import Run
+from plyzero.run.run_id import KEY, RunId
 from plyzero.search.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network, run_on_cpu
 from plyzero.settings import Settings
 from trainer.network import make_network
@@ -71,18 +72,22 @@ def untrained(run: Run) -> bytes:
     """Return the ONNX file of the network of `run` before its first step, a baseline for trained models."""
     torch.manual_seed(run.seed)
     network = make_network(run.settings.network, run.game.start)
-    metadata = describe_model(run.settings, step=0, positions=0)
+    metadata = describe_model(run.settings, step=0, positions=0, run_id=run.id)
     observation = np.asarray(first_decision(run.game.start).observe(), np.float32)
     return export(network, run.game, observation[np.newaxis], metadata=metadata)
 
 
-def describe_model(settings: Settings, *, step: int, positions: int) -> dict[str, str]:
-    """Return the metadata of a model of a run with `settings`, after `step` steps and `positions` generated."""
+def describe_model(settings: Settings, *, step: int, positions: int, run_id: RunId | None = None) -> dict[str, str]:
+    """Return the metadata of a model with `settings`, after `step` steps and `positions` generated.
+
+    run_id: of the run whose model it is; None = of none.
+    """
     return {
         "step": str(step),
         "positions": str(positions),
         "settings": settings.model_dump_json(),
         "plyzero": __version__,
+        **({KEY: run_id.text} if run_id else {}),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero.errors import UserError
+from plyzero.run.directory import Run
+from plyzero.run.run_id import KEY
 from plyzero.search.onnx_network import cpu_flags
 from plyzero.settings import TrainerSettings
 from trainer.loss import BatchTensors, Loss, Losses, to_device
@@ -92,6 +95,22 @@ class Learner:
         self.averaged.load_state_dict(state["averaged"])
         self._optimiser.load_state_dict(state["optimiser"])
         self.step = state["step"]
+
+
+def load_weights(learner: Learner, state: Mapping[str, Any], run: Run) -> None:
+    """Continue `learner` from a state of `run`. Raises UserError if it is of another run or of another network."""
+    if run.id and (foreign := run.id.find_fault(state.get(KEY))):
+        raise UserError(f"the newest state in {run.trainer} is refused: {foreign}; move it away")
+    try:
+        learner.load_state_dict(state)
+    except (RuntimeError, ValueError) as error:  # torch: of the weights, and of the optimiser
+        size, start, name = run.settings.network, run.game.start, run.game.name
+        raise UserError(
+            f"{run.root} has trained another network than {size.module} with {size.blocks} blocks of {size.channels} "
+            f"channels for observations {start.observation_shape} and {start.num_actions} actions; restore the "
+            "previous values of network.*, or, if plyzero or the game has changed since, begin a new run with its "
+            f"games: plyzero init {shlex.quote(name)} --run NEW --from {shlex.quote(str(run.root))}"
+        ) from error
 
 
 class LossesOfNetwork(nn.Module):

@@ -28,13 +28,14 @@ from plyzero.run.lease import Lease
 from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line, beating
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
+from plyzero.run.run_id import KEY
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import PASSING_WRITES, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
-from trainer.learner import Learner
+from trainer.learner import Learner, load_weights
 from trainer.ledger import Ledger
 from trainer.network import choose_device
 from trainer.parts import make_parts
@@ -261,7 +262,7 @@ class Trainer(Learner):
         """Export, verify and publish the averaged weights, whose state has been saved, then evaluate them."""
         observations = self._sample_observations()
         positions = self.ledger.bootstrap + self.ledger.generated
-        metadata = describe_model(self.run.settings, step=self.step, positions=positions)
+        metadata = describe_model(self.run.settings, step=self.step, positions=positions, run_id=self.run.id)
         try:
             content = export(self.averaged.module, self.run.game, observations, metadata=metadata)
         finally:
@@ -291,6 +292,7 @@ class Trainer(Learner):
         self.check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
         state = {
             **self.state_dict(),
+            **({KEY: self.run.id.text} if self.run.id else {}),
             "games": self.games,
             "positions": self.positions,
             "torch_rng": torch.get_rng_state(),
@@ -344,16 +346,7 @@ class Trainer(Learner):
         state = wait_for(lambda: load_state(self.run.trainer), "trainer/")
         if state is None:
             return
-        try:
-            self.load_state_dict(state)
-        except RuntimeError as error:
-            size, start = self.run.settings.network, self.run.game.start
-            raise UserError(
-                f"{self.run.root} has trained another network than {size.module} with {size.blocks} blocks of "
-                f"{size.channels} channels for observations {start.observation_shape} and {start.num_actions} actions; "
-                "restore the previous values of network.*; if the game has changed, raise its version and start a new "
-                "run, and if the run is of an older version of plyzero, start a new run"
-            ) from error
+        load_weights(self, state, self.run)
         self.games, self.positions = state["games"], state["positions"]
         torch.set_rng_state(state["torch_rng"])
         self.rng.bit_generator.state = json.loads(state["rng"])

@@ -75,7 +75,7 @@ def make_forms(
             *(divergence, difference, MAX_POLICY_KL, MAX_VALUE_ERROR),
         )
         return Forms(content, None, report)
-    return Forms(_with_metadata(content, INT8, digest_of(int8)), int8, report)
+    return Forms(with_metadata(content, INT8, digest_of(int8)), int8, report)
 
 
 def quantise(content: bytes, seen: NDArray[np.float32]) -> bytes:
@@ -97,7 +97,7 @@ def quantise(content: bytes, seen: NDArray[np.float32]) -> bytes:
             per_channel=True,
             nodes_to_exclude=_nodes_of_heads(model),
         )
-        return _with_metadata(path.read_bytes(), PRECISION, "int8")
+        return with_metadata(path.read_bytes(), PRECISION, "int8")
 
 
 @contextmanager
@@ -161,7 +161,8 @@ def _nodes_of_heads(model: onnx.ModelProto) -> list[str]:
     return sorted(needed(LOGITS) ^ needed(WDL))
 
 
-def _with_metadata(content: bytes, key: str, value: str) -> bytes:
+def with_metadata(content: bytes, key: str, value: str) -> bytes:
+    """Return an ONNX file with `value` under a key of its metadata."""
     model = onnx.load_from_string(content)
     kept = [each for each in model.metadata_props if each.key != key]
     del model.metadata_props[:]

@@ -88,7 +88,7 @@ class ReplayReader:
         """Return the games of a segment that was read before; an error of the volume has a minute to pass."""
         path = self._run.segments / str(name)
         errors = PASSING | {errno.EACCES, errno.EPERM}
-        return retry(lambda: read_segment(path, self._run.game), path.name, errors=errors)
+        return retry(lambda: read_segment(path, self._run.game, run_id=self._run.id), path.name, errors=errors)
 
     def is_skipped(self, name: SegmentName) -> bool:
         """Return whether the cursor has passed the number of a segment without reading it."""
@@ -130,7 +130,7 @@ class ReplayReader:
             return None
         with self._troubles.skipping(path, "cannot be read, will try again"):
             try:
-                return read_segment(path, self._run.game)
+                return read_segment(path, self._run.game, run_id=self._run.id)
             except SegmentError as error:
                 return error if self._quarantine(name, error) else None
             except FileNotFoundError:

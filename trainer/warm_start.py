@@ -12,9 +12,11 @@ from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
 from plyzero.run.directory import Run
 from plyzero.run.models import max_model_bytes, publish_model
+from plyzero.run.run_id import KEY
 from plyzero.search.onnx_network import Network
 from plyzero.settings import parse_stored_settings
 from trainer.loop import Trainer
+from trainer.quantise import with_metadata
 from trainer.state import pack_state, read_state
 
 STATE: Final = ".pt"
@@ -66,6 +68,7 @@ def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
     The ledger begins with zero: it does not count what the learner has learned before.
     Raises UserError if the state is not of the run's network.
     """
+    assert run.id
     with closing(Trainer(run, device="cpu")) as trainer:
         try:
             trainer.load_state_dict(state)
@@ -74,7 +77,8 @@ def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
                 f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
             ) from error
         trainer.save()
-        publish_model(run.models, model, fence=trainer.lease.fence, step=trainer.step)
+        own = with_metadata(model, KEY, run.id.text)
+        publish_model(run.models, own, fence=trainer.lease.fence, step=trainer.step)
 
 
 def _digest(content: bytes) -> str:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
 import typer
 
 from plyzero.errors import UserError, hidden_package, shown
+from plyzero.files import list_names
 from plyzero.threads import Thread
 
 if TYPE_CHECKING:
@@ -162,6 +163,24 @@ def data_output() -> Iterator[TextIO]:
         finally:
             ctypes.CDLL(None).fflush(None)  # what C has printed
             os.dup2(data.fileno(), 1)
+
+
+def check_continues(run: Path, options: Sequence[str] | None) -> None:
+    """Raise UserError, before anything starts or is written, if `run` exists and its trainer could not continue it.
+
+    This imports torch only if the newest model leaves it open.
+    """
+    from plyzero.play.model_loader import is_of_network
+    from plyzero.run.directory import open_run
+
+    if not (run / "run.toml").exists():
+        return
+    opened = open_run(run, options=options or ())
+    with suppress(OSError):  # whoever starts then waits for the volume
+        if not is_of_network(opened) and any(name.startswith("state-") for name in list_names(opened.trainer)):
+            from trainer.resume import check_resumes
+
+            check_resumes(opened)
 
 
 def quoted(game: str) -> str:

@@ -225,7 +225,7 @@ def replay_export(run: RunOption) -> None:
         for number, name in enumerate(names):
             report(f"{number} of {len(names)} segments exported")
             try:
-                games = read_segment(opened.segments / str(name), opened.game)
+                games = read_segment(opened.segments / str(name), opened.game, run_id=opened.id)
             except FileNotFoundError:  # removed by the trainer since the listing
                 continue
             except (SegmentError, OSError) as error:

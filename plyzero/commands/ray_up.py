@@ -14,6 +14,7 @@ from plyzero.commands.common import (
     RunOption,
     Scratch,
     Seed,
+    check_continues,
     check_new_run,
     find_game,
     require,
@@ -48,6 +49,7 @@ def ray_up(
     from plyzero.run.directory import check_scratch, open_or_create_run
 
     check_scratch(run, scratch)
+    check_continues(run, options)
     spec = find_game(game) if game else None
     opened = open_or_create_run(
         run.absolute(),

@@ -31,9 +31,11 @@ from plyzero.commands.common import (
     RunOption,
     Scratch,
     Seed,
+    check_continues,
     check_new_run,
     find_game,
     quoted,
+    read_directory,
     require,
 )
 from plyzero.commands.log_formats import set_up_logging
@@ -80,6 +82,7 @@ def train(
         from plyzero.run.replay import check_rules
 
         check_scratch(run, scratch)
+        check_continues(run, options)
         workers = workers or usable_cores()
         check = partial(check_new_run, workers=workers, trainer=True)
         try:
@@ -171,27 +174,37 @@ class _Screen:
 def init(
     game: GameArgument,
     run: RunOption,
-    bot: Annotated[
-        Path | None, typer.Option("--from", metavar="BOT.onnx", help="Begin with this bot, made by plyzero imitate.")
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="BOT.onnx|DIR",
+            parser=read_directory,
+            help="Begin with this bot, made by plyzero imitate, or with the sealed games of this run.",
+        ),
     ] = None,
     preset: Preset = None,
     seed: Seed = None,
     options: Options = None,
 ) -> None:
     """Create a run directory and write all its settings to run.toml."""
-    from plyzero.run.directory import plan_run, write_run
+    from plyzero.run.directory import open_run, plan_run, write_run
+    from plyzero.run.replay import copy_games
 
+    begins = ""
     try:
         planned = plan_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
         check_new_run(planned)
-        if bot is not None:
+        if source is not None and (source / "run.toml").exists():
+            begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
+        elif source is not None:
             from trainer.warm_start import begin_run, read_bot
 
-            begin_run(planned, *read_bot(bot, planned))
+            begin_run(planned, *read_bot(source, planned))
+            begins = f"; its first model is {source}"
         write_run(planned)  # last, so that a process that waits for the run finds all of it
     except FileExistsError as error:
         raise UserError(f"{run} is a run directory already; it was not changed") from error
-    begins = f"; its first model is {bot}" if bot else ""
     print(f"created {run} for {planned.game.name}; its settings are in {run / 'run.toml'}{begins}")
 
 
@@ -223,7 +236,7 @@ def selfplay(
             return
         from plyzero.inference.remote_network import RemoteNetwork
 
-        with closing(RemoteNetwork(evaluator, opened.game, models=opened.models)) as remote:
+        with closing(RemoteNetwork(evaluator, opened)) as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
 
 
@@ -349,6 +362,8 @@ def _begin_role(
         # compose.yaml passes an empty --preset if none is set
         asked: dict[str, Any] = {"preset": preset or None, "seed": seed, "options": options or (), "scratch": scratch}
         check = partial(check_new_run, trainer=is_trainer)
+        if is_trainer:
+            wait_for(lambda: check_continues(run, options), str(run))
         opened = wait_for(lambda: open_or_create_run(run, spec, check=check, **asked), str(run))
         check_rules(opened)
         changes = wait_for(lambda: describe_changed_settings(opened), str(run))

@@ -51,7 +51,12 @@ def run_evaluator(
     heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
     settings = run.settings.selfplay
     watch = ModelWatch(
-        run.models, run.game, poll_seconds=settings.poll_seconds, threads=threads, precision=settings.precision
+        run.models,
+        run.game,
+        poll_seconds=settings.poll_seconds,
+        threads=threads,
+        run_id=run.id,
+        precision=settings.precision,
     )
     began = time.monotonic()
     with watch, Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds) as batcher:
@@ -154,8 +159,9 @@ class EvaluationService:
 
     def __init__(self, run: Run, batcher: Batcher, largest: int) -> None:
         """`largest`: number of positions that one request may have."""
+        assert run.id
         self._game, self._batcher, self._largest = run.game, batcher, largest
-        self._name = wire.model_name(run.game.identity)
+        self._name, self._run_id = wire.model_name(run), run.id
 
     def ServerLive(self, request: Any, context: Any) -> Any:
         """Return that this process is alive."""
@@ -247,12 +253,15 @@ class EvaluationService:
         )
         response.parameters[wire.FENCE].int64_param = answer.fence
         response.parameters[wire.STEP].int64_param = answer.step
+        response.parameters[wire.RUN].string_param = self._run_id.text
         wire.pack_evaluation(response, answer.evaluation, _precision(request))
         return response
 
     def _check_game(self, name: str, version: str) -> None:
         if name != self._name:
-            raise UserError(f"this evaluator is for {self._name}, got a request for {shown(name)}")
+            raise UserError(
+                f"this evaluator is for {self._name}, got a request for {shown(name)}; give both the same --run"
+            )
         if version:
             raise UserError(f"expected no model version, for only the newest model is served, got {shown(version)}")
 

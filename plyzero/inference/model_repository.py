@@ -46,7 +46,7 @@ def keep_repository(
     threads:      for the test of a model.
     """
     largest = max(max_batch, run.settings.selfplay.parallel_games)  # what a worker may send in one call
-    name = wire.model_name(run.game.identity)
+    name = wire.model_name(run)
     config = triton_config(name, run.game.start, max_batch=largest, wait_seconds=wait_seconds)
     try:
         repository.mkdir(parents=True, exist_ok=True)  # at once: Triton does not start without it
@@ -61,7 +61,8 @@ def keep_repository(
         model = str(published) if published else None
         heartbeat.beat({"role": "evaluator", "state": state, "model": model}, force=force)
 
-    with ModelWatch(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, threads=threads) as watch:
+    poll_seconds = run.settings.selfplay.poll_seconds
+    with ModelWatch(run.models, run.game, poll_seconds=poll_seconds, threads=threads, run_id=run.id) as watch:
         log.info("keeps the newest model of %s in %s", run.game.name, repository / name)
         while not stop.is_set():
             if network := watch.newer():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 import grpc
@@ -18,7 +17,7 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer
 from plyzero.inference.stream import Stream
-from plyzero.rules.catalog import GameSpec
+from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.search.onnx_network import INPUT
@@ -48,16 +47,14 @@ class RemoteNetwork:
     def __init__(
         self,
         address: str,
-        game: GameSpec,
+        run: Run,
         *,
-        models: Path | None = None,
         precision: str = wire.DEFAULT_PRECISION,
         deadline_seconds: float = DEADLINE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         """Ask the server at `address`, HOST:PORT, whether it is there, which takes at most PROBE_SECONDS.
 
-        models:    the models of the run, for a server whose answers name only the training step of their model.
         precision: FP16 or FP32, of the answers, where the server has both.
         Raises UserError if the address has another form. A server that does not answer is no error.
         """
@@ -67,8 +64,10 @@ class RemoteNetwork:
         self.fence, self.step = 0, 0
         self.label: str | None = None
         self.is_ready = False
-        self._address, self._game, self._models, self._precision = address, game, models, precision
-        self._model, self._input_type = wire.model_name(game.identity), wire.input_types(game.start)[0]
+        assert run.id
+        self._address, self._game, self._models, self._precision = address, run.game, run.models, precision
+        self._run_id = run.id
+        self._model, self._input_type = wire.model_name(run), wire.input_types(run.game.start)[0]
         self._version = ""
         self._named: ModelName | None = None  # of the last answer
         self._deadline_seconds, self._retry_seconds = deadline_seconds, retry_seconds
@@ -166,6 +165,9 @@ class RemoteNetwork:
 
     def find_answer(self, response: Any, positions: int) -> Answer | str:
         """Return the answer in a ModelInferResponse to so many positions, or what is impossible in it."""
+        run = response.parameters.get(wire.RUN)
+        if run is not None and (foreign := self._run_id.find_fault(run.string_param)):
+            return f"its answer is refused: {foreign}"
         name = self._find_model(response.model_version)
         if name is None:
             return f"its answer names {shown(response.model_version)}, which is no model of the run"
@@ -178,18 +180,21 @@ class RemoteNetwork:
         return Answer(evaluation, fence=name.fence, step=name.step, label=str(name))
 
     def _find_model(self, version: str) -> ModelName | None:
-        """Return the model that an answer names: by its file name, or by its step, of which the newest is meant."""
-        if self._named is None or version != self._version:
-            self._version, self._named = version, ModelName.parse(version) or self._newest_of_step(version)
-        return self._named
+        """Return the model of the run that an answer names: by its file name, or by its step (the newest is meant).
 
-    def _newest_of_step(self, step: str) -> ModelName | None:
-        """Return the newest model of the run with this step, as text; None if there is none, or it cannot be listed."""
-        if self._models is None or not step.isdecimal() or len(step) > 9:
-            return None
-        with suppress(OSError):
-            return next((each for each in list_models(self._models) if each.step == int(step)), None)
-        return None
+        None if the run has none, or the volume does not say. The file is looked for by its name, which is seen before
+        a listing over NFS has it.
+        """
+        if self._named is None or version != self._version:
+            self._version, self._named = version, None
+            with suppress(OSError):
+                name = ModelName.parse(version)
+                if name is not None:
+                    self._named = name if (self._models / str(name)).is_file() else None
+                elif version.isdecimal() and len(version) <= 9:
+                    found = (each for each in list_models(self._models) if each.step == int(version))
+                    self._named = next(found, None)
+        return self._named
 
     def close(self) -> None:
         """End the connection, and the calls that are on their way."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain, shown
 from plyzero.rules.game import Game
+from plyzero.run.directory import RunDirectory
 from plyzero.search.evaluators import Evaluation
 from plyzero.search.onnx_network import INPUT, LOGITS, WDL
 
@@ -52,8 +53,8 @@ SHAPE: Final = "observation_shape"
 """Request parameter of `plyzero evaluator`, optional: the client's observation shape, such as 2x6x7, where bits do not
 show it."""
 
-FENCE, STEP = "fence", "step"
-"""Response parameters: the model that has evaluated; see plyzero.run.models.ModelName."""
+FENCE, STEP, RUN = "fence", "step", "run"
+"""Response parameters: the model that has evaluated, see plyzero.run.models.ModelName, and the id of its run."""
 
 _FIELDS: Final[dict[str, dict[str, tuple[int, str]]]] = {
     "ServerLiveRequest": {},
@@ -128,12 +129,14 @@ MESSAGES: Final = _make_messages()
 """The classes of the messages by their names."""
 
 
-def model_name(game: str) -> str:
-    """Return the name that servers have for the models of a game with the identity `game`, such as `connect-four_v1`.
+def model_name(run: RunDirectory) -> str:
+    """Return the name that servers have for the models of a run, such as `connect-four_v1_0123456789abcdef`.
 
-    It has only letters, digits and `_.-`, so that it can be the name of a directory and a part of a URL.
+    It has only letters, digits and `_.-`, so that it can be the name of a directory and a part of a URL. A server of
+    another run has no model of this name.
     """
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", game).strip("_.")
+    assert run.id
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", run.identity).strip("_.") + f"_{run.id.text}"
 
 
 def input_types(start: Game) -> list[str]:

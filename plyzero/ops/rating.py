@@ -95,7 +95,7 @@ class Rater:
         scores: dict[str, MatchResult] = {}
         self.doing = f"loading step {name.step} to measure it"
         try:
-            network = load_model(self._run.models, name, self._run.game)
+            network = load_model(self._run.models, name, self._run.game, run_id=self._run.id)
             for opponent in self._run.settings.rating.opponents:
                 self.doing = f"measuring step {name.step} against {opponent}"
                 scores[opponent] = self._play(opponent, network)

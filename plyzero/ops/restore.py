@@ -44,13 +44,13 @@ def _restore(run: Run, path: Path) -> str | None:
         if journal and (run.journals / path.name).exists():
             return "left, a journal of this name exists"
         if segment:
-            read_segment(path, run.game)
+            read_segment(path, run.game, run_id=run.id)
             move(path, run.segments)
         elif journal and isinstance(path, BucketPath):  # in which nobody looks for journals
-            seal_games(run, journal, read_journal(path, run.game))
+            seal_games(run, journal, read_journal(path, run.game, run_id=run.id))
             remove(path)
         else:
-            read_journal(path, run.game)
+            read_journal(path, run.game, run_id=run.id)
             move(path, run.journals)
     except SegmentError as error:
         return f"left, {error}"

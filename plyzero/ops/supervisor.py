@@ -292,7 +292,7 @@ def wait_for_previous_trainer(run: Run, *, stop: threading.Event, tell: Callable
 def load(run: Run, name: ModelName, tell: Messages) -> Network | None:
     """Return a model, None if it cannot be loaded, for example because it has been removed meanwhile."""
     try:
-        return tell.unless_error(lambda: load_model(run.models, name, run.game))
+        return tell.unless_error(lambda: load_model(run.models, name, run.game, run_id=run.id))
     except ModelRefusedError as error:
         tell(f"warning: {error}")
         return None

@@ -14,6 +14,7 @@ import numpy as np
 
 from plyzero.errors import ModelRefusedError
 from plyzero.ops.accounts import find_gaps
+from plyzero.play.model_loader import check_run
 from plyzero.rules.game import Game
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals, read_journal
@@ -40,7 +41,7 @@ def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[
         try:
             if game is None:
                 raise SegmentError(f"{name} cannot be read: no segment or journal of the run can")
-            games = read_segment(run.segments / str(name), game)
+            games = read_segment(run.segments / str(name), game, run_id=run.id)
         except FileNotFoundError:  # retention removed it in the meantime
             continue
         except OSError as error:
@@ -61,7 +62,7 @@ def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[
         try:
             if game is None:
                 raise ValueError("no segment or journal of the run can be read")
-            batches = read_journal(path, game, on_fault=damage.append)
+            batches = read_journal(path, game, run_id=run.id, on_fault=damage.append)
         except FileNotFoundError:  # it was sealed in the meantime
             continue
         except OSError as error:
@@ -77,7 +78,8 @@ def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[
             content = read_model(run.models, model)
             if game is not None:
                 boards = np.zeros((1, *game.start.observation_shape)) if observations is None else observations
-                Network(content, game, label=str(model), observations=boards.astype(np.float32))
+                network = Network(content, game, label=str(model), observations=boards.astype(np.float32))
+                check_run(network, run.id)
         except FileNotFoundError:
             continue
         except OSError as error:

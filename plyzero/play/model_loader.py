@@ -17,12 +17,13 @@ from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, show
 from plyzero.files import interval, read_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.changes import watch_directory
-from plyzero.run.directory import open_run
+from plyzero.run.directory import RunDirectory, open_run
 from plyzero.run.models import ModelName, best_model, int8_name, list_models, max_model_bytes, read_int8, read_model
+from plyzero.run.run_id import KEY, RunId
 from plyzero.run.troubles import Troubles
 from plyzero.search.onnx_graph import GraphError, parse
 from plyzero.search.onnx_network import INT8, Network, takes_int8
-from plyzero.settings import Precision
+from plyzero.settings import Precision, parse_stored_settings
 
 MAX_ATTEMPTS: Final = 3
 """How many times ModelWatch tries to load a model that is damaged: over NFS a file may be incomplete at first."""
@@ -54,44 +55,77 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     run = open_run(path, game=game)
     check_rules(run)
     if model == "best":
-        return load_model(run.models, best_model(run.models, run.metrics), run.game, threads=threads)
+        name = best_model(run.models, run.metrics)
+        return load_model(run.models, name, run.game, run_id=run.id, threads=threads)
     if model != "newest" and not (model.isdecimal() and len(model) <= 9):
         raise UserError(f"expected model newest, best or a step, got {shown(model)}")
     step = None if model == "newest" else int(model)
-    network = load_newest(run.models, run.game, step=step, threads=threads)
+    network = load_newest(run.models, run.game, run_id=run.id, step=step, threads=threads)
     if network is None:
         raise UserError(f"{path} has no model yet; train it first, or play against pure MCTS, which needs no model")
     return network
 
 
 def load_model(
-    directory: Path, name: ModelName, game: GameSpec, *, threads: int = 1, precision: Precision = "fp32"
+    directory: Path,
+    name: ModelName,
+    game: GameSpec,
+    *,
+    run_id: RunId | None = None,
+    threads: int = 1,
+    precision: Precision = "fp32",
 ) -> Network:
     """Return the model `name` as a network.
 
+    run_id:    of the run that it must belong to; None = any.
     precision: fp32; int8 = its 8-bit form, or, where it has none that can be used, fp32; auto = the faster one here.
-    Raises ModelRefusedError if it is damaged or not for `game`, and OSError if the volume fails to read it.
+    Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if the volume fails to read
+    it.
     """
     content = read_model(directory, name)
     load = partial(Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads)
     if takes_int8(precision) and (digest := _int8_digest(content)):
         try:
-            return load(read_int8(directory, int8_name(name, digest)))
+            return check_run(load(read_int8(directory, int8_name(name, digest))), run_id)
         except (FileNotFoundError, ModelRefusedError) as error:
             log.warning("the 8-bit form of %s is not used: %s", name, error)
-    return load(content)
+    return check_run(load(content), run_id)
+
+
+def check_run(network: Network, run_id: RunId | None) -> Network:
+    """Return a network. Raises ModelRefusedError if it is not of the run `run_id`; None = any."""
+    if run_id and (foreign := run_id.find_fault(network.metadata.get(KEY))):
+        raise ModelRefusedError(f"{network.label} is refused: {foreign}")
+    return network
+
+
+def is_of_network(run: RunDirectory) -> bool:
+    """Return whether the newest model of `run` shows that this version can train it: by its id and network settings."""
+    try:
+        metadata = _metadata(read_model(run.models, list_models(run.models)[0]))
+        is_own = run.id is not None and metadata.get(KEY) == run.id.text
+        return is_own and parse_stored_settings(metadata["settings"]).network == run.settings.network
+    except (LookupError, ModelRefusedError, ValueError):  # there is none, or it is damaged
+        return False
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """Return what an ONNX file says of itself; nothing if it cannot be read, of which whoever loads it says why."""
+    try:
+        return {each.key: each.value for each in parse(content).metadata_props}
+    except GraphError:
+        return {}
 
 
 def _int8_digest(content: bytes) -> str | None:
     """Return the digest of a model's 8-bit form, None if it names none; whether it may be used is checked elsewhere."""
-    try:
-        metadata = {each.key: each.value for each in parse(content).metadata_props}
-    except GraphError:
-        return None
-    return metadata[INT8] if re.fullmatch("[0-9a-f]{8}", metadata.get(INT8, "")) else None
+    digest = _metadata(content).get(INT8, "")
+    return digest if re.fullmatch("[0-9a-f]{8}", digest) else None
 
 
-def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, threads: int = 1) -> Network | None:
+def load_newest(
+    directory: Path, game: GameSpec, *, run_id: RunId | None = None, step: int | None = None, threads: int = 1
+) -> Network | None:
     """Return the newest model that can be loaded, of training step `step` if given; None if there are no models yet.
 
     While the volume reports errors, this is tried again for a few seconds; then an older model is used that can be
@@ -109,7 +143,7 @@ def load_newest(directory: Path, game: GameSpec, *, step: int | None = None, thr
         refused: list[str] = []
         for name in wanted:
             try:
-                return load_model(directory, name, game, threads=threads)
+                return load_model(directory, name, game, run_id=run_id, threads=threads)
             except FileNotFoundError as error:
                 refused.append(str(error))
             except ModelRefusedError as error:
@@ -143,10 +177,11 @@ class ModelWatch:
         *,
         poll_seconds: float,
         threads: int,
+        run_id: RunId | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        """`precision` is that of `load_model`."""
-        self._directory, self._game = directory, game
+        """`run_id` and `precision` are those of `load_model`."""
+        self._directory, self._game, self._run_id = directory, game, run_id
         self._poll_seconds, self._threads = interval(directory, poll_seconds), threads
         self._precision = precision
         self._woken = threading.Event()
@@ -200,7 +235,12 @@ class ModelWatch:
             with self._troubles.skipping(path, "cannot be read, will try again"):
                 try:
                     network = load_model(
-                        self._directory, name, self._game, threads=self._threads, precision=self._precision
+                        self._directory,
+                        name,
+                        self._game,
+                        run_id=self._run_id,
+                        threads=self._threads,
+                        precision=self._precision,
                     )
                 except ModelRefusedError as error:
                     if name not in self._refused:

@@ -1,6 +1,7 @@
 """What is on the volume?
 
 directory      a run directory: create it, open it, its subdirectories
+run_id         the id of a run, which its files carry; run.toml of earlier versions is brought up to date
 configuration  where settings come from: defaults < preset < run.toml < environment < -o
 presets        default settings for a machine and a game
 records        the records of finished games

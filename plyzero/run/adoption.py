@@ -100,7 +100,7 @@ def seal_taken(run: Run, name: JournalName) -> int:
     """
     path, faults = run.journals / str(name), list[str]()
     try:
-        batches = read_journal(path, run.game, on_fault=faults.append)
+        batches = read_journal(path, run.game, run_id=run.id, on_fault=faults.append)
     except OSError:
         raise
     except MemoryError as error:
@@ -130,6 +130,7 @@ def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
             worker=name.worker,
             incarnation=name.incarnation,
             sequence=name.sequence,
+            run_id=run.id,
         )
     except FileExistsError:  # its owner is alive and has sealed it meanwhile
         return 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
 from plyzero.errors import UserError, nearest, shown
-from plyzero.settings import Layer, SearchSettings, Settings, find_renamed
+from plyzero.settings import Layer, SearchSettings, Settings, find_renamed, with_new_names
 
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
@@ -27,22 +26,21 @@ def resolve(
     run: Layer = EMPTY,
     environment: Mapping[str, str],
     options: Iterable[str] = (),
-    run_file: Path = Path("run.toml"),
 ) -> Settings:
-    """Return the settings of all layers together; the layer `run` was read from `run_file`.
+    """Return the settings of all layers together; the layer `run` may be of any version.
 
-    Raises UserError for renamed keys, with the new names of all that are in one source; for an unknown key, with the
-    nearest known one; for a bad value, with the source it came from.
+    Raises UserError for renamed keys elsewhere, with the new names of all that are in one source; for an unknown key,
+    with the nearest known one; for a bad value, with the source it came from.
     """
     layers: list[tuple[str, Layer]] = [
         ("the preset", preset),
-        ("run.toml", run),
+        ("run.toml", with_new_names(run)),
         ("the environment", parse_environment(environment)),
         ("-o", parse_options(options)),
     ]
     merged: dict[str, dict[str, Any]] = {}
     for source, layer in layers:
-        _check_renamed(str(run_file) if layer is run else source, layer)
+        _check_renamed(source, layer)
         for section, values in layer.items():
             _check_keys(source, section, values)
             merged.setdefault(section, {}).update(values)

@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -21,13 +21,11 @@ from plyzero.files import read_file, write_file
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.configuration import resolve
 from plyzero.run.presets import PRESETS, preset_for
+from plyzero.run.run_id import MAX_BYTES, RunId, bring_up_to_date, new_run_id, pop_run_id
 from plyzero.settings import Settings
 
 FORMAT: Final = 1
 """Format version of a run directory; docs/formats.md describes the layout."""
-
-MAX_BYTES: Final = 1 << 14
-"""Largest size of a run.toml, in bytes."""
 
 MAX_NAME: Final = 300
 """Largest length of the name of a game in run.toml."""
@@ -43,6 +41,7 @@ class RunDirectory:
     preset:   the name of the preset with which the run was created.
     seed:     the seed of all random numbers.
     settings: the settings of this process, which the environment and -o may have changed.
+    id:       of this run; None = a run of an earlier version that has only been read since.
     scratch:  of a run in a bucket: a directory of this machine for journals and logs; None = this process writes none.
     """
 
@@ -51,6 +50,7 @@ class RunDirectory:
     preset: str
     seed: int
     settings: Settings
+    id: RunId | None = None
     scratch: Path | None = None
 
     @property
@@ -177,7 +177,9 @@ def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0
     if preset not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {preset!r}")
     settings = resolve(preset=preset_for(preset, game.start), environment=os.environ, options=options)
-    return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, game=game)
+    return Run(
+        root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, id=new_run_id(), game=game
+    )
 
 
 def write_run(run: Run) -> None:
@@ -187,6 +189,7 @@ def write_run(run: Run) -> None:
     """
     table: dict[str, Any] = {
         "format": FORMAT,
+        **(run.id.header if run.id else {}),
         "game": run.game.name,
         "game_version": run.game.start.version,
         "seed": run.seed,
@@ -219,15 +222,7 @@ def open_run(
             f"{root} was made with version {found.identity.rpartition(' v')[2]} of {loaded.name}, "
             f"the rules are now version {loaded.start.version}; start a new run"
         )
-    return Run(
-        root=found.root,
-        identity=found.identity,
-        preset=found.preset,
-        seed=found.seed,
-        settings=found.settings,
-        scratch=scratch and scratch.absolute(),
-        game=loaded,
-    )
+    return Run(**{**vars(found), "scratch": scratch and scratch.absolute(), "game": loaded})
 
 
 def _load_game_of(root: Path, name: str) -> GameSpec:
@@ -266,15 +261,22 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     if not (name.isprintable() and len(name) <= MAX_NAME and type(version) is int and abs(version) < 2**31):
         raise UserError(f"{path}: {shown(name)} with version {shown(version)} is not a game")
     _check_seed(seed)
+    try:
+        run_id = pop_run_id(table)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from error
     sections = {key: value for key, value in table.items() if isinstance(value, dict)}
     if outside := table.keys() - sections.keys():
         raise UserError(f"{path}: expected a section such as [selfplay] before {', '.join(sorted(outside))}")
     preset = str(header["preset"])
-    settings = resolve(
-        preset=PRESETS[preset], run=sections, environment=environment, options=options, run_file=path.absolute()
-    )
+    settings = resolve(preset=PRESETS[preset], run=sections, environment=environment, options=options)
     return RunDirectory(
-        root=root.absolute(), identity=f"{name} v{version}", preset=preset, seed=seed, settings=settings
+        root=root.absolute(),
+        identity=f"{name} v{version}",
+        preset=preset,
+        seed=seed,
+        settings=settings,
+        id=run_id,
     )
 
 
@@ -289,6 +291,8 @@ def open_or_create_run(
     check: Callable[[Run], None] = lambda run: None,
 ) -> Run:
     """Return the run in `root`; if there is none and a `game` is given, create it. Safe for several processes at once.
+
+    The run.toml of an earlier version is given an id, and the present names of its settings.
 
     check:   called with a new run before it is written; it may raise an error.
     scratch: a directory of this machine, which processes that write the games of a run in a bucket need.
@@ -305,7 +309,8 @@ def open_or_create_run(
     for name, wanted, actual in (("preset", preset, run.preset), ("seed", seed, run.seed)):
         if wanted is not None and wanted != actual:
             raise UserError(f"{root} was made with {name} {actual}, not {wanted}; give another --run directory")
-    return run
+    bring_up_to_date(root)
+    return run if run.id else replace(run, id=read_run(root).id)
 
 
 def _make_folders(run: RunDirectory) -> None:

@@ -30,6 +30,7 @@ from plyzero.errors import plain
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
+from plyzero.run.run_id import KEY, RunId
 from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import NO_LOCKS, UnreadableError
 
@@ -105,12 +106,22 @@ class Journal:
     owned_at: when it was last known that no other process had taken it, by the clock `now`.
     """
 
-    def __init__(self, directory: Path, game: GameSpec, *, worker: str, incarnation: str, sequence: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        game: GameSpec,
+        *,
+        worker: str,
+        incarnation: str,
+        sequence: int,
+        run_id: RunId | None = None,
+    ) -> None:
         self._path = directory / journal_name(worker, incarnation, sequence)
         self._may_be_written = False  # a batch behind the acknowledged ones
         self.owned_at = now()
         unfinished = directory / f"{files.TEMPORARY}{uuid.uuid4().hex}"
         header = {"schema": SCHEMA, **_identity(game), **_writer(worker, incarnation, sequence)}
+        header |= {KEY: run_id.text} if run_id else {}
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
         try:
@@ -182,19 +193,22 @@ def list_journals(directory: Path) -> list[JournalName]:
     return sorted(name for name in names if name)
 
 
-def read_journal(path: Path, game: GameSpec, *, on_fault: Callable[[str], None] = log.warning) -> list[Games]:
+def read_journal(
+    path: Path, game: GameSpec, *, run_id: RunId | None = None, on_fault: Callable[[str], None] = log.warning
+) -> list[Games]:
     """Return the acknowledged batches of games, in order, without games that no worker writes.
 
+    run_id:   of the run that it must belong to; None = any.
     on_fault: called with a sentence for every damaged part of the file and for every batch with such a game.
 
-    Raises ValueError if the file is of another schema, game or writer, and OSError if the volume did not give it.
+    Raises ValueError if the file is of another schema, game, run or writer, and OSError if the volume did not give it.
     """
     try:
         frames = _frames(files.read_file(path, max_bytes=MAX_BYTES))
     except UnreadableError as error:
         raise ValueError(f"{path.name}: {error.strerror}") from error
     _, header = next(frames, (0, None))
-    _check_header(path, header or b"", game)
+    _check_header(path, header or b"", game, run_id)
     batches = []
     for offset, body in frames:
         if body is None:
@@ -245,18 +259,21 @@ def owners(directory: Path, troubles: Troubles) -> set[str] | None:
     return alive
 
 
-def _check_header(path: Path, header: bytes, game: GameSpec) -> None:
-    """Raise ValueError if a journal is not of this game or not the file that its writer made."""
+def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | None) -> None:
+    """Raise ValueError if a journal is not of this game and run, or not the file that its writer made."""
     try:
         found: Any = parse_object(header) if header else None
     except ValueError as error:
         raise ValueError(f"{path.name} has a header that cannot be read: {error}") from error
+    carried = found.pop(KEY, None) if isinstance(found, dict) else None
     expected = {"schema": SCHEMA, **_identity(game)}
     name = JournalName.parse(path.name)
     if found and "worker" in found and name is not None:  # version 0.2 did not name the writer
         expected |= _writer(name.worker, name.incarnation, name.sequence)
     if found != expected:
         raise ValueError(f"{path.name} has the header {plain(repr(found), 300)}, expected {expected!r}")
+    if run_id and (foreign := run_id.find_fault(carried)):
+        raise ValueError(f"{path.name} is refused: {foreign}")
 
 
 def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game
 from plyzero.run import journals
 from plyzero.run.directory import RunDirectory
+from plyzero.run.run_id import KEY
 from plyzero.run.segments import list_segments
 from plyzero.run.zarr_zip import MAX_BYTES, Archive
 
@@ -39,6 +40,8 @@ def find_recorded_game(run: RunDirectory) -> GameSpec | None:
     """
     version = int(run.identity.rpartition(" v")[2])
     for fields in _descriptions(run):
+        if run.id and run.id.find_fault(fields.get(KEY)):
+            continue
         shape, actions, dtype = (fields.get(key) for key in ("observation_shape", "num_actions", "observation_dtype"))
         sizes = [actions, *shape] if isinstance(shape, list) and len(shape) == 3 else [0]
         known = all(type(size) is int and 0 < size <= MAX_SIZE for size in sizes) and dtype in DTYPES

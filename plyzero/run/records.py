@@ -22,6 +22,9 @@ BY_RULE: Final = 0
 TRUNCATED: Final = 1
 """The `end` of a game that was truncated at max_plies and has no winner."""
 
+FOREIGN_FENCE: Final = 2**32 - 1
+"""The `model_fence` of moves that a model of another run has evaluated; its `model_step` is then 1."""
+
 GAME: Final[np.dtype[Any]] = np.dtype(
     [
         ("id", "u8"),  # unique in the run

@@ -1,9 +1,10 @@
-"""Recorded games: as arrays for analysis in Python, and compared with what the rules of the game say now."""
+"""Recorded games: as arrays for analysis in Python, for a new run, and compared with what the rules say now."""
 
 from __future__ import annotations
 
 import logging
 import math
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from time import thread_time
@@ -18,8 +19,8 @@ from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.run.directory import Run, open_run, to_path
 from plyzero.run.recorded_game import find_recorded_game
-from plyzero.run.records import TRUNCATED, Games
-from plyzero.run.segments import SegmentError, list_segments, read_segment
+from plyzero.run.records import FOREIGN_FENCE, TRUNCATED, Games
+from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 
 CHECK_SECONDS: Final = 0.3
 """CPU time for which the rules are compared with recorded games when a command starts, in seconds."""
@@ -49,13 +50,13 @@ def read_games(path: Path | str) -> Games:
     run = open_run(path if is_run else path.absolute().parent.parent)
     if not is_run:
         try:
-            return read_segment(path, run.game)
+            return read_segment(path, run.game, run_id=run.id)
         except (SegmentError, OSError) as error:
             raise UserError(f"cannot read the games in {path}: {error}") from error
     parts = []
     for name in sorted(list_segments(run.segments), key=lambda each: (each.last_step, each)):
         try:
-            parts.append(read_segment(run.segments / str(name), run.game))
+            parts.append(read_segment(run.segments / str(name), run.game, run_id=run.id))
         except FileNotFoundError:
             continue  # removed by the trainer since the listing
         except SegmentError as error:
@@ -63,6 +64,29 @@ def read_games(path: Path | str) -> Games:
     if not parts:
         raise UserError(f"{path} has no sealed games yet")
     return Games.concatenate(parts)
+
+
+def copy_games(source: Run, target: Run) -> int:
+    """Copy the sealed games of `source` into `target`, a run without games, as those of one worker; return how many.
+
+    Their models are not models of `target`: moves are recorded as evaluated by FOREIGN_FENCE and step 1, older than all
+    of its own. A segment that cannot be read is left out, with a warning. Raises UserError if there are none.
+    """
+    copied, sequence, incarnation = 0, 0, uuid.uuid4().hex[:8]
+    for name in sorted(list_segments(source.segments), key=lambda each: (each.last_step, each)):
+        try:
+            games = read_segment(source.segments / str(name), source.game, run_id=source.id)
+        except (SegmentError, OSError) as error:
+            log.warning("left out: %s", error)
+            continue
+        evaluated = games.positions["model_fence"] > 0
+        games.positions["model_fence"][evaluated], games.positions["model_step"][evaluated] = FOREIGN_FENCE, 1
+        writer: dict[str, Any] = {"worker": "imported", "incarnation": incarnation, "sequence": sequence}
+        write_segment(target.segments, games, target.game, **writer, run_id=target.id)
+        copied, sequence = copied + len(games.games), sequence + 1
+    if not copied:
+        raise UserError(f"{source.root} has no sealed games that can be read; begin without --from")
+    return copied
 
 
 def check_rules(run: Run) -> None:
@@ -78,7 +102,7 @@ def check_rules(run: Run) -> None:
         names = sorted(small, key=lambda each: (each.last_step, each.sequence, each))[-NEWEST:]
         for name in sorted(names, key=lambda each: each.positions):
             try:
-                games = read_segment(run.segments / str(name), run.game)
+                games = read_segment(run.segments / str(name), run.game, run_id=run.id)
             except SegmentError:
                 if found := _find_other_sizes(run):
                     break

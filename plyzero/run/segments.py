@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from plyzero.files import list_names, read_file, write_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
+from plyzero.run.run_id import KEY, RunId
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 from plyzero.volume_errors import UnreadableError
 
@@ -99,20 +100,29 @@ class SegmentName:
 
 
 def write_segment(
-    directory: Path, games: Games, game: GameSpec, *, worker: str, incarnation: str, sequence: int
+    directory: Path,
+    games: Games,
+    game: GameSpec,
+    *,
+    worker: str,
+    incarnation: str,
+    sequence: int,
+    run_id: RunId | None = None,
 ) -> Path:
-    """Seal `games` into `directory` and return the file. Raises FileExistsError if the segment exists."""
+    """Seal `games` of the run `run_id` into `directory`; return the file. Raises FileExistsError if it exists."""
     name = _name_for(games, worker=worker, incarnation=incarnation, sequence=sequence)
     path = directory / str(name)
-    write_file(path, pack(_columns(games), _attributes(name, game)))
+    write_file(path, pack(_columns(games), _attributes(name, game) | ({KEY: run_id.text} if run_id else {})))
     return path
 
 
-def read_segment(path: Path, game: GameSpec) -> Games:
+def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> Games:
     """Return the games in a segment. Those that no worker writes are left out, with a warning.
 
-    Raises SegmentError if the content was read and is damaged, does not match its name, is of another game or schema,
-    or has no sound game; and OSError if the volume did not give the content, which says nothing about it.
+    run_id: of the run that it must belong to; None = any.
+
+    Raises SegmentError if the content was read and is damaged, does not match its name, is of another game, run or
+    schema, or has no sound game; and OSError if the volume did not give the content, which says nothing about it.
     """
     name = SegmentName.parse(path.name)
     if name is None or not 0 < name.games <= name.positions <= MAX_POSITIONS:
@@ -126,6 +136,8 @@ def read_segment(path: Path, game: GameSpec) -> Games:
         for key, value in _attributes(name, game).items():
             if archive.attributes.get(key) != value:
                 raise ValueError(f"{key} is {archive.attributes.get(key)!r}, not {value!r}")
+        if run_id and (foreign := run_id.find_fault(archive.attributes.get(KEY))):
+            raise SegmentError(f"{path.name} is refused: {foreign}")
         positions = _read_records(archive, "position", POSITION, name.positions)
         games = Games(
             games=_read_records(archive, "game", GAME, name.games),
@@ -139,6 +151,8 @@ def read_segment(path: Path, game: GameSpec) -> Games:
             raise ValueError(f"by its content its name would be {expected}")
         if not sound.any():
             raise ValueError(fault)
+    except SegmentError:
+        raise
     except MemoryError as error:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from error
     except Exception as error:  # zipfile, zlib, zstd and json each raise their own errors for damage

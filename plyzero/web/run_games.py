@@ -96,7 +96,7 @@ class NewestGames:
 
     def _read_segment(self, name: SegmentName, game: GameSpec) -> list[dict[str, Any]]:
         """Return the games of a segment, newest first."""
-        found = games_to_json(read_segment(self._run.segments / str(name), game), game.start)
+        found = games_to_json(read_segment(self._run.segments / str(name), game, run_id=self._run.id), game.start)
         games = [{**{key: each[key] for key in FIELDS}, "step": max(each["models"], default=0)} for each in found]
         return games[::-1]
 

@@ -775,7 +775,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
         game.positions["model_step"][:] = 40 if number > 0 else 0
     for sequence, part in enumerate((finished[:1], finished[1:])):
         games = Games.concatenate(part)
-        write_segment(run.segments, games, run.game, worker="w0", incarnation="0123abcd", sequence=sequence)
+        write_segment(
+            run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=sequence
+        )
     worker = {"role": "selfplay", "state": "playing", "model": None, "games": 3}
     Heartbeat(run.workers / "w0.0123abcd.json").beat(worker)
     trainer = {"role": "trainer", "state": "waiting for positions", "step": 17, "window": 20, "games": 1}

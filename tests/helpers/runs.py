@@ -43,7 +43,9 @@ def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0
     while sum(games.num_full for games in played) < full:
         played += in_play.run(Uniform(run.game.start.num_actions), fence=fence, step=step)
     games = Games.concatenate(played)
-    return write_segment(run.segments, games, run.game, worker="w0", incarnation="00000001", sequence=sequence)
+    return write_segment(
+        run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="00000001", sequence=sequence
+    )
 
 
 def replay(start: Game, games: Games) -> list[list[Game]]:

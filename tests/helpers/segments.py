@@ -2,11 +2,13 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.records import GAME, MOVE, POSITION, Games
+from plyzero.run.run_id import RunId
 from plyzero.run.segments import write_segment
 from tests.helpers.toys import Relay
 
@@ -44,8 +46,9 @@ def some_games(game: GameSpec, seed: int = 0, lengths: tuple[int, ...] = (3, 5))
     return Games(games, positions, moves, observations)
 
 
-def write(directory: Path, games: Games, game: GameSpec, sequence: int = 0) -> Path:
-    return write_segment(directory, games, game, worker="w0", incarnation="0123abcd", sequence=sequence)
+def write(directory: Path, games: Games, game: GameSpec, sequence: int = 0, run_id: RunId | None = None) -> Path:
+    writer: dict[str, Any] = {"worker": "w0", "incarnation": "0123abcd", "sequence": sequence}
+    return write_segment(directory, games, game, **writer, run_id=run_id)
 
 
 def same(one: Games, other: Games) -> bool:

@@ -1,6 +1,7 @@
 """The evaluator: answers of a real server are those of the network, and nobody depends on it, or on another client."""
 
 import itertools
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +18,9 @@ from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.play import model_loader
 from plyzero.play.model_loader import ModelWatch, load_newest
 from plyzero.rules.catalog import load_game
-from plyzero.run.directory import Run
+from plyzero.run.directory import Run, open_run
 from plyzero.run.models import ModelName, publish_model
+from plyzero.run.run_id import RunId
 from plyzero.search.evaluators import EvaluationBatch
 from selfplay.evaluated_games import LocalGames, RemoteGames
 from tests.helpers.inference import ask, batch_of, finished, records, refusal, server
@@ -42,7 +44,7 @@ def test_answers_are_those_of_the_network_and_name_the_model(tmp_path: Path, gam
     expected = load_newest(run.models, run.game)(batch_of(run))
     with server(run) as (address, _):
         for precision, tolerance in (("FP32", 1e-5), ("FP16", 2e-3)):
-            remote = RemoteNetwork(address, run.game, precision=precision)
+            remote = RemoteNetwork(address, run, precision=precision)
             found = remote(batch_of(run))
             assert found.logits == pytest.approx(expected.logits, abs=tolerance)
             assert found.wdl == pytest.approx(expected.wdl, abs=tolerance)
@@ -57,7 +59,7 @@ def test_both_kinds_of_observations_are_tested():
 
 def test_a_newer_model_is_used_between_two_batches_and_named_in_the_answer(run: Run):
     with server(run) as (address, _):
-        remote = RemoteNetwork(address, run.game)
+        remote = RemoteNetwork(address, run)
         remote(batch_of(run))
         publish_model(run.models, untrained(run), fence=2, step=20)
         while remote.step == 10:
@@ -77,7 +79,7 @@ def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pyte
 
     monkeypatch.setattr(model_loader, "load_model", load_slowly)
     with server(run) as (address, _):
-        remote = RemoteNetwork(address, run.game, deadline_seconds=5)
+        remote = RemoteNetwork(address, run, deadline_seconds=5)
         publish_model(run.models, untrained(run), fence=1, step=20)
         assert begun.wait(60)
         try:
@@ -94,7 +96,7 @@ def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pyte
 
 def test_positions_of_two_clients_are_evaluated_in_one_batch(run: Run):
     with server(run, max_batch=16, wait_seconds=60) as (address, batcher), ThreadPoolExecutor() as pool:
-        clients = [RemoteNetwork(address, run.game) for _ in range(2)]
+        clients = [RemoteNetwork(address, run) for _ in range(2)]
         answers = list(pool.map(lambda client: client(batch_of(run)), clients))
         assert batcher.batches == 1
         assert batcher.evaluations == 16
@@ -105,7 +107,7 @@ def test_positions_of_two_clients_are_evaluated_in_one_batch(run: Run):
 
 def test_a_batch_leaves_when_its_time_is_over_although_nobody_else_has_asked(run: Run):
     with server(run, max_batch=1000, wait_seconds=0.2) as (address, batcher):
-        remote = RemoteNetwork(address, run.game)
+        remote = RemoteNetwork(address, run)
         remote(batch_of(run))
         assert batcher.batches == 1
         remote.close()
@@ -113,7 +115,7 @@ def test_a_batch_leaves_when_its_time_is_over_although_nobody_else_has_asked(run
 
 def test_a_client_that_goes_while_it_waits_is_dropped_and_does_not_stall_the_other(run: Run):
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
-        gone, other = (RemoteNetwork(address, run.game) for _ in range(2))
+        gone, other = (RemoteNetwork(address, run) for _ in range(2))
         call = gone.send(batch_of(run, 5))
         while not batcher._requests:
             time.sleep(0.01)
@@ -129,7 +131,7 @@ def test_a_client_that_goes_while_it_waits_is_dropped_and_does_not_stall_the_oth
 
 def test_batches_of_one_client_are_answered_in_their_order_and_several_are_on_their_way(run: Run):
     with server(run, max_batch=6, wait_seconds=60) as (address, batcher):
-        remote = RemoteNetwork(address, run.game, precision="FP32")
+        remote = RemoteNetwork(address, run, precision="FP32")
         expected = load_newest(run.models, run.game)(batch_of(run, 6)).wdl
         calls = [remote.send(EvaluationBatch(batch_of(run, 6).observations[part], list)) for part in PARTS]
         answers = [call.answer() for call in calls]
@@ -143,7 +145,7 @@ def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_an
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
         submitted, submit = [], batcher.submit
         monkeypatch.setattr(batcher, "submit", lambda given: submitted.append(submit(given)) or submitted[-1])
-        remote = RemoteNetwork(address, run.game, deadline_seconds=0.3, retry_seconds=0.1)
+        remote = RemoteNetwork(address, run, deadline_seconds=0.3, retry_seconds=0.1)
         late = [remote.send(batch_of(run, 3)) for _ in range(2)]
         while len(submitted) < 2:
             time.sleep(0.01)
@@ -163,7 +165,7 @@ def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_an
 
 def test_an_error_ends_the_stream_and_its_threads_with_one_sentence(run: Run, caplog: pytest.LogCaptureFixture):
     with server(run) as (address, _):
-        remote = RemoteNetwork(address, run.game, precision="INT4")
+        remote = RemoteNetwork(address, run, precision="INT4")
         calls = [remote.send(batch_of(run)) for _ in range(2)]
         assert [call.answer() for call in calls] == [None, None]
         assert "is not used: expected precision FP16 or FP32, got 'INT4' (INVALID_ARGUMENT)" in caplog.text
@@ -175,7 +177,7 @@ def test_an_error_ends_the_stream_and_its_threads_with_one_sentence(run: Run, ca
 
 def test_a_client_that_never_reads_its_answers_fills_nothing_and_delays_nobody(run: Run):
     with server(run, max_batch=1000, wait_seconds=60) as (address, batcher):
-        greedy, other = (RemoteNetwork(address, run.game) for _ in range(2))
+        greedy, other = (RemoteNetwork(address, run) for _ in range(2))
         calls = [greedy.send(batch_of(run)) for _ in range(20)]
         while len(batcher._requests) < MAX_UNANSWERED:
             time.sleep(0.01)
@@ -194,7 +196,7 @@ def test_a_client_that_never_reads_its_answers_fills_nothing_and_delays_nobody(r
 
 
 def test_the_positions_of_a_call_are_bounded(run: Run):
-    name, shape = wire.model_name(run.game.identity), wire.input_shape(run.game.start, "UINT8")
+    name, shape = wire.model_name(run), wire.input_shape(run.game.start, "UINT8")
     with server(run, max_batch=2) as (address, _):
 
         def send(positions: int) -> tuple[str, str]:
@@ -215,8 +217,8 @@ def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path
     with server(run) as (address, _):
         assert not ask(address, "ServerReady").ready
         assert ask(address, "ServerLive").live
-        assert not ask(address, "ModelReady", name=wire.model_name(run.game.identity)).ready
-        remote = RemoteNetwork(address, run.game, retry_seconds=0.1)
+        assert not ask(address, "ModelReady", name=wire.model_name(run)).ready
+        remote = RemoteNetwork(address, run, retry_seconds=0.1)
         assert not remote.is_ready
         assert "there is no model yet; workers play without one until it comes (UNAVAILABLE); evaluating" in caplog.text
         assert remote.send(batch_of(run)).answer() is None
@@ -225,21 +227,26 @@ def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path
             remote.refresh()
             time.sleep(0.01)
         remote(batch_of(run))
-        assert ask(address, "ModelReady", name=wire.model_name(run.game.identity)).ready
+        assert ask(address, "ModelReady", name=wire.model_name(run)).ready
         remote.close()
+
+
+def request_of(run: Run) -> dict[str, Any]:
+    content = wire.pack_observations(batch_of(run).observations, "UINT8")
+    tensor = {"name": "observations", "datatype": "UINT8", "shape": [8, *wire.input_shape(run.game.start, "UINT8")]}
+    return {"model_name": wire.model_name(run), "inputs": [tensor], "raw_input_contents": [content]}
 
 
 def test_wrong_requests_are_refused_with_one_sentence(run: Run):
     with server(run) as (address, _):
-        name = wire.model_name(run.game.identity)
+        name = wire.model_name(run)
         code, sentence = refusal(address, "ModelInfer", model_name="connect-four_v1")
         assert (code, sentence) == (
             "INVALID_ARGUMENT",
-            f"this evaluator is for {name}, got a request for 'connect-four_v1'",
+            f"this evaluator is for {name}, got a request for 'connect-four_v1'; give both the same --run",
         )
-        content = wire.pack_observations(batch_of(run).observations, "UINT8")
-        tensor = {"name": "observations", "datatype": "UINT8", "shape": [8, *wire.input_shape(run.game.start, "UINT8")]}
-        right = {"model_name": name, "inputs": [tensor], "raw_input_contents": [content]}
+        right = request_of(run)
+        (tensor,), (content,) = right["inputs"], right["raw_input_contents"]
         assert ask(address, "ModelInfer", **right).outputs[0].datatype == "FP16"
         for wrong, part in (
             ({"inputs": [tensor | {"shape": [8, 99]}]}, "shape [8, 99]"),
@@ -258,14 +265,63 @@ def test_wrong_requests_are_refused_with_one_sentence(run: Run):
             assert part in sentence
 
 
-def test_another_game_and_a_refused_port_are_one_warning_each_and_no_error(run: Run, caplog: pytest.LogCaptureFixture):
+def test_an_evaluator_of_another_run_is_refused_and_no_move_is_recorded_as_its(run: Run, tmp_path: Path, caplog):
+    other = small_run(tmp_path / "other")  # of the same game, with another network
+    publish_model(other.models, untrained(other), fence=1, step=70)
+    with server(other) as (address, batcher), ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
+        remote = RemoteNetwork(address, run, retry_seconds=0.01)
+        games = finished(RemoteGames(run, itertools.count(), watch, remote), 8)
+        remote.close()
+        assert not batcher.evaluations
+    evaluators = {
+        (int(fence), int(step))
+        for each in games.values()
+        for fence, step in each.positions[["model_fence", "model_step"]][each.positions["search"] > 0].tolist()
+    }
+    assert evaluators == {(1, 10)}  # the run's own, in this process
+    wanted, found = wire.model_name(run), wire.model_name(other)
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+        f"the evaluator {address} is not used: this evaluator is for {found}, got a request for '{wanted}'; "
+        "give both the same --run (INVALID_ARGUMENT); evaluating here"
+    ]
+
+
+def test_an_evaluator_of_a_fork_is_refused_while_it_has_a_model_that_the_run_has_not(run: Run, tmp_path: Path, caplog):
+    shutil.copytree(run.root, tmp_path / "fork")
+    fork = open_run(tmp_path / "fork")
+    with server(fork) as (address, _):
+        remote = RemoteNetwork(address, run)
+        assert remote.send(batch_of(run)).answer().step == 10
+        name = publish_model(fork.models, untrained(fork), fence=2, step=20)
+        while (answer := remote.send(batch_of(run)).answer()) is not None:
+            assert answer.step == 10
+        assert f"its answer names '{name}', which is no model of the run; evaluating here" in caplog.text
+        shutil.copy(fork.models / str(name), run.models)
+        remote._stream = None
+        assert remote.send(batch_of(run)).answer().step == 20
+        remote.close()
+
+
+def test_an_answer_that_says_that_it_is_of_another_run_is_refused(run: Run, caplog, monkeypatch):
     with server(run) as (address, _):
-        other = RemoteNetwork(address, load_game("connect-four"))
+        remote = RemoteNetwork(address, run)
+        assert ask(address, "ModelInfer", **request_of(run)).parameters["run"].string_param == run.id.text
+        monkeypatch.setattr(remote, "_run_id", RunId("0123456789abcdef"))
+        assert remote.send(batch_of(run)).answer() is None
+        remote.close()
+    assert f"its answer is refused: it is of the run '{run.id.text}', and this is the run 01234567" in caplog.text
+
+
+def test_another_game_and_a_refused_port_are_one_warning_each_and_no_error(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    with server(run) as (address, _):
+        other = RemoteNetwork(address, small_run(tmp_path / "other", "connect-four"))
         assert not other.is_ready
-        assert f"this evaluator is for {wire.model_name(run.game.identity)}" in caplog.text
+        assert f"this evaluator is for {wire.model_name(run)}" in caplog.text
     other.close()
     caplog.clear()
-    refused = RemoteNetwork(address, run.game, retry_seconds=0.05)  # the server has gone
+    refused = RemoteNetwork(address, run, retry_seconds=0.05)  # the server has gone
     for _ in range(20):
         refused.refresh()
         time.sleep(0.02)
@@ -274,12 +330,12 @@ def test_another_game_and_a_refused_port_are_one_warning_each_and_no_error(run: 
     assert "UNAVAILABLE" in caplog.text
     refused.close()
     with pytest.raises(UserError, match="HOST:PORT, got 'localhost'"):
-        RemoteNetwork("localhost", run.game)
+        RemoteNetwork("localhost", run)
 
 
 def test_impossible_answers_are_not_used(run: Run):
     with server(run) as (address, _):
-        remote = RemoteNetwork(address, run.game, precision="FP32")
+        remote = RemoteNetwork(address, run, precision="FP32")
         call = remote.send(batch_of(run))
         response = call._future.result()
         assert not isinstance(remote.find_answer(response, 8), str)
@@ -312,7 +368,7 @@ def test_games_are_the_same_as_with_the_network_in_this_process(tmp_path: Path, 
         server(run) as (address, _),
         ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch,
     ):
-        remote = RemoteNetwork(address, run.game, precision="FP32")
+        remote = RemoteNetwork(address, run, precision="FP32")
         games = RemoteGames(run, itertools.count(), watch, remote)
         found = finished(games, count)
         assert games._network is None  # no model was loaded here
@@ -327,7 +383,7 @@ def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run:
     remote: RemoteNetwork | None = None
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
         with server(run) as (address, _):
-            remote = RemoteNetwork(address, run.game, retry_seconds=0.1)
+            remote = RemoteNetwork(address, run, retry_seconds=0.1)
             games = RemoteGames(run, itertools.count(), watch, remote)
             finished(games, 5)
         stamps: set[int] = set()
@@ -350,7 +406,7 @@ def test_a_worker_stops_while_the_server_does_not_answer(run: Run):
     from selfplay.worker import run_worker
 
     stop = threading.Event()
-    remote = RemoteNetwork("127.0.0.1:9", run.game)
+    remote = RemoteNetwork("127.0.0.1:9", run)
     worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w", "stop": stop, "evaluator": remote})
     worker.start()
     while not any(run.segments.iterdir()):

@@ -13,7 +13,7 @@ from plyzero.errors import UserError
 from plyzero.inference.model_repository import keep_repository, publish_version, triton_config
 from plyzero.inference.wire import model_name
 from plyzero.rules.catalog import load_game
-from plyzero.run.directory import Run
+from plyzero.run.directory import Run, plan_run
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import publish_model
 from tests.helpers.buckets import new_prefix
@@ -114,7 +114,7 @@ def kept(tmp_path: Path, run: Run) -> Iterator[Path]:
     given = {"max_batch": 4, "wait_seconds": 0.002, "threads": 1, "stop": stop}
     thread = threading.Thread(target=keep_repository, args=(run, tmp_path / "repository"), kwargs=given)
     thread.start()
-    yield tmp_path / "repository" / "connect-four_v1"
+    yield tmp_path / "repository" / model_name(run)
     stop.set()
     thread.join(60)
     assert not thread.is_alive()
@@ -196,5 +196,6 @@ def test_a_repository_that_is_no_directory_is_refused_in_one_sentence(tmp_path: 
 @pytest.mark.parametrize(
     "game", ["othello(size=6)", "plyzero.check.template.tic_tac_toe:TicTacToe", "openspiel:hex(board_size=3)"]
 )
-def test_the_name_of_a_model_is_safe_in_a_path_and_a_url(game: str):
-    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*_v\d+", model_name(load_game(game).identity))
+def test_the_name_of_a_model_is_safe_in_a_path_and_a_url_and_ends_with_the_id_of_its_run(tmp_path: Path, game: str):
+    run = plan_run(tmp_path / "r", load_game(game))
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*_v\d+_" + run.id.text, model_name(run))

@@ -76,14 +76,14 @@ class Plain:
 def test_a_server_without_bits_gets_numbers_and_its_version_is_the_step_of_a_model_of_the_run(run: Run):
     plain = Plain(run)
     with plain.start_serving() as address:
-        remote = RemoteNetwork(address, run.game, models=run.models)
+        remote = RemoteNetwork(address, run)
         found = remote(batch_of(run))
         expected = plain.network(batch_of(run))
         assert np.array_equal(found.logits, expected.logits)
         assert np.array_equal(found.wdl, expected.wdl)
         newest = list_models(run.models)[0]
         assert (remote.fence, remote.step, remote.label) == (1, 10, str(newest))
-        assert plain.requests[0].model_name == "connect-four_v1"
+        assert plain.requests[0].model_name == f"connect-four_v1_{run.id.text}"
         assert not plain.requests[0].parameters  # none that only plyzero knows
         for fence in (2, 3):
             publish_model(run.models, untrained(run), fence=fence, step=15)
@@ -93,11 +93,11 @@ def test_a_server_without_bits_gets_numbers_and_its_version_is_the_step_of_a_mod
         remote.close()
 
 
-@pytest.mark.parametrize("version", ["1", "", "010x", "1" * 5000, "-10"])
+@pytest.mark.parametrize("version", ["1", "", "010x", "1" * 5000, "-10", "000001-000000010-01234567.onnx"])
 def test_an_answer_that_names_no_model_of_the_run_is_not_used(run: Run, version: str, caplog):
     plain = Plain(run, version=version)
     with plain.start_serving() as address:
-        remote = RemoteNetwork(address, run.game, models=run.models)
+        remote = RemoteNetwork(address, run)
         assert remote.send(batch_of(run)).answer() is None
         assert "which is no model of the run; evaluating here" in caplog.text
         remote.close()
@@ -106,7 +106,7 @@ def test_an_answer_that_names_no_model_of_the_run_is_not_used(run: Run, version:
 def test_a_model_that_this_machine_does_not_see_yet_is_looked_for_again(run: Run):
     plain = Plain(run, version="20")
     with plain.start_serving() as address:
-        remote = RemoteNetwork(address, run.game, models=run.models)
+        remote = RemoteNetwork(address, run)
         assert remote.send(batch_of(run)).answer() is None
         publish_model(run.models, untrained(run), fence=1, step=20)
         assert remote.send(batch_of(run)).answer().step == 20
@@ -129,7 +129,7 @@ def test_a_server_whose_model_has_another_face_is_not_used(run: Run, caplog):
             tensor.MergeFrom(wire.MESSAGES["TensorMetadata"](**{field: value}))
         with plain.start_serving() as address:
             caplog.clear()
-            remote = RemoteNetwork(address, run.game, models=run.models)
+            remote = RemoteNetwork(address, run)
             assert not remote.is_ready, change
             assert "its model has other inputs or outputs than this version of the game" in caplog.text
             remote.close()
@@ -163,7 +163,7 @@ def process(*command: object, log: Path, cwd: Path, **environment: object) -> It
 
 def connected(address: str, run: Run, log: Path) -> RemoteNetwork:
     """A client of a server that is starting."""
-    remote = RemoteNetwork(address, run.game, models=run.models, retry_seconds=0.5)
+    remote = RemoteNetwork(address, run, retry_seconds=0.5)
     deadline = time.monotonic() + 120
     while not remote.is_ready:
         assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
@@ -252,7 +252,7 @@ def test_nvidia_triton_understands_the_configuration_and_misses_only_its_backend
         while "failed to load" not in (said := log.read_text(errors="replace")):
             assert time.monotonic() < deadline, said[-3000:]
             time.sleep(0.2)
-    assert "failed to load 'connect-four_v1' version 10: Invalid argument: unable to find backend library" in said
+    assert f"failed to load '{wire.model_name(run)}' version 10: Invalid argument: unable to find backend libr" in said
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def test_mlserver_gives_the_same_games(tmp_path: Path, run: Run):
     }
     name = list_models(run.models)[0]
     model = {
-        "name": wire.model_name(run.game.identity),
+        "name": wire.model_name(run),
         "implementation": "mlserver_runtime.OnnxRuntime",
         "parameters": {"uri": str(run.models / str(name)), "version": str(name.step)},
         **declared,

@@ -20,8 +20,10 @@ def run(tmp_path: Path) -> Run:
     run.quarantine.mkdir()
     for sequence in range(2):
         games = some_games(run.game, sequence)
-        write_segment(run.quarantine, games, run.game, worker="w0", incarnation="0000000a", sequence=sequence)
-    journal = Journal(run.quarantine, run.game, worker="w1", incarnation="0000000b", sequence=5)
+        write_segment(
+            run.quarantine, games, run.game, run_id=run.id, worker="w0", incarnation="0000000a", sequence=sequence
+        )
+    journal = Journal(run.quarantine, run.game, run_id=run.id, worker="w1", incarnation="0000000b", sequence=5)
     journal.append(some_games(run.game, 5))
     os.close(journal._descriptor)
     return run
@@ -56,7 +58,13 @@ def test_what_is_damaged_foreign_or_there_already_stays_with_the_reason(run: Run
     first, _, journal = names(run.quarantine)
     (run.quarantine / first).write_bytes(b"damaged")
     write_segment(
-        run.segments, some_games(run.game, 9, (2,)), run.game, worker="w0", incarnation="0000000a", sequence=1
+        run.segments,
+        some_games(run.game, 9, (2,)),
+        run.game,
+        run_id=run.id,
+        worker="w0",
+        incarnation="0000000a",
+        sequence=1,
     )
     (run.quarantine / journal).rename(run.quarantine / journal.replace("-00000005", "-00000006"))
     (run.quarantine / "notes.txt").touch()

@@ -46,7 +46,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stop.set()
     worker.join()
     for sequence in range(2):
-        journal = Journal(run.journals, run.game, worker="w1", incarnation="0000000b", sequence=sequence)
+        journal = Journal(run.journals, run.game, run_id=run.id, worker="w1", incarnation="0000000b", sequence=sequence)
         journal.append(some_games(run.game, sequence, (3,)))
         os.close(journal._descriptor)
     publish_model(run.models, untrained(run), fence=1, step=12)
@@ -97,7 +97,7 @@ def damaged_journal(run: Run) -> tuple[Path, str]:
 def lying_journal(run: Run) -> tuple[Path, str]:
     games = some_games(run.game)
     games.positions["to_play"][0] = 3
-    journal = Journal(run.journals, run.game, worker="w2", incarnation="0000000c", sequence=0)
+    journal = Journal(run.journals, run.game, run_id=run.id, worker="w2", incarnation="0000000c", sequence=0)
     journal.append(games)
     os.close(journal._descriptor)
     path = run.journals / journal_name("w2", "0000000c", 0)
@@ -107,7 +107,7 @@ def lying_journal(run: Run) -> tuple[Path, str]:
 def lying_segment(run: Run) -> tuple[Path, str]:
     games = some_games(run.game, 90)
     games.positions["to_play"][0] = 3
-    path = write_segment(run.segments, games, run.game, worker="w3", incarnation="0000000e", sequence=0)
+    path = write_segment(run.segments, games, run.game, run_id=run.id, worker="w3", incarnation="0000000e", sequence=0)
     return path, f"{path.name}: 1 of {len(games.games)} games are invalid"
 
 
@@ -131,20 +131,20 @@ def missing_segment(run: Run) -> tuple[Path, str]:
 
 def one_number_twice(run: Run) -> tuple[None, str]:
     games = some_games(run.game, 50, (4,))
-    write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000a", sequence=1)
+    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0000000a", sequence=1)
     return None, "2 segments are number 1 of incarnation 0000000a"
 
 
 def one_game_twice(run: Run) -> tuple[None, str]:
     games = read_segment(first_segment(run), run.game)
-    write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000d", sequence=0)
+    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0000000d", sequence=0)
     return None, f"{len(games.games)} games occur more than once, {games.games['id'][0]:016x} for example"
 
 
 def a_sealed_game_in_a_journal(run: Run) -> tuple[None, str]:
     games = read_segment(first_segment(run), run.game)
     one = Games(*(part[: sum(counts)] for part, counts in zip(_parts(games), _counts(games), strict=True)))
-    journal = Journal(run.journals, run.game, worker="w2", incarnation="0000000c", sequence=0)
+    journal = Journal(run.journals, run.game, run_id=run.id, worker="w2", incarnation="0000000c", sequence=0)
     journal.append(one)
     os.close(journal._descriptor)
     return None, f"1 games occur more than once, {games.games['id'][0]:016x} for example"
@@ -219,7 +219,13 @@ def test_programs_get_the_faults_as_one_object(run: Run):
 
 def test_a_journal_that_is_sealed_and_not_yet_removed_counts_once(run: Run):
     write_segment(
-        run.segments, some_games(run.game, 0, (3,)), run.game, worker="w1", incarnation="0000000b", sequence=0
+        run.segments,
+        some_games(run.game, 0, (3,)),
+        run.game,
+        run_id=run.id,
+        worker="w1",
+        incarnation="0000000b",
+        sequence=0,
     )
     assert faults(run) == []
 

@@ -58,7 +58,7 @@ def game(run: Run, identity: int) -> Games:
 
 
 def begin(run: Run, *identities: int) -> Journal:
-    journal = Journal(run.journals, run.game, **WRITER, sequence=0)
+    journal = Journal(run.journals, run.game, run_id=run.id, **WRITER, sequence=0)
     for identity in identities:
         journal.append(game(run, identity))
     return journal
@@ -395,7 +395,7 @@ def test_games_of_a_taken_journal_that_were_not_sealed_are_written_anew(
     taken.unlink()
     if sealed:
         games = Games.concatenate([game(run, identity) for identity in sealed])
-        write_segment(run.segments, games, run.game, **WRITER, sequence=0)
+        write_segment(run.segments, games, run.game, run_id=run.id, **WRITER, sequence=0)
     for _ in range(2):
         clock.now += replay_writer.LISTING_SECONDS
         writer._write()

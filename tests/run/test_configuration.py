@@ -14,10 +14,10 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Outcome
 from plyzero.run.configuration import resolve
-from plyzero.run.directory import create_run, open_or_create_run, open_run
+from plyzero.run.directory import create_run, open_or_create_run, open_run, read_run
 from plyzero.run.presets import PRESETS, preset_for
 from plyzero.run.segments import write_segment
-from plyzero.settings import RENAMED, Settings, parse_stored_settings
+from plyzero.settings import RENAMED, Settings, find_renamed, parse_stored_settings
 from tests.helpers.segments import some_games
 from tests.helpers.toys import Written
 from trainer.loop import Trainer
@@ -327,30 +327,30 @@ def test_every_renamed_setting_had_another_name_and_has_a_new_one_that_exists():
     assert len(set(RENAMED.values())) == len(RENAMED) == 12
 
 
-def test_a_run_of_version_0_1_is_refused_with_the_new_names_of_all_its_settings(tmp_path: Path):
-    (tmp_path / "run.toml").write_text(VERSION_0_1)
-    with pytest.raises(UserError) as refused:
-        open_run(tmp_path)
-    changes = ", ".join(f"{old} is now {new}" for old, new in RENAMED.items())
-    assert str(refused.value) == (
-        f"{tmp_path / 'run.toml'}: these settings have new names since version 0.2: {changes}; "
-        "rename them and start again"
-    )
-
-
-def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: Path):
-    run = create_run(tmp_path / "new", load_game("tic-tac-toe"))  # only for its directories
-    (run.root / "run.toml").write_text(with_new_names(VERSION_0_1))
-    run = open_run(run.root)
-    assert run.settings.search.model_dump(exclude={"fpu_reduction", "c_visit", "c_scale"}) == {
+def test_a_run_of_version_0_1_is_read_and_has_the_new_names_once_it_is_opened_for_writing(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_text(VERSION_0_1)
+    settings = open_run(tmp_path).settings
+    assert settings.search.model_dump(exclude={"fpu_reduction", "c_visit", "c_scale"}) == {
         "algorithm": "puct",
         "c_puct": 2.5,
         "dirichlet_fraction": 0.2,
         "dirichlet_alpha": 0.3,
         "max_considered_actions": 8,
     }
+    assert path.read_text() == VERSION_0_1
+    assert open_or_create_run(tmp_path, None).settings == settings
+    table = tomllib.loads(path.read_text())
+    assert not find_renamed({key: value for key, value in table.items() if isinstance(value, dict)})
+    assert read_run(tmp_path, environment={}).settings == settings
+
+
+def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: Path):
+    run = create_run(tmp_path / "new", load_game("tic-tac-toe"))  # only for its directories
+    (run.root / "run.toml").write_text(with_new_names(VERSION_0_1))
+    run = open_run(run.root)
     games = some_games(run.game, 1, (9, 9, 9, 9))
-    write_segment(run.segments, games, run.game, worker="w0", incarnation="0123abcd", sequence=0)
+    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=0)
     with closing(Trainer(run, device="cpu")) as before:
         before.ingest()
         before.train_step()
@@ -361,7 +361,7 @@ def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: 
         after.train_step()
 
 
-def test_renamed_settings_are_refused_wherever_they_come_from():
+def test_renamed_settings_are_refused_in_the_environment_and_after_o_and_read_in_a_run_toml():
     with pytest.raises(UserError) as refused:
         resolve(environment={"PLYZERO_STORE__RESERVE_MB": "1", "PLYZERO_SEARCH__KIND": "puct"})
     assert str(refused.value) == (
@@ -371,8 +371,9 @@ def test_renamed_settings_are_refused_wherever_they_come_from():
     )
     with pytest.raises(UserError, match=r"^-o: .* selfplay.slots is now selfplay.parallel_games; rename them"):
         resolve(environment={}, options=["selfplay.slots=3", "selfplay.parallel_games=3"])
-    with pytest.raises(UserError, match=r"^run.toml: .* selfplay.slots is now selfplay.parallel_games; rename them"):
-        resolve(run={"selfplay": {"slots": 3}}, environment={})
+    assert resolve(run={"selfplay": {"slots": 3}}, environment={}).selfplay.parallel_games == 3
+    both = {"selfplay": {"parallel_games": 4, "slots": 3}}
+    assert resolve(run=both, environment={}).selfplay.parallel_games == 4
 
 
 def test_stored_settings_of_version_0_1_are_those_of_the_run_with_the_new_names():

@@ -91,7 +91,7 @@ def test_a_training_started_in_its_run_directory_imports_nothing_from_there(tmp_
 
 def test_a_run_is_verified_without_its_rules(tmp_path: Path):
     run = small_run(tmp_path / "r", "connect-four")
-    write(run.segments, some_games(run.game, 1), run.game)
+    write(run.segments, some_games(run.game, 1), run.game, run_id=run.id)
     text = (run.root / "run.toml").read_text()
     sound = shown("replay", "verify", "--run", str(run.root))
     (run.root / "run.toml").write_text(text.replace('"connect-four"', '"gone:Gone"'))

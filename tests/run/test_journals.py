@@ -12,6 +12,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run
 from plyzero.run.journals import FRAME, Journal, journal_name, owners, read_journal
 from plyzero.run.records import Games
+from plyzero.run.run_id import RunId
 from plyzero.run.segments import SegmentName, list_segments, read_segment, write_segment
 from plyzero.run.troubles import Troubles
 from tests.helpers.journals import adopt_journals
@@ -27,8 +28,10 @@ def run(tmp_path: Path) -> Run:
     return small_run(tmp_path / "r", "connect-four")
 
 
-def begin(directory: Path, game: GameSpec, sequence: int = 0, incarnation: str = "0123abcd") -> Journal:
-    return Journal(directory, game, worker="w0", incarnation=incarnation, sequence=sequence)
+def begin(
+    directory: Path, game: GameSpec, sequence: int = 0, incarnation: str = "0123abcd", run_id: RunId | None = None
+) -> Journal:
+    return Journal(directory, game, run_id=run_id, worker="w0", incarnation=incarnation, sequence=sequence)
 
 
 def finished(game: GameSpec, count: int, seed: int = 0) -> list[Games]:
@@ -42,7 +45,7 @@ def die(journal: Journal) -> None:
 
 def leave(run: Run, games: list[Games], sequence: int = 0, incarnation: str = "0123abcd") -> Path:
     """Let a worker die over its journal."""
-    journal = begin(run.journals, run.game, sequence, incarnation)
+    journal = begin(run.journals, run.game, sequence, incarnation, run.id)
     for each in games:
         journal.append(each)
     die(journal)
@@ -175,7 +178,7 @@ def test_the_journal_of_a_dead_worker_is_sealed_under_the_dead_ones_name(run: Ru
 
 def test_a_journal_that_is_sealed_already_is_only_removed(run: Run):
     games = finished(run.game, 2)
-    write_segment(run.segments, Games.concatenate(games), run.game, **WRITER, sequence=0)
+    write_segment(run.segments, Games.concatenate(games), run.game, run_id=run.id, **WRITER, sequence=0)
     sealed = names(run.segments)
     leave(run, games)
     assert adopt_journals(run) == 0
@@ -273,7 +276,7 @@ def test_a_journal_that_the_volume_does_not_give_just_now_is_not_taken_for_damag
 
 
 def test_owners_are_those_who_hold_a_journal(run: Run):
-    journals = [begin(run.journals, run.game, incarnation=f"0000000{number}") for number in range(3)]
+    journals = [begin(run.journals, run.game, incarnation=f"0000000{number}", run_id=run.id) for number in range(3)]
     assert owners(run.journals, Troubles()) == {"w0.00000000", "w0.00000001", "w0.00000002"}
     die(journals[0])
     journals[2].close()
@@ -284,7 +287,7 @@ def test_owners_are_those_who_hold_a_journal(run: Run):
 def test_where_there_are_no_locks_nobody_knows_the_owners(run: Run, monkeypatch: pytest.MonkeyPatch):
     no_locks(monkeypatch)
     assert owners(run.journals, Troubles()) == set()
-    begin(run.journals, run.game)
+    begin(run.journals, run.game, run_id=run.id)
     assert owners(run.journals, Troubles()) is None
 
 
@@ -297,7 +300,7 @@ def test_a_journal_that_cannot_be_begun_holds_no_descriptor(run: Run, monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(call, lambda *_, **__: fail())
             with pytest.raises(OSError, match="Input/output"):
-                begin(run.journals, run.game)
+                begin(run.journals, run.game, run_id=run.id)
     assert len(os.listdir("/proc/self/fd")) == before
     assert names(run.journals) == []
 

@@ -205,7 +205,7 @@ def run(tmp_path: Path) -> Run:
 def seal(run: Run, sequence: int) -> None:
     games = some_games(run.game, sequence, (6, 6))
     games.positions["full"][:] = 1
-    write_segment(run.segments, games, run.game, worker="w0", incarnation="0000000a", sequence=sequence)
+    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0000000a", sequence=sequence)
 
 
 def contents(directory: Path) -> dict[str, bytes]:

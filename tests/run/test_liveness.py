@@ -37,7 +37,7 @@ def beating(run: Run, name: str = WORKER, role: str = "selfplay") -> Callable[..
 
 
 def hold_journal(run: Run) -> Journal:
-    return Journal(run.journals, run.game, worker="w0", incarnation="0123abcd", sequence=0)
+    return Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=0)
 
 
 def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_who_can_only_read_a_run_sees_at_once_that_a_killed_process_is_gone(
 
 
 def test_the_lock_of_another_process_proves_nothing(run: Run, clock: Clock):
-    Journal(run.journals, run.game, worker="w0", incarnation="ffffffff", sequence=0)
+    Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="ffffffff", sequence=0)
     beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
     beat()
     monitor.refresh()

@@ -93,9 +93,9 @@ def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Pat
     games.positions["model_step"][:] = 0
     run, writer, backpressure = parts(tmp_path, clock, f"selfplay.bootstrap_positions={2 * games.num_full}")
     other = {"worker": "w1", "incarnation": "00000001"}
-    write_segment(run.segments, games, run.game, **other, sequence=0)
+    write_segment(run.segments, games, run.game, run_id=run.id, **other, sequence=0)
     assert backpressure.reason(has_model=False) is None
-    write_segment(run.segments, games, run.game, **other, sequence=1)
+    write_segment(run.segments, games, run.game, run_id=run.id, **other, sequence=1)
     backpressure.refresh()
     assert backpressure.reason(has_model=False) == "waiting for the first model"
     assert writer._seal_asked
@@ -104,7 +104,9 @@ def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Pat
 
 def test_games_made_with_a_model_are_no_bootstrap(tmp_path: Path, clock: Clock):
     run, _, backpressure = parts(tmp_path, clock, "selfplay.bootstrap_positions=1", "trainer.batch_size=2")
-    write_segment(run.segments, some_games(run.game), run.game, worker="w1", incarnation="00000001", sequence=0)
+    write_segment(
+        run.segments, some_games(run.game), run.game, run_id=run.id, worker="w1", incarnation="00000001", sequence=0
+    )
     backpressure.refresh()
     assert backpressure.reason(has_model=False) is None
 

@@ -459,7 +459,7 @@ def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_a
         for each in games:
             writer.add(each)
         until(lambda: journaled(run) == 5)
-        write_segment(run.segments, Games.concatenate(games[:taken]), run.game, **WRITER, sequence=0)
+        write_segment(run.segments, Games.concatenate(games[:taken]), run.game, run_id=run.id, **WRITER, sequence=0)
         (run.journals / journal_name(**WRITER, sequence=0)).unlink()
         more = finished(run, 2, seed=100)
         for each in more:

@@ -270,7 +270,7 @@ def test_a_worker_seals_the_journal_of_one_that_was_killed_where_the_run_is_in_a
     monkeypatch.setattr(adoption, "STALLED_SECONDS", 0.1)
     run = changed(small_run(new_prefix("memory")), scratch=tmp_path)
     lost = some_games(run.game, seed=1, lengths=(6, 5))
-    dead = Journal(run.journals, run.game, worker="w0", incarnation="00000001", sequence=0)
+    dead = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="00000001", sequence=0)
     dead.append(lost)
     dead.abandon()  # as by SIGKILL: the lock is free and the file is there
     stop = threading.Event()

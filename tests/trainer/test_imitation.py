@@ -20,6 +20,7 @@ from plyzero.run.directory import open_run, plan_run, write_run
 from plyzero.run.game_import import import_games
 from plyzero.run.models import list_models, read_model
 from plyzero.run.records import Games
+from plyzero.run.run_id import KEY
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.search.onnx_network import reachable_observations
 from plyzero.settings import Settings
@@ -29,6 +30,7 @@ from trainer import imitation as imitation_module
 from trainer import learner
 from trainer.imitation import HELD_OUT, TARGETS, Imitated, Imitation, Progress, agreement
 from trainer.loop import Trainer
+from trainer.quantise import with_metadata
 from trainer.state import read_state
 from trainer.warm_start import begin_run, read_bot, write_bot
 
@@ -179,7 +181,8 @@ def test_a_run_begins_with_a_bot_and_continues_its_training_while_the_ledger_cou
     (name,) = list_models(run.models)
     state = read_state(bot.with_suffix(".pt"), "")
     assert (name.fence, name.step) == (1, state["step"])
-    assert read_model(run.models, name) == bot.read_bytes()
+    assert read_model(run.models, name) == with_metadata(bot.read_bytes(), KEY, run.id.text)
+    assert load_network(run.root).label == str(name)
     first = load_newest(run.models, run.game)
     assert all(map(np.array_equal, outputs(first), outputs(load_network(bot, GAME))))
     with closing(Trainer(run, device="cpu")) as trainer:

@@ -72,12 +72,12 @@ class Writer:
         return {"worker": "w0", "incarnation": f"{self.number:08x}", "sequence": self._sequence}
 
     def seal(self, games: Games) -> Path:
-        path = write_segment(self._run.segments, games, self._run.game, **self.names())  # type: ignore[arg-type]
+        path = write_segment(self._run.segments, games, self._run.game, run_id=self._run.id, **self.names())  # type: ignore[arg-type]
         self._sequence += 1
         return path
 
     def die_with(self, games: Games) -> None:
-        journal = Journal(self._run.journals, self._run.game, **self.names())  # type: ignore[arg-type]
+        journal = Journal(self._run.journals, self._run.game, run_id=self._run.id, **self.names())  # type: ignore[arg-type]
         journal.append(games)
         os.close(journal._descriptor)  # as the system does it
 

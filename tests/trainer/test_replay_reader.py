@@ -41,7 +41,9 @@ def reader(run: Run, clock: Clock) -> ReplayReader:
 def seal(run: Run, sequence: int, incarnation: str = A, *, step: int | None = None, seed: int = 0) -> Path:
     games = some_games(run.game, seed + sequence)
     games.positions["model_step"][:] = sequence + 1 if step is None else step
-    return write_segment(run.segments, games, run.game, worker="w0", incarnation=incarnation, sequence=sequence)
+    return write_segment(
+        run.segments, games, run.game, run_id=run.id, worker="w0", incarnation=incarnation, sequence=sequence
+    )
 
 
 def taken(reader: ReplayReader) -> list[tuple[str, int]]:
@@ -149,7 +151,7 @@ def test_a_hole_of_one_writer_holds_up_no_other(run: Run, reader: ReplayReader, 
 
 
 def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, clock: Clock):
-    journal = Journal(run.journals, run.game, worker="w0", incarnation=A, sequence=1)
+    journal = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=1)
     for sequence in (0, 2):
         seal(run, sequence)
     assert taken(reader) == of(A, 0)
@@ -276,10 +278,20 @@ def test_a_restart_takes_in_again_what_lies_behind_its_cursor_and_nothing_else(
 
 def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReader):
     seal(run, 0, seed=0)
-    write_segment(run.segments, some_games(run.game, 9, (2,)), run.game, worker="w0", incarnation=A, sequence=0)
+    write_segment(
+        run.segments, some_games(run.game, 9, (2,)), run.game, run_id=run.id, worker="w0", incarnation=A, sequence=0
+    )
     seal(run, 1)
     assert taken(reader) == of(A, 0, 1)
-    write_segment(run.segments, some_games(run.game, 8, (2, 2, 2)), run.game, worker="w0", incarnation=A, sequence=1)
+    write_segment(
+        run.segments,
+        some_games(run.game, 8, (2, 2, 2)),
+        run.game,
+        run_id=run.id,
+        worker="w0",
+        incarnation=A,
+        sequence=1,
+    )
     assert taken(reader) == []
 
 
@@ -446,7 +458,7 @@ def test_a_link_to_nothing_in_the_place_of_a_segment_holds_up_its_writer_for_a_w
 def test_invalid_games_are_counted(run: Run, reader: ReplayReader):
     games = some_games(run.game, 0, (3, 4, 5))
     games.positions["to_play"][4] = 2
-    write_segment(run.segments, games, run.game, worker="w0", incarnation=A, sequence=0)
+    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=0)
     ((_, found),) = reader.read_new()
     assert found.games["positions"].tolist() == [3, 5]
     assert reader.invalid_games == 1

@@ -204,7 +204,9 @@ def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Pa
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
     models = [model(run, step) for step in range(6)][1:]
     moving, silent, dead = (beating(run, f"w{n}.0000000{n}", models[n]) for n in range(3))
-    Journal(run.journals, run.game, worker="w1", incarnation="00000001", sequence=0)  # it hangs, but it lives
+    Journal(
+        run.journals, run.game, run_id=run.id, worker="w1", incarnation="00000001", sequence=0
+    )  # it hangs, but it lives
     retention = Retention(run, clock=clock)
     for beat in (moving, silent, dead):
         beat()
@@ -329,7 +331,7 @@ def seal(run: Run, *sequences: int) -> None:
         games = some_games(run.game, sequence, (6, 6))
         games.positions["full"][:] = 1
         games.positions["model_step"][:] = sequence + 1
-        write_segment(run.segments, games, run.game, worker="w0", incarnation=A, sequence=sequence)
+        write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=sequence)
 
 
 def learn(trainer: Trainer) -> None:

@@ -507,7 +507,7 @@ def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
     with closing(Trainer(run, device="cpu")) as trainer:
         trainer.save()
     with pytest.raises(
-        UserError, match=r"another network than .*Network with 2 blocks of 8 channels .* raise its version"
+        UserError, match=r"another network than .*Network with 2 blocks of 8 channels .* begin a new run"
     ):
         Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
 
