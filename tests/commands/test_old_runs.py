@@ -45,7 +45,7 @@ def test_every_command_reads_a_run_of_an_earlier_version_and_changes_nothing(roo
     assert shown("analyze", "tic-tac-toe", "--run", run, text='{"moves": []}\n').startswith("{")
     assert "the bot is 000001-000000025-" in plyzero("play", "tic-tac-toe", "--run", run, text="resign\nquit\n").stdout
     bot = Bot.load(root)
-    assert bot.select_action(bot.game.start) in range(9)
+    assert bot.choose(bot.game.start) in range(9)
     page = RunView(root)
     assert page.state()["game"] == "tic-tac-toe v1"
     assert page.series(0)["next"] > 0

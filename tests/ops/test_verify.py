@@ -101,7 +101,7 @@ def lying_journal(run: Run) -> tuple[Path, str]:
     journal.append(games)
     os.close(journal._descriptor)
     path = run.journals / journal_name("w2", "0000000c", 0)
-    return path, f"{path.name}: of the batch at byte 206, 1 of 2 games are left out: position/to_play"
+    return path, f"{path.name}: of the batch at byte 233, 1 of 2 games are left out: position/to_play"
 
 
 def lying_segment(run: Run) -> tuple[Path, str]:
