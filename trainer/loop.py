@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 
 from plyzero import __version__
-from plyzero.errors import UserError
 from plyzero.files import interval
 from plyzero.ops.processes import usable_cores
 from plyzero.run.adoption import Adoption
