@@ -221,3 +221,9 @@ def test_a_network_that_the_settings_no_longer_name_leaves_it_open_whether_it_ca
 @pytest.fixture(autouse=True)
 def _log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
+
+
+def test_an_older_run_whose_file_begins_with_a_byte_order_mark_gets_an_id(run: Run):
+    path = without_id(run).root / "run.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert open_or_create_run(run.root, None).id
