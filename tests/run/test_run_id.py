@@ -75,7 +75,7 @@ def test_two_runs_have_different_ids_and_a_copy_has_that_of_the_original(run: Ru
     shutil.copytree(run.root, tmp_path / "copy")
     copy = open_or_create_run(tmp_path / "copy", None)
     assert copy.id == run.id
-    assert load_network(copy.root).step == 1
+    assert load_model(copy.models, list_models(copy.models)[0], copy.game, run_id=copy.id).step == 1
     assert len(read_games(copy.root).games) == 2
     assert [fault for _, fault in find_faults(copy) if fault] == []
 
@@ -157,7 +157,8 @@ def test_a_new_run_takes_no_file_without_an_id_and_an_older_run_its_own(run: Run
         read_journal(run.journals / name, run.game, run_id=run.id)
     opened = open_or_create_run(nameless.root, None)
     assert opened.id.older_without
-    assert load_network(opened.root).label == model
+    own = list_models(opened.models)[0]
+    assert load_model(opened.models, own, opened.game, run_id=opened.id).label == model
     assert len(read_segment(path, opened.game, run_id=opened.id).games) == 2
     assert len(read_journal(opened.journals / name, opened.game, run_id=opened.id)) == 1
     foreign = publish_model(opened.models, untrained(run), fence=2, step=2)
