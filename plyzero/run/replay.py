@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain, shown
 from plyzero.rules.chance import replay_game
-from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.run.directory import Run, open_run, to_path
 from plyzero.run.recorded_game import find_recorded_game
@@ -95,6 +94,8 @@ def check_rules(run: Run) -> None:
     A few games are replayed, for CHECK_SECONDS at most; compiled rules as plain Python, which need no compilation.
     Where no sealed game can be read nothing is compared.
     """
+    from plyzero.rules.compiled_game import CompiledGame  # only here, so that reading games does not load Numba
+
     began, start, found = thread_time(), run.game.start, None
     rules = start.as_plain_python() if isinstance(start, CompiledGame) else start
     try:

@@ -446,7 +446,8 @@ def test_what_rules_print_is_never_among_the_data(arguments: list[str], tmp_path
         won = json.dumps({"moves": ["a1", "a2", "b1", "b2", "c1"], "winner": "first"}).encode()
         (games,) = import_games([won], run.game)
         assert isinstance(games, Games)
-        write_segment(run.segments, games, run.game, worker="w0", incarnation="0" * 8, sequence=0)
+        place = {"worker": "w0", "incarnation": "0" * 8, "sequence": 0}
+        write_segment(run.segments, games, run.game, **place, run_id=run.id)
     done = plyzero_process(*arguments, cwd=tmp_path, text='{"moves": []}\n')
     assert (done.returncode, {"imported", "asked", "in C"} - {*done.stderr.splitlines()}) == (0, set())
     lines = [json.loads(line) for line in done.stdout.splitlines()]
