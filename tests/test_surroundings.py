@@ -1,5 +1,6 @@
 """Systems that lack something which Linux usually has: every command works there, or says in a sentence what to do."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,12 +23,18 @@ ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIO
 NO_HOME = {"HOME": "/nonexistent", "XDG_CACHE_HOME": ""}
 
 
-def in_namespace(change: str) -> list[str]:
-    """Return the words in front of a command that runs where `change`, a command of a shell, has been made."""
+def in_namespace(change: str, root: Path) -> list[str]:
+    """Return the words in front of a command that runs where `change`, a command of a shell, has been made.
+
+    root: $RUN in the environment.
+    """
     if not change:
         return []
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{change} && exec "$@"', "sh"]
-    if not shutil.which("unshare") or subprocess.run([*words, "true"], env={"RUN": "/tmp"}, check=False).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*words, "true"], env={**os.environ, "RUN": str(root)}, check=False).returncode
+    ):
         pytest.skip(f"this machine cannot take it away: {change}")
     return words
 
@@ -53,7 +60,7 @@ def run(tmp_path: Path) -> Run:
 def test_check_train_play_and_analyze_work_without(
     tmp_path: Path, run: Run, missing: str, change: str, environment: dict[str, str]
 ):
-    prefix = in_namespace(change)
+    prefix = in_namespace(change, run.root)
 
     def plyzero(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         done = plyzero_without(missing, *arguments, cwd=tmp_path, text=text, prefix=prefix, environment=environment)
@@ -73,7 +80,7 @@ def test_check_train_play_and_analyze_work_without(
 
 @pytest.mark.slow
 def test_a_run_on_a_read_only_mount_can_be_played_and_watched(tmp_path: Path, run: Run):
-    prefix = in_namespace(READ_ONLY)
+    prefix = in_namespace(READ_ONLY, run.root)
     for command, text in ((["play", "tic-tac-toe"], "b2\n"), (["status"], ""), (["doctor"], "")):
         done = plyzero_without(
             "",
