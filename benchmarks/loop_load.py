@@ -131,8 +131,10 @@ def requests_of_the_trainer(figures: Figures, workers: int) -> Counter[str]:
     replay, beats = pages(figures.kept_segments), pages(workers + 1)
     found = Counter(LIST=replay / max(POLL_SECONDS, BUCKET_SECONDS), GET=workers * figures.segments_per_second)
     found.update(PUT=1 / max(BEAT_SECONDS, BUCKET_SECONDS))
-    # maintain: replay/ four times, workers/ twice, models/ three times, trainer/ and metrics/ twice; all heartbeats
-    found.update(LIST=(4 * replay + 2 * beats + 7) / MAINTAIN_SECONDS, GET=(workers + 2) / MAINTAIN_SECONDS)
+    # maintain: replay/ four times, workers/ twice, models/ three times, trainer/ and metrics/ twice; all heartbeats;
+    # whether there are ratings
+    found.update(LIST=(4 * replay + 2 * beats + 7) / MAINTAIN_SECONDS, GET=(workers + 1) / MAINTAIN_SECONDS)
+    found.update(HEAD=1 / MAINTAIN_SECONDS)
     # publish: the lease twice, old states; state, model (its 8-bit form is one more), line of metrics
     found.update({"LIST": 3 / figures.publish_seconds, "PUT": 3 / figures.publish_seconds})
     found.update({"GET": 1 / figures.publish_seconds, "HEAD": 1 / figures.publish_seconds})

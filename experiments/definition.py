@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plyzero.errors import UserError, nearest, shown
 from plyzero.files import read_file
+from plyzero.lines import decode
 from plyzero.volume_errors import explain
 
 FOLDER: Final = Path(__file__).parent
@@ -65,7 +66,7 @@ class Definition(_Table):
 def read_definition(path: Path) -> Definition:
     """Return the definition in a TOML file. Raises UserError that names the wrong key, and the nearest known one."""
     try:
-        found = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig"))
+        found = tomllib.loads(decode(read_file(path, max_bytes=MAX_BYTES)))
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -95,6 +95,11 @@ class ArrivingLines(Iterator[Line]):
         self._queue.put(end)
 
 
+def decode(content: bytes) -> str:
+    """Return the text of a file, with or without a byte order mark. Raises UnicodeDecodeError unless it is UTF-8."""
+    return content.removeprefix(codecs.BOM_UTF8).decode()  # the codec utf-8-sig is a file, which may not be readable
+
+
 def parse_object(text: str | bytes) -> dict[str, Any]:
     """Return the JSON object in `text`, a line or a file from outside, with or without a byte order mark.
 
@@ -104,7 +109,7 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
     try:
         if len(text) > MAX_LINE:
             raise ValueError(f"longer than {MAX_LINE} bytes")
-        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
+        decoded = decode(text) if isinstance(text, bytes) else text.removeprefix("\ufeff")
         found = json.loads(decoded, parse_int=_integer, parse_float=_finite, parse_constant=_refuse_constant)
         if _depth(found) > MAX_DEPTH:
             raise RecursionError

@@ -23,6 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files from what the code does now")
 
 
+@pytest.fixture(autouse=True)
+def no_thread_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ended a thread in one test is not in the heartbeats of the next."""
+    monkeypatch.setattr("plyzero.threads._errors", {})
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))

@@ -106,7 +106,7 @@ def test_the_table_of_openspiels_games_is_continued_where_it_was_stopped(tmp_pat
         openspiel_games.main()
     nim, tic_tac_toe, quoridor = page.read_text().splitlines()[-3:]
     assert nim.startswith(f"| {load_game('openspiel:nim').identity} | all 15 hold | 100 | 40x1x1 | 29 | 0 | ")
-    assert re.search(r"openspiel:tic_tac_toe v\d+ \| all 16 hold \| \d+ \| 3x3x3 \| 9 \| 7 \| ", tic_tac_toe)
+    assert re.search(r"openspiel:tic_tac_toe v\d+ \| all 17 hold \| \d+ \| 3x3x3 \| 9 \| 7 \| ", tic_tac_toe)
     assert "| `equal_observations_equal_futures` does not hold: only the first has the legal actions" in quoridor
 
 

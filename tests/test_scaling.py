@@ -196,7 +196,7 @@ def test_the_trainer_waits_for_sixteen_heartbeats_as_for_one(workers: int):
     waits = loop_load.upkeep(figures, workers, Store(get=0.02)) - loop_load.upkeep(figures, workers, Store())
     assert waits == pytest.approx(0.02 * requests)
     asked = loop_load.requests_of_the_trainer(figures, workers)
-    assert asked["GET"] == pytest.approx(workers * figures.segments_per_second + (workers + 2) / 10 + 1 / 20)
+    assert asked["GET"] == pytest.approx(workers * figures.segments_per_second + (workers + 1) / 10 + 1 / 20)
 
 
 def test_heartbeats_take_the_processor_of_the_trainer_where_answers_come_fast():
@@ -326,7 +326,7 @@ def test_the_trainers_requests_are_those_of_the_arithmetic(tmp_path: Path, count
     kept = count(with_trainer.maintain)
     beat = count(lambda: Heartbeat(run.workers / f"{TRAINER}.json").beat({"role": "trainer", "state": "training"}))
     with_trainer.close()
-    assert (published["PUT"], kept["GET"], read["GET"], polled) == (3, workers + 2, 2, Counter(LIST=1))
+    assert (published["PUT"], kept["GET"], read["GET"], polled) == (3, workers + 1, 2, Counter(LIST=1))
     sent = per(8, published) + per(5, polled) + per(10, kept) + per(5, beat)
     sent += Counter(GET=workers * figures.segments_per_second)
     expected = loop_load.requests_of_the_trainer(replace(figures, keep_positions=1000), workers)

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plyzero import threads
 from plyzero.run.metrics import Heartbeat, read_heartbeat
 from plyzero.threads import Thread, start_thread
 from tests.helpers.cli import shown
 from tests.helpers.runs import small_run
-
-
-@pytest.fixture(autouse=True)
-def none_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_errors", {})
 
 
 def fail() -> None:

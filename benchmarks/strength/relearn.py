@@ -8,7 +8,6 @@ have led to, only a whole run shows (learn.py).
 
 import argparse
 import dataclasses
-import shutil
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +20,7 @@ from benchmarks.strength.score import network_scores
 from plyzero.play.model_loader import load_network
 from plyzero.run.directory import Run, open_run, write_run
 from plyzero.run.models import list_models
-from plyzero.run.segments import list_segments
+from plyzero.run.segments import list_segments, read_segment, write_segment
 from trainer.loop import Trainer
 
 
@@ -57,7 +56,9 @@ def relearn(source: Run, run: Run) -> tuple[int, int]:
     with closing(Trainer(run, device="cpu")) as trainer:
         torch.set_num_threads(run.settings.trainer.threads)
         for name in names:
-            shutil.copy(source.segments / str(name), run.segments)
+            games = read_segment(source.segments / str(name), source.game, run_id=source.id)
+            writer = {"worker": name.worker, "incarnation": name.incarnation, "sequence": name.sequence}
+            write_segment(run.segments, games, run.game, **writer, run_id=run.id)
             trainer.ingest()
             while not trainer.missing_positions():
                 trainer.train_step()

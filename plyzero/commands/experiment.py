@@ -80,7 +80,7 @@ def run(
         )
     if stop.is_set():
         print("plyzero: stopped; the same command continues the experiment", file=sys.stderr)
-        raise KeyboardInterrupt
+        sys.exit(130)
     _summarize(plan, out, records, progress.started)
 
 

@@ -48,7 +48,7 @@ LIBRARIES: Final = (
 )
 """How the paths of files begin that are not a user's."""
 
-UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=]+")
+UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
 """Pattern of a value of a parameter, as OpenSpiel writes it, that Python does not read."""
 
 TRUTH: Final = {"true": "True", "false": "False"}

@@ -18,6 +18,7 @@ import tomli_w
 from plyzero.bucket import SCHEMES, BucketPath, keeps_first
 from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
+from plyzero.lines import decode
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.configuration import resolve
 from plyzero.run.presets import PRESETS, preset_for
@@ -245,7 +246,7 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     """
     path = root / "run.toml"
     try:
-        table = tomllib.loads(read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig"))
+        table = tomllib.loads(decode(read_file(path, max_bytes=MAX_BYTES)))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"{root} is not a run directory: it has no run.toml; make one with plyzero init") from error
     except OSError as error:

@@ -13,6 +13,7 @@ import tomli_w
 
 from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
+from plyzero.lines import decode
 from plyzero.settings import with_new_names
 
 KEY: Final = "run"
@@ -75,7 +76,7 @@ def bring_up_to_date(root: Path) -> None:
     Processes that do this at once write the same: the id is that of the first one to create the file CLAIM.
     """
     path = root / "run.toml"
-    text = read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
+    text = decode(read_file(path, max_bytes=MAX_BYTES))
     table = tomllib.loads(text)
     sections = {key: value for key, value in table.items() if isinstance(value, dict)}
     renamed = with_new_names(sections)

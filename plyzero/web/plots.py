@@ -14,6 +14,7 @@ import numpy as np
 
 from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
+from plyzero.lines import decode
 from plyzero.volume_errors import explain
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def plot_ratings(players: Sequence[Mapping[str, Any]], *, anchor: str = "", titl
 def read_table(path: Path) -> Table:
     """Return a CSV file with a header, or a file of JSON lines, as columns. Raises UserError if it is neither."""
     try:
-        text = read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
+        text = decode(read_file(path, max_bytes=MAX_BYTES))
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     except UnicodeDecodeError as error:

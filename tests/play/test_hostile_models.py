@@ -24,6 +24,7 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, Outcome
 from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.run.presets import PRESETS
+from plyzero.run.run_id import KEY, RunId
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search import onnx_network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
@@ -261,7 +262,9 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_network, "reachable_observations", lambda game: start)
 
 
-def published(directory: Path, model: onnx.ModelProto, step: int) -> ModelName:
+def published(directory: Path, model: onnx.ModelProto, step: int, run_id: RunId | None = None) -> ModelName:
+    if run_id:
+        model.metadata_props.add(key=KEY, value=run_id.text)
     return publish_model(directory, model.SerializeToString(), fence=1, step=step)
 
 
@@ -281,8 +284,8 @@ def test_a_model_that_becomes_nan_in_self_play_is_dropped_and_none_of_its_answer
     tmp_path: Path, unseen: None, caplog: pytest.LogCaptureFixture
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.opening_plies=2", "selfplay.cache_mb=0")
-    published(run.models, linear(), step=1)
-    bad = published(run.models, after_stones(3.5), step=2)
+    published(run.models, linear(), step=1, run_id=run.id)
+    bad = published(run.models, after_stones(3.5), step=2, run_id=run.id)
     stop = threading.Event()
     worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
     worker.start()

@@ -130,7 +130,7 @@ class Endless(PlainRace):
 def test_a_roll_that_never_ends_is_told():
     with pytest.raises(ValueError, match=f"after {MAX_ROLLS} rolls"):
         roll_on(Endless(), lambda number: 0.5)
-    with pytest.raises(ValueError, match=f"after {MAX_ROLLS} rolls"):
+    with pytest.raises(UserError, match=f"after {MAX_ROLLS} rolls"):
         played(Endless(), 1)
 
 

@@ -323,7 +323,6 @@ def test_a_worker_whose_heartbeat_thread_ends_ends_too(tmp_path: Path, monkeypat
         if threading.current_thread().name == "heartbeat":
             raise RuntimeError("a mistake")
 
-    monkeypatch.setattr("plyzero.threads._errors", {})
     monkeypatch.setattr(Backpressure, "refresh", fail)
     with pytest.raises(RuntimeError, match="a mistake"):
         run_worker(small_run(tmp_path / "r"), name="w0", stop=threading.Event())

@@ -318,7 +318,12 @@ def test_the_newest_games_come_first_and_replay_to_their_winners(run: Run):
 
 def test_a_segment_is_read_once_and_forgotten_with_the_file(run: Run, monkeypatch: pytest.MonkeyPatch):
     read, read_segment = [], run_games.read_segment
-    monkeypatch.setattr(run_games, "read_segment", lambda path, game: read.append(path) or read_segment(path, game))
+
+    def reading(path: Path, *given: Any, **more: Any) -> Any:
+        read.append(path)
+        return read_segment(path, *given, **more)
+
+    monkeypatch.setattr(run_games, "read_segment", reading)
     path = play_segment(run, full=20)
     games = NewestGames(run)
     assert len(games.newest(5)["games"]) == len(games.newest(5)["games"]) == 5
@@ -349,10 +354,10 @@ def test_while_games_are_read_nobody_else_waits(run: Run, monkeypatch: pytest.Mo
     games, entered, go_on = NewestGames(run), threading.Event(), threading.Event()
     read_segment = run_games.read_segment
 
-    def slow(*given: Any) -> Any:
+    def slow(*given: Any, **more: Any) -> Any:
         entered.set()
         assert go_on.wait(60)
-        return read_segment(*given)
+        return read_segment(*given, **more)
 
     monkeypatch.setattr(run_games, "read_segment", slow)
     reader = threading.Thread(target=games.newest, args=(5,))
