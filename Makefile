@@ -40,7 +40,7 @@ test-memory: $(READY)
 
 # What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
 NEWER := build/newer-python
-NEWER_TESTS ?= tests/trainer tests/search tests/selfplay tests/run tests/check tests/inference
+NEWER_TESTS ?= tests/trainer tests/search tests/selfplay
 test-newer: $(NEWER)/.ready
 	tests/newer_python.sh test $(NEWER) -m '"not slow and not soak"' --numprocesses auto --dist worksteal $(NEWER_TESTS)
 
