@@ -61,7 +61,7 @@ def main() -> int:
     with ExitStack() as stack:
         volume = directory / "volume"
         if not (no_volume := lacks("root", "loop")):
-            stack.enter_context(image(directory, megabytes=256, inodes=3000))
+            stack.enter_context(image(directory, megabytes=256, inodes=12_000))
         volume.mkdir(exist_ok=True)
         mounts = [volume]
         print(f"a small volume: {no_volume or 'yes'}")
