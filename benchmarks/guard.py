@@ -174,7 +174,7 @@ def lines_of(name: str, root: Path, *, replayed: bool) -> Iterator[dict[str, Any
     """Yield a line for the first warning, one for each model, and one for the error that ended the trainer."""
     run = open_run(root)
     began = json.loads((root / "began.json").read_text())["began"]
-    watched = read_lines(root / "watch.jsonl")
+    watched = [*read_lines(root / "watch.jsonl")]
 
     def common(time: float) -> dict[str, Any]:
         used = next((line["cpu"] for line in reversed(watched) if line["time"] <= time), [None, None])

@@ -82,7 +82,7 @@ def main() -> int:
         "drain_seconds": drained,
         **check(run, crew, segments),
         "held_out": measure_held_out(run, held_out),
-        "memory": {} if given.kills else summarise_memory(read_lines(run.root / "soak.jsonl"), given.minutes),
+        "memory": {} if given.kills else summarise_memory([*read_lines(run.root / "soak.jsonl")], given.minutes),
     }
     write_file(run.root / "soak.json", (json.dumps(report, indent=1) + "\n").encode(), replace=True)
     print(json.dumps(report, indent=1))

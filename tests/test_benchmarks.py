@@ -78,7 +78,7 @@ def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monke
     assert all(report["holds"].values())
     assert min(report["kills"].values()) > 0
     assert np.isfinite(report["held_out"]["newest"]["policy"])
-    assert len(read_lines(tmp_path / "r" / "soak.jsonl")) >= 2
+    assert len([*read_lines(tmp_path / "r" / "soak.jsonl")]) >= 2
 
 
 def test_a_process_that_is_asked_to_stop_has_a_handler_first():

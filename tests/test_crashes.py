@@ -138,9 +138,10 @@ def test_beyond_a_limit_on_files_every_game_waits_for_a_larger_one(tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with games enough for many models, one after every step, and one segment that cannot be read."""
+    """A run with games enough for many models, and one segment that cannot be read."""
     root = tmp_path_factory.mktemp("filled")
-    run = small_run(root / "r", "tic-tac-toe", "trainer.publish_seconds=0", "trainer.batch_size=128")
+    often = ("trainer.publish_seconds=0", "trainer.batch_size=16", "trainer.replay_ratio=24")  # half of the time
+    run = small_run(root / "r", "tic-tac-toe", *often)
     publish_model(run.models, untrained(run), fence=0, step=0)
     for incarnation in ("00000001", "00000002"):
         assert ended(victim("store", run.root, root / "log", incarnation)) == 0

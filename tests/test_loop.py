@@ -1,5 +1,6 @@
 """The whole system in real processes: it learns, goes on after a stop and leaves nothing running."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from examples import demo
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
-from tests.helpers.runs import SMALL, small_run
+from tests.helpers.runs import SMALL
 
 pytestmark = pytest.mark.slow
 
@@ -75,12 +76,14 @@ def test_train_goes_on_after_ctrl_c_or_a_kill_and_leaves_no_process_when_it_is_k
 
 
 def test_a_child_that_fails_ends_train_with_its_last_words(tmp_path: Path):
-    run = small_run(tmp_path / "r", "tic-tac-toe")
-    (run.trainer / "state-000001-000000001.pt").write_bytes(b"not a state")
-    command = [sys.executable, "-m", "plyzero", "train", "tic-tac-toe", "--run", str(run.root), "--workers", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = ["plyzero", "train", "tic-tac-toe", "--run", str(tmp_path / "r"), "--workers", "1", "--device", "cuda"]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode == 1
-    assert "trainer stopped by itself" in done.stderr
+    assert "trainer stopped by itself: " in done.stderr
+    assert "cuda" in done.stderr
 
 
 def test_the_demo_trains_a_network_that_cannot_be_beaten(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -62,10 +62,7 @@ def be(name: str, root: str, counted: str, control: str, log: str, uid: int | No
     if name == TRAINER:
         victims.train(run)
     else:
-        from plyzero.ops.processes import stop_on_signals
-        from selfplay.worker import run_worker
-
-        run_worker(run, name=name, stop=stop_on_signals())
+        victims.play(run, name)
 
 
 def fork(name: str, *arguments: Any) -> int:

@@ -14,13 +14,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import numpy as np
 
 from plyzero import files
-from plyzero.ops.processes import stop_on_signals
+from plyzero.ops.processes import ending_at_once, stop_on_signals
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, open_run, to_path
 from plyzero.run.journals import Journal
@@ -137,10 +138,18 @@ def take_the_quota() -> Callable[[], None]:
 
 def work(run: Run, log: Path, name: str) -> None:
     """Be a worker."""
+    log_acknowledged(log)
+    play(run, name)
+
+
+def play(run: Run, name: str) -> None:
+    """Do what `plyzero selfplay` does."""
     from selfplay.worker import run_worker
 
-    log_acknowledged(log)
-    run_worker(run, name=name, stop=stop_on_signals())
+    stop = stop_on_signals()
+    with ExitStack() as starting:
+        starting.enter_context(ending_at_once(stop))
+        run_worker(run, name=name, stop=stop, on_ready=starting.close)
 
 
 def command(log: Path, *arguments: str) -> None:
@@ -153,10 +162,13 @@ def command(log: Path, *arguments: str) -> None:
 
 
 def train(run: Run) -> None:
-    """Be the trainer."""
+    """Be the trainer: do what `plyzero trainer` does."""
     from trainer.loop import run_trainer
 
-    run_trainer(run, device="cpu", stop=stop_on_signals())
+    stop = stop_on_signals()
+    with ExitStack() as starting:
+        starting.enter_context(ending_at_once(stop))
+        run_trainer(run, device="cpu", stop=stop, ready=starting.close)
 
 
 def publish(root: Path, template: Path, first: int) -> None:
