@@ -24,7 +24,7 @@ from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.event_files import EventFile, select_scalars
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line, beating
+from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line, beating, read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.run_id import KEY
@@ -113,6 +113,13 @@ def run_trainer(
         heartbeat.beat(trainer.describe_process("stopped"), force=True)
 
 
+def starting_beat(run: Run) -> dict[str, Any]:
+    """Return the fields of a start: those of the last heartbeat, by whose credit workers know whether to wait."""
+    last = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+    own = ("version", "beats", "pid", "host", "thread_error")
+    return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
+
+
 class Trainer(Learner):
     """A learner with the window and the ledger of one run.
 
@@ -155,7 +162,7 @@ class Trainer(Learner):
         self._began = self._saved_at = time.monotonic()
         self.ranks: Ranks | None = None
         try:
-            with beating(heartbeat, {"role": TRAINER, "state": "starting"}) if heartbeat else nullcontext():
+            with beating(heartbeat, starting_beat(run)) if heartbeat else nullcontext():
                 self._resume()
                 if devices > 1:
                     self.ranks = Ranks(self, run.game, run.settings, seed=run.seed, devices=devices)

@@ -21,7 +21,7 @@ from plyzero.files import read_file, write_file
 from plyzero.play.model_loader import load_newest
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import Run, open_run
-from plyzero.run.metrics import read_heartbeat, read_lines
+from plyzero.run.metrics import Heartbeat, read_heartbeat, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
@@ -529,3 +529,17 @@ def test_a_trainer_beats_while_it_resumes_and_the_log_says_what_it_waits_for(
     wanted = run.settings.selfplay.bootstrap_positions
     said = [record.message for record in caplog.records]
     assert f"waiting for {wanted} positions: step 0, 0 games with 0 positions read" in said
+
+
+def test_while_a_trainer_resumes_workers_know_the_credit_that_it_had(run: Run, monkeypatch: pytest.MonkeyPatch):
+    path, seen = run.workers / "trainer.json", list[dict]()
+    Heartbeat(path).beat({"role": "trainer", "state": "training", "credit": 900, "credit_enough": 800, "pid": 1})
+
+    def resume(trainer: Trainer) -> None:
+        while not seen or seen[-1]["state"] != "starting":
+            seen.append(read_heartbeat(path) or {"state": ""})
+
+    monkeypatch.setattr(Trainer, "_resume", resume)
+    with closing(Trainer(run, device="cpu", heartbeat=Heartbeat(path))):
+        pass
+    assert (seen[-1]["credit"], seen[-1]["credit_enough"], seen[-1]["pid"]) == (900, 800, os.getpid())
