@@ -96,7 +96,7 @@ class Keeper:
                 self._child.ask_to_stop()
 
     def _keep(self) -> None:
-        while True:
+        while not (self._is_stopping and self._child is None):
             with self._lock:
                 self._look(time.monotonic())
             time.sleep(POLL_SECONDS)

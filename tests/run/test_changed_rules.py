@@ -60,6 +60,7 @@ CASES = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("plyzero.run.replay.CHECK_SECONDS", 60.0)  # a slow machine compares as much
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # whose files tell texts of one second and length not apart
