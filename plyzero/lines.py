@@ -24,7 +24,7 @@ MAX_DIGITS: Final = 64
 """Largest number of characters of a number, so that it can be computed with."""
 
 KINDS: Final = {"(;": "an SGF file", "[Event": "a PGN file", "PK\x03\x04": "a zip file, as the segments of a run are"}
-"""How files begin that people take for games as JSON lines."""
+"""First characters of files that people mistake for games as JSON lines -> what the file is."""
 
 EXAMPLE: Final = 'such as {"moves": ["4", "4"], "winner": "first"}'
 

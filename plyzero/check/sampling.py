@@ -37,8 +37,8 @@ MAX_OPENING: Final = 12
 WINDOW_ACTIONS: Final = 4
 WINDOW_POSITIONS: Final = 400
 MAX_WINDOWS: Final = 40
-"""So many different actions that follow each other in a game are played in all orders, to so many positions, for so
-many games."""
+"""Number of consecutive actions of a game that are played in all orders, of positions that this may reach, and of games
+for which it is done."""
 
 RECENT: Final = 8
 """To how many of the last positions a move to and fro tries to come back."""

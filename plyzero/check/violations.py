@@ -42,10 +42,10 @@ TIME_IS_OVER: Final = "the time is over before the search is"
 """What a search is doing, for `on_progress`."""
 
 SHORTENING_GAMES: Final = 300
-"""How many games are played with other endings, and how many with two moves left out, to find one of fewer moves."""
+"""Number of games played with other endings, and of games with two moves left out, to find a shorter one."""
 
 SHRINKING_SECONDS: Final = 20.0
-"""How long a search looks for fewer moves that show a mistake."""
+"""Time limit of the search for fewer moves that show a mistake, in seconds."""
 
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""

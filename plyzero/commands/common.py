@@ -38,11 +38,11 @@ LINE_SECONDS: Final = 12.0
 
 
 MAX_OUTPUT: Final = 100_000
-"""So many characters of what the code of a game prints are shown."""
+"""Largest number of characters shown of what the code of a game prints."""
 
 
 class BoundedOutput(io.TextIOBase):
-    """Where the code of a game prints to: what comes after MAX_OUTPUT characters is dropped, which is said once."""
+    """The output of a game's code: characters after the first MAX_OUTPUT are dropped, with one message."""
 
     def __init__(self, file: TextIO) -> None:
         self._file, self._left = file, MAX_OUTPUT

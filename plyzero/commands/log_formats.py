@@ -10,7 +10,7 @@ from typing import Final
 from plyzero.errors import UserError, cut, plain
 
 MOST_LINES: Final = 100
-"""So many lines at the beginning and at the end of a traceback are logged."""
+"""Largest number of lines logged from each end of a traceback."""
 
 
 def set_up_logging(log_format: str) -> None:

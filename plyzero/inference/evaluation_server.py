@@ -84,7 +84,7 @@ def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 
 
     port: 0 = any that is free.
     """
-    largest = max(batcher.max_batch, run.settings.selfplay.parallel_games)  # what a worker may send in one call
+    largest = wire.largest_call(run, batcher.max_batch)
     options = [
         ("grpc.so_reuseport", 0),  # a second server on the same port is an error
         ("grpc.max_concurrent_streams", MAX_STREAMS),

@@ -45,7 +45,7 @@ def keep_repository(
     wait_seconds: time after which it leaves with fewer.
     threads:      for the test of a model.
     """
-    largest = max(max_batch, run.settings.selfplay.parallel_games)  # what a worker may send in one call
+    largest = wire.largest_call(run, max_batch)
     name = wire.model_name(run)
     config = triton_config(name, run.game.start, max_batch=largest, wait_seconds=wait_seconds)
     try:

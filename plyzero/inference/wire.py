@@ -156,6 +156,11 @@ def largest_request(start: Game, positions: int) -> int:
     return min(MAX_MESSAGE_BYTES, (1 << 16) + positions * math.prod(position) * (1 if datatype == BITS else 4))
 
 
+def largest_call(run: RunDirectory, max_batch: int) -> int:
+    """Return the largest number of positions in one call that a server with batches of `max_batch` has to take."""
+    return max(max_batch, run.settings.selfplay.parallel_games)
+
+
 def shape_text(start: Game) -> str:
     """Return the observation shape of a game as the parameter SHAPE has it."""
     return "x".join(map(str, start.observation_shape))

@@ -34,7 +34,7 @@ WORKER_WEIGHT: Final = 12
 
 
 class Sizes(NamedTuple):
-    """What a run needs.
+    """The weights and memory of a run.
 
     weights:        of the network; 0 if it is not the built-in one, and so not known.
     policy_weights: those of the layer that has an output for each action.

@@ -36,7 +36,10 @@ UNKNOWN: Final = Strength("the strength of this network has not been measured", 
 def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
     """Return what is known of a model for `game`: that of training step `step` in a run, or the one in a file."""
     if path.is_dir():
-        return _of_run(path / "metrics", step)
+        try:
+            return _of_run(path / "metrics", step)
+        except OSError as error:
+            return Strength(f"the scores of step {step} cannot be read: {explain(error)}", judges=False)
     card = find_card(game)
     if card is None or card.network != path:
         return UNKNOWN
@@ -45,13 +48,12 @@ def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
 
 
 def _of_run(metrics: Path, step: int) -> Strength:
-    """Return the newest score that `train` has measured of the model of `step`, or of the last one before it."""
+    """Return the newest score that `train` has measured of the model of `step`, or of the last one before it.
+
+    Raises OSError if the scores cannot be read.
+    """
     measured, scores = -1, dict[int, MatchResult]()
-    try:
-        lines = read_lines(metrics / "rating.jsonl")
-    except OSError as error:
-        return Strength(f"the scores of step {step} cannot be read: {explain(error)}", judges=False)
-    for line in lines:
+    for line in read_lines(metrics / "rating.jsonl"):
         model, found = ModelName.parse(str(line.get("model"))), line.get("scores")
         if model is None or not measured <= model.step <= step or not isinstance(found, dict):
             continue

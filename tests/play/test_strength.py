@@ -81,10 +81,10 @@ def test_lines_that_train_does_not_write_are_passed_over(run: Run):
 
 
 def test_scores_that_cannot_be_read_are_no_error(run: Run, monkeypatch: pytest.MonkeyPatch):
-    def fail(path: Path) -> None:
+    def fail(path: Path, offset: int, *, max_bytes: int) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("plyzero.play.strength.read_lines", fail)
+    monkeypatch.setattr("plyzero.run.metrics.read_part", fail)
     assert of(run, 9) == ("the scores of step 9 cannot be read: Input/output error", False)
 
 
