@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Container
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
@@ -346,11 +347,17 @@ def test_the_log_says_how_far_a_worker_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level("INFO")
-    monkeypatch.setattr("selfplay.worker.LOG_SECONDS", 0.05)
+    monkeypatch.setattr("selfplay.worker.LOG_SECONDS", 0)
     monkeypatch.setattr("selfplay.worker.REFRESH_SECONDS", 0.02)
-    play_bootstrap(small_run(tmp_path / "r"))
-    said = "\n".join(record.message for record in caplog.records)
-    assert re.search(r"^playing: \d+ games with \d+ positions so far, model None$", said, re.MULTILINE)
+    line = re.compile(r"^[a-z ]+: \d+ games with \d+ positions so far, model None$", re.MULTILINE)
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        worker = thread.submit(run_worker, small_run(tmp_path / "r"), name="w0", stop=stop)
+        while not (written := line.search("\n".join(caplog.messages))) and not worker.done():
+            time.sleep(0.02)
+        stop.set()
+        worker.result()
+    assert written
 
 
 class FailsSometimes(Relay):
