@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.fuzz import READERS, TRAINER, WORKER, look
 from plyzero.errors import ModelRefusedError, UserError
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import open_run
 from plyzero.run.journals import read_journal
 from plyzero.run.segments import SegmentError, read_segment
 from plyzero.search.onnx_network import Network
+from tests.helpers.fuzz import READERS, TRAINER, WORKER, look
 from tests.helpers.hostile import at_most, put
 from tests.helpers.runs import small_run
 from tests.helpers.segments import CONNECT_FOUR, RELAY

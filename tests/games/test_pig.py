@@ -7,7 +7,6 @@ import numba
 import numpy as np
 import pytest
 
-from benchmarks.pig import BEST, duel, hold_at, optimal, place, rule_of, solve_pig
 from games.pig import HOLD, ROLL, Pig
 from plyzero import GameLaws
 from plyzero.check.survey import survey
@@ -15,6 +14,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import IllegalActionError, Outcome
 from tests.helpers.dice import all_positions
+from tests.helpers.pig import BEST, duel, hold_at, optimal, place, rule_of, solve_pig
 
 
 class TestLaws(GameLaws):

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fuzz import TRAINER, WORKER, look
 from plyzero.errors import UserError
 from plyzero.ops.status import snapshot
 from plyzero.run.directory import Run
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import read_heartbeat, read_lines
 from plyzero.run.models import best_model, publish_model
+from tests.helpers.fuzz import TRAINER, WORKER, look
 from tests.helpers.hostile import at_most, put
 from tests.helpers.runs import small_run
 

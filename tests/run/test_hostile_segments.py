@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from numcodecs.zstd import Zstd
 
-from benchmarks.fuzz import damaged
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.journals import read_journal
 from plyzero.run.records import Games, check_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment
+from tests.helpers.fuzz import damaged
 from tests.helpers.hostile import Harm, at_most, journal, with_value
 from tests.helpers.segments import CONNECT_FOUR, RELAY, rewritten, same, some_games, write
 

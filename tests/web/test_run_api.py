@@ -12,7 +12,6 @@ from urllib.request import Request, urlopen
 import pytest
 from starlette.applications import Starlette
 
-from benchmarks.fuzz import ODD, TRAINER, WORKER
 from plyzero.play.entrants import Entrant
 from plyzero.play.ladder import LADDER, TABLE, Limits, PairResult, open_ladder
 from plyzero.play.match_result import MatchResult, wilson_interval
@@ -26,6 +25,7 @@ from plyzero.web.run_api import run_routes
 from plyzero.web.run_games import NewestGames
 from plyzero.web.run_state import REFRESH_SECONDS, RunView
 from tests.helpers.clock import Clock
+from tests.helpers.fuzz import ODD, TRAINER, WORKER
 from tests.helpers.hostile import put
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.web import get, serving

@@ -1,23 +1,13 @@
-"""How well a bot plays pig, without chance: its exact probability to win against hold at 20 and against the optimum.
-
-python -m benchmarks.pig RUN --simulations 0 16 64
-
-The bot's move in each position makes a table of rules; what two tables are worth against each other is computed, not
-played.
-"""
+"""Pig without chance: optimal play, and the exact probability that one rule wins against another."""
 
 from __future__ import annotations
-
-import argparse
-import sys
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from games.pig import HOLD, ROLL, Pig
-from plyzero.play.players import Player, find_player
-from plyzero.rules.catalog import load_game
+from plyzero.play.players import Player
 
 Rule = NDArray[np.int8]
 """`[goal, goal, goal]`: HOLD, ROLL or BEST with own score i, the opponent's j, and k in this turn."""
@@ -30,32 +20,6 @@ PRECISION = 1e-6
 
 TOGETHER = 20_000
 """Positions that are searched together."""
-
-
-def main() -> None:
-    """Print a row for each number of simulations."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("player", help="a run, an ONNX file, mcts:N or random")
-    parser.add_argument("--simulations", type=int, nargs="+", default=[64], help="of a network; 0 = raw")
-    parser.add_argument("--goal", type=int, default=100)
-    given = parser.parse_args()
-
-    game = load_game(f"pig(goal={given.goal})")
-    optimum, hold = optimal(given.goal), hold_at(20, given.goal)
-    print("probability to win as the first and the second player, and their mean; share of optimal moves")
-    print(f"the optimum: {describe(optimum, hold, 'hold at 20')}")
-    for simulations in given.simulations:
-        player = find_player(given.player, game, np.random.default_rng(0), simulations=simulations)
-        rule = rule_of(player, given.goal)
-        agrees = (rule == optimum)[has_choice(given.goal)].mean()
-        values = describe(rule, hold, "hold at 20"), describe(rule, optimum, "the optimum")
-        print(f"{player.name}: {'; '.join(values)}; {agrees:.1%}")
-
-
-def describe(rule: Rule, opponent: Rule, name: str) -> str:
-    """Return the probabilities to win in words."""
-    first, second = duel(rule, opponent), 1 - duel(opponent, rule)
-    return f"against {name} {first:.4f}, {second:.4f}, mean {(first + second) / 2:.4f}"
 
 
 def duel(first: Rule, second: Rule) -> float:
@@ -112,8 +76,6 @@ def rule_of(player: Player, goal: int) -> Rule:
     for first in range(0, len(places), TOGETHER):
         part = places[first : first + TOGETHER]
         rule[tuple(part.T)] = player.choose_all([place(goal, *scores) for scores in part.tolist()])
-        print(f"\r{first + len(part):,} of {len(places):,} positions", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
     return rule
 
 
@@ -129,7 +91,3 @@ def place(goal: int, own: int, other: int, turn: int) -> Pig:
     pig = Pig(goal)
     pig.record["scores"], pig.record["turn"] = (own, other), turn
     return pig
-
-
-if __name__ == "__main__":
-    main()

@@ -1,26 +1,14 @@
-"""Feed every reader of a run's volume with files that were made wrong on purpose, by somebody who knows the formats.
+"""Files that are made wrong on purpose, by somebody who knows the formats, for every reader of a run's volume.
 
-python benchmarks/fuzz.py --seconds 180 --reader segments --seed 1
-
-A reader works in a child process with little memory and little time. What breaks its promise (another exception than
-its own, other data than was written, a crash, a hang) is saved into tests/hostile/READER/, by what happened, once per
-place in the code; tests/test_hostile.py reads all of that again.
+tests/test_hostile.py feeds each reader with some hundred of them, and with the files in tests/hostile, which once broke
+a reader.
 """
 
-import argparse
 import copy
-import hashlib
 import io
 import json
-import os
 import re
-import resource
-import signal
-import subprocess
-import sys
-import tempfile
 import time
-import traceback
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -29,18 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-HOSTILE = ROOT / "tests" / "hostile"
-MAX_SECONDS = 20
-"""For one file."""
-
-MEMORY = 3 << 30
-"""Of a child, above what it has when it begins."""
-
-MAX_SAVED_BYTES = 20_000
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 3, 2**31, 2**63, 10**12, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")),
@@ -532,102 +508,3 @@ READERS: dict[str, Any] = {
     "settings": RunSettings,
     "heartbeats": Heartbeats,
 }
-
-
-def work(reader: str, seed: int, seconds: float, directory: Path) -> None:
-    """Fuzz in this process. `directory/now` always holds the file that is being read, `directory/counts` the counts."""
-    known: set[str] = set()
-    maker = READERS[reader](np.random.default_rng(seed), directory)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    now = directory / "now"
-    now.mkdir()
-    counts = {"cases": 0, "refused": 0, "accepted": 0, "broken": 0}
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        case = maker.case()
-        path = now / case.name
-        path.write_bytes(case.content)
-        counts["cases"] += 1
-        signal.alarm(MAX_SECONDS)  # ends the process, wherever it is
-        try:
-            accepted = case.judge(path)
-        except Exception as error:
-            counts["broken"] += 1
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            own = [each for each in traceback.extract_tb(error.__traceback__) if "plyzero" in each.filename]
-            nearest = own[-1].name if own else where.name
-            what = str(error) if isinstance(error, BrokenError) else f"{type(error).__name__} in {nearest}"
-            if what not in known:
-                known.add(what)
-                save(reader, what, case.name, case.content)
-        else:
-            counts["accepted" if accepted else "refused"] += 1
-        signal.alarm(0)
-        path.unlink()
-        if counts["cases"] % 50 == 0:
-            (directory / "counts").write_text(json.dumps(counts))
-    (directory / "counts").write_text(json.dumps(counts))
-
-
-def save(reader: str, what: str, name: str, content: bytes) -> None:
-    """Put a file into the corpus; the first of a kind is enough, and a large one is only told."""
-    label = re.sub(r"[^\w]+", "-", what).strip("-").lower()
-    directory = HOSTILE / reader
-    directory.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(content).hexdigest()[:8]
-    if list(directory.glob(f"{label}--*")):
-        return
-    print(f"{reader}: {what} ({len(content)} bytes, {digest})", flush=True)
-    if len(content) <= MAX_SAVED_BYTES:
-        (directory / f"{label}--{name}").write_bytes(content)
-
-
-def fuzz(reader: str, seconds: float, seed: int) -> int:
-    """Fuzz one reader in children, a new one for each that dies; print a line, return how often its promise broke."""
-    totals = {"cases": 0, "refused": 0, "accepted": 0, "broken": 0}
-    ends = time.monotonic() + seconds
-    while (left := ends - time.monotonic()) > 0:
-        with tempfile.TemporaryDirectory() as scratch:
-            command = [sys.executable, str(Path(__file__).resolve()), "--child", scratch, "--reader", reader]
-            command += ["--seconds", str(left), "--seed", str(seed)]
-            done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, errors="replace")
-            for line in done.stdout.splitlines():
-                if line.startswith(f"{reader}: "):
-                    print(line, flush=True)
-            counts = Path(scratch) / "counts"
-            for key, count in (json.loads(counts.read_text()) if counts.exists() else {}).items():
-                totals[key] += count
-            if done.returncode > 0:
-                raise SystemExit(f"{reader}: the fuzzer itself has failed\n{done.stderr[-2000:]}")
-            if done.returncode < 0:
-                died = signal.Signals(-done.returncode)
-                slow = f"takes more than {MAX_SECONDS} s"
-                totals["broken"] += 1
-                for path in (Path(scratch) / "now").glob("*"):
-                    what = slow if died == signal.SIGALRM else f"ends the process with {died.name}"
-                    save(reader, what, path.name, path.read_bytes())
-        seed += 1_000_003
-    print(f"{reader}: " + ", ".join(f"{count} {key}" for key, count in totals.items()), flush=True)
-    return totals["broken"]
-
-
-def main() -> None:
-    """Fuzz the readers that were asked for, one after another; exit 1 if one broke its promise."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=180.0, help="for each reader")
-    parser.add_argument("--reader", choices=sorted(READERS), help="only this one")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        os.environ["PYTHONWARNINGS"] = "ignore"
-        work(given.reader, given.seed, given.seconds, given.child)
-        return
-    readers = [given.reader] if given.reader else list(READERS)
-    if sum([fuzz(reader, given.seconds, given.seed) for reader in readers]):
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()
