@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from benchmarks.gtp_client import GnuGo
-from plyzero.play.match import random_openings
+from plyzero.arena.match import random_openings
 from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Player, find_player
 from plyzero.rules.catalog import load_game

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from benchmarks.speed import processor
 from plyzero.commands.bench import random_weights
+from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
-from plyzero.search.onnx_network import Network, reachable_observations
 from selfplay.benchmark import MOVES, SIMULATIONS, WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
 from selfplay.replay_writer import ReplayWriter
 from trainer.quantise import quantise

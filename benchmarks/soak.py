@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from plyzero.files import open_to_append, write_file
-from plyzero.ops.processes import usable_cores
+from plyzero.machine import usable_cores
+from plyzero.network.model_loader import load_model
 from plyzero.ops.verify import find_faults
-from plyzero.play.model_loader import load_model
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.journals import list_journals

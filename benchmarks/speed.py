@@ -185,9 +185,9 @@ def two_workers(game: str, blocks: int, channels: int) -> list[float]:
 
 def one_of_two(game: str, blocks: int, channels: int, barrier: Barrier, results: Any) -> None:
     """Take turns with the other process, and tell the evaluations per second of every turn."""
+    from plyzero.network.onnx_network import Network
     from plyzero.rules.catalog import load_game
     from plyzero.run.directory import create_run
-    from plyzero.search.onnx_network import Network
     from selfplay.benchmark import WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
     from selfplay.replay_writer import ReplayWriter
     from trainer.export import untrained

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plyzero import Bot, Game
+from plyzero.network.onnx_network import Network
 from plyzero.ops.processes import interrupt_on_signals
 from plyzero.ops.supervisor import Report, train
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import create_run
 from plyzero.search.evaluators import Evaluate
-from plyzero.search.onnx_network import Network
 from plyzero.settings import SearchSettings
 
 

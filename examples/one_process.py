@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from plyzero import Bot, Games, RandomPlayer, Settings, load_game, play_match
+from plyzero.network.onnx_network import Network
 from plyzero.search.evaluators import Uniform
-from plyzero.search.onnx_network import Network
 from selfplay.games_in_play import GamesInPlay
 from trainer.export import export
 from trainer.loss import loss, to_device

@@ -5,12 +5,15 @@ from the folders above it in this table:
 
 bucket, errors, files, lines, machine, settings, threads, volume_errors  what every folder uses
 rules                                                                    What is a game?
-search                                                                   How does it choose a move?
 run                                                                      What is on the volume?
+search                                                                   How does it choose a move?
+network                                                                  What is a published model?
 play                                                                     How is a bot used?
+arena                                                                    Who is stronger?
+gtp                                                                      the Go Text Protocol
+inference                                                                How does one process evaluate for many?
 check                                                                    Is a game right?
 ops                                                                      What is running?
-inference                                                                How does one process evaluate for many?
 web                                                                      What does a person see?
 commands                                                                 the command line, by panel
 
@@ -21,10 +24,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plyzero.arena.match import play_match
     from plyzero.check.violations import GameLaws
     from plyzero.errors import UserError
     from plyzero.play.agents import Agent
-    from plyzero.play.match import play_match
     from plyzero.play.players import Bot, RandomPlayer
     from plyzero.rules.board import Board, Cell, Label, grid, hexes, render_grid, square_names
     from plyzero.rules.catalog import load_game
@@ -43,7 +46,7 @@ _MODULES = {
     "plyzero.check.violations": ["GameLaws"],
     "plyzero.errors": ["UserError"],
     "plyzero.play.agents": ["Agent"],
-    "plyzero.play.match": ["play_match"],
+    "plyzero.arena.match": ["play_match"],
     "plyzero.play.players": ["Bot", "RandomPlayer"],
     "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes", "render_grid", "square_names"],
     "plyzero.rules.catalog": ["load_game"],

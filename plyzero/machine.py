@@ -1,4 +1,4 @@
-"""The memory that a process may use on this machine."""
+"""What a process may use of this machine: CPU cores and memory."""
 
 from __future__ import annotations
 
@@ -20,3 +20,15 @@ def usable_memory(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
         with suppress(OSError, ValueError):  # no such cgroup, or a limit of "max"
             return min(found, int((cgroup / file).read_text()))
     return found
+
+
+def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return how many CPU cores this process may use, by its affinity and by the CPU quota of its container."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # not on macOS
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # cgroup version 2, version 1
+        try:
+            quota, period = " ".join((cgroup / file).read_text() for file in files).split()
+            return max(1, min(cores, int(quota) // int(period))) if int(quota) > 0 else cores
+        except (OSError, ValueError):  # no such cgroup, or a quota of "max"
+            continue
+    return cores

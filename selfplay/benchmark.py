@@ -14,13 +14,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.network.onnx_network import Network
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import ONGOING
 from plyzero.run.directory import Run
 from plyzero.search import rule_calls
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchSlots
 from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter

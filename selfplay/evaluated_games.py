@@ -9,11 +9,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from plyzero.errors import ModelRefusedError
-from plyzero.play.model_loader import ModelWatch
+from plyzero.network.model_loader import ModelWatch
+from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch, Uniform
-from plyzero.search.onnx_network import Network
 from plyzero.settings import Settings
 from selfplay.games_in_play import GamesInPlay
 

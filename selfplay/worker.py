@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
 from plyzero.files import interval
-from plyzero.play.model_loader import ModelWatch
+from plyzero.network.model_loader import ModelWatch
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines, beating

@@ -13,7 +13,7 @@ from benchmarks import soak, speed
 from benchmarks.strength import exams, ladder, perfect, score
 from benchmarks.strength.openings import OthelloSolver
 from benchmarks.strength.solver import Solver
-from plyzero.play.match import play_match
+from plyzero.arena.match import play_match
 from plyzero.play.players import RandomPlayer, find_player
 from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game

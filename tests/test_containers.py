@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from plyzero.machine import usable_cores
 from plyzero.ops.health import find_stalled_process
-from plyzero.ops.processes import usable_cores
 from plyzero.run.metrics import Heartbeat
 from plyzero.settings import RENAMED, Settings
 

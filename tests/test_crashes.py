@@ -19,8 +19,8 @@ import pytest
 
 from plyzero import files
 from plyzero.files import FAULT_POINTS
+from plyzero.network.model_loader import ModelWatch
 from plyzero.ops.verify import find_faults
-from plyzero.play.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model

@@ -1,6 +1,6 @@
 """Untrusted files on the volume: those that once broke a reader, and a short run of the fuzzer.
 
-tests/hostile holds the files; benchmarks/fuzz.py looks for more. The tests of single readers are in test_hostile_*.py.
+tests/hostile holds the files; tests/helpers/fuzz.py makes more. The tests of single readers are in test_hostile_*.py.
 """
 
 from collections import Counter
@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from plyzero.errors import ModelRefusedError, UserError
+from plyzero.network.onnx_network import Network
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import open_run
 from plyzero.run.journals import read_journal
 from plyzero.run.segments import SegmentError, read_segment
-from plyzero.search.onnx_network import Network
 from tests.helpers.fuzz import READERS, TRAINER, WORKER, look
 from tests.helpers.hostile import at_most, put
 from tests.helpers.runs import small_run

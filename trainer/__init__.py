@@ -18,8 +18,5 @@ state          the checkpoint from which a trainer resumes
 export         from torch to ONNX
 quantise       the 8-bit form of a model
 retention      what is removed from the volume
-diagnostics    what is measured of every model and of the newest games
-guard          warnings about a run that is not learning, and their likely causes
-consistency    do recorded positions that look the same follow the same rules?
-perspective    does the observation show the side of the player to move?
+diagnosis      does it learn? measures, and warnings with their likely causes
 """

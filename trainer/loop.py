@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from plyzero import __version__
 from plyzero.files import interval
-from plyzero.ops.processes import usable_cores
+from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.event_files import EventFile, select_scalars
@@ -32,7 +32,7 @@ from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import PASSING_WRITES, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
-from trainer.diagnostics import HELD_OUT, Diagnostics
+from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
 from trainer.learner import Learner, load_weights
 from trainer.ledger import Ledger

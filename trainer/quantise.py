@@ -19,10 +19,10 @@ import onnx
 from numpy.typing import NDArray
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
+from plyzero.network.onnx_network import INPUT, INT8, LOGITS, PRECISION, WDL, Network, run_on_cpu
 from plyzero.run.directory import Run
 from plyzero.run.models import digest_of
 from plyzero.search.evaluators import Evaluation
-from plyzero.search.onnx_network import INPUT, INT8, LOGITS, PRECISION, WDL, Network, run_on_cpu
 
 MAX_POLICY_KL: Final = 0.02
 """Largest mean KL divergence of the policies of the two forms with which the 8-bit one is used, in nats."""

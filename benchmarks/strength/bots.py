@@ -21,12 +21,12 @@ import tomli_w
 from benchmarks.strength.ladder import add_openings, drawn_openings, measure
 from benchmarks.strength.learn import add_arguments, learn
 from benchmarks.strength.score import brief
+from plyzero.arena.match import play_match
+from plyzero.network.model_loader import load_network
+from plyzero.network.onnx_network import Network
 from plyzero.play.bundled_bots import DIRECTORY
-from plyzero.play.match import play_match
-from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
-from plyzero.search.onnx_network import Network
 
 LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), (64, 0.0), (256, 0.0), (1024, 0.0)
 """Simulations, and the temperature at which moves are drawn; what should be ever stronger, and at last ever slower."""

@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.speed import processor
 from benchmarks.strength.exams import find_exam
 from benchmarks.strength.score import brief, network_scores
-from plyzero.play.model_loader import load_network
+from plyzero.network.model_loader import load_network
 from plyzero.rules.catalog import load_game
 from plyzero.run.metrics import TRAINER, read_heartbeats
 from plyzero.run.models import list_models

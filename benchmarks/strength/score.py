@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.strength.exams import STRATA, Question, find_exam
+from plyzero.network.model_loader import load_network
+from plyzero.network.onnx_network import Network
 from plyzero.play.match_result import wilson_interval
-from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import Network
 
 AT_ONCE = 256
 """Positions searched side by side."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.tasks.results import AGENT, first_seen
+from plyzero.arena.entrants import find_entrants
+from plyzero.arena.ladder import MODELS, Limits, open_ladder
 from plyzero.errors import UserError
-from plyzero.ops.processes import usable_cores
-from plyzero.play.entrants import find_entrants
-from plyzero.play.ladder import MODELS, Limits, open_ladder
+from plyzero.machine import usable_cores
 from plyzero.rules.catalog import load_game
 from plyzero.web.plots import check_picture, plot_ratings, write_picture
 
@@ -35,7 +35,7 @@ def compare(
     games:     for each player.
     Raises UserError with fewer than two players, and if a game cannot be played.
     """
-    from plyzero.play.pair_player import PlayError, Processes
+    from plyzero.arena.pair_player import PlayError, Processes
 
     picture = out / "ratings.png"
     check_picture(picture)

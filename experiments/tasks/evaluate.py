@@ -11,8 +11,8 @@ import numpy as np
 from experiments.tasks.bots import check_opponents, find_agent, find_opponent
 from experiments.tasks.results import AGENT, EVAL_COLUMNS, EVAL_TABLE, RESULTS, first_seen, group_of
 from experiments.tasks.tables import Cell, rounded, write_table
+from plyzero.arena.match import PlayedGame, play_match
 from plyzero.errors import UserError
-from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.players import Player
 from plyzero.play.session import SIDES
 from plyzero.rules.catalog import GameSpec, load_game

@@ -45,10 +45,10 @@ def bench(
     import tempfile
 
     from plyzero.files import read_file
-    from plyzero.play.model_loader import load_network
+    from plyzero.network.model_loader import load_network
+    from plyzero.network.onnx_network import Network, reachable_observations
     from plyzero.run.directory import create_run, open_run
     from plyzero.run.models import max_model_bytes
-    from plyzero.search.onnx_network import Network, reachable_observations
 
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]

@@ -170,7 +170,7 @@ def check_continues(run: Path, options: Sequence[str] | None) -> None:
 
     This imports torch only if the newest model leaves it open.
     """
-    from plyzero.play.model_loader import is_of_network
+    from plyzero.network.model_loader import is_of_network
     from plyzero.run.directory import open_run
 
     if not (run / "run.toml").exists():

@@ -63,7 +63,8 @@ def run(
     """Run an experiment. The same command continues one that was stopped, and runs again only what failed."""
     from experiments.manifest import open_experiment
     from experiments.runner import Slots, run_plan
-    from plyzero.ops.processes import stop_on_signals, usable_cores
+    from plyzero.machine import usable_cores
+    from plyzero.ops.processes import stop_on_signals
 
     plan = _plan(what, parameters)
     check_tasks(plan)

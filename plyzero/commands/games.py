@@ -52,7 +52,7 @@ def check(
     from plyzero.check.agreement import agreement_with
     from plyzero.check.survey import survey
     from plyzero.check.violations import PLAYING, RULES_ANSWER, TIME_IS_OVER, find_violation, laws_of
-    from plyzero.ops.processes import usable_cores
+    from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
     from plyzero.run.presets import preset_for, unmet_requirements
     from plyzero.settings import Settings

@@ -32,7 +32,7 @@ def gtp(
     with data_output() as output:
         import numpy as np
 
-        from plyzero.play.gtp import Engine, is_quit
+        from plyzero.gtp.engine import Engine, is_quit
         from plyzero.play.players import DEFAULT_SIMULATIONS, Player, find_player
 
         if coordinates not in COORDINATES:

@@ -25,9 +25,9 @@ from plyzero.commands.play import OpeningPlies, PlayersSimulations, SearchOption
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
-    from plyzero.play.checkpoints import Checkpoints
-    from plyzero.play.ladder import Ladder, Limits
-    from plyzero.play.pair_player import Processes
+    from plyzero.arena.checkpoints import Checkpoints
+    from plyzero.arena.ladder import Ladder, Limits
+    from plyzero.arena.pair_player import Processes
 
 STARTING: Final = "playing the first games; the search is compiled first after an installation or update"
 """What is shown until a pair of games is finished."""
@@ -86,11 +86,11 @@ def ladder(
 
     A ladder that was stopped or killed is continued by the same command. With --run it ends when the run has ended.
     """
-    from plyzero.ops.processes import usable_cores
-    from plyzero.play.checkpoints import Checkpoints
-    from plyzero.play.entrants import find_entrants
-    from plyzero.play.ladder import GAMES_PER_PLAYER, LADDER, MODELS, Limits, open_ladder, read_table
-    from plyzero.play.pair_player import PlayError, Processes
+    from plyzero.arena.checkpoints import Checkpoints
+    from plyzero.arena.entrants import find_entrants
+    from plyzero.arena.ladder import GAMES_PER_PLAYER, LADDER, MODELS, Limits, open_ladder, read_table
+    from plyzero.arena.pair_player import PlayError, Processes
+    from plyzero.machine import usable_cores
     from plyzero.run.configuration import parse_search_options
     from plyzero.run.directory import open_run
     from plyzero.run.replay import check_rules

@@ -167,7 +167,7 @@ def match(
 
     import numpy as np
 
-    from plyzero.play.match import PlayedGame, play_match
+    from plyzero.arena.match import PlayedGame, play_match
     from plyzero.play.players import find_player
     from plyzero.run.configuration import parse_search_options
 

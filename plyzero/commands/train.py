@@ -68,7 +68,8 @@ def train(
     options: Options = None,
 ) -> None:
     """Train GAME on this machine. The same command continues a training that was stopped."""
-    from plyzero.ops.processes import interrupt_on_signals, usable_cores
+    from plyzero.machine import usable_cores
+    from plyzero.ops.processes import interrupt_on_signals
 
     require("torch", "onnx", "onnxruntime")
     with _Screen() as screen:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import ModelRefusedError
-from plyzero.play.model_loader import ModelWatch
+from plyzero.network.model_loader import ModelWatch
+from plyzero.network.onnx_network import Network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.search.onnx_network import Network
 from plyzero.threads import Thread
 
 LOOK_SECONDS: Final = 0.2

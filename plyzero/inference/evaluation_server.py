@@ -19,7 +19,7 @@ import grpc
 from plyzero.errors import ModelRefusedError, UserError, plain, shown
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer, Batcher, NoModelError
-from plyzero.play.model_loader import ModelWatch
+from plyzero.network.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.threads import start_thread

@@ -14,13 +14,13 @@ from typing import Final
 from plyzero.errors import ModelRefusedError, UserError
 from plyzero.files import TEMPORARY, read_file, remove_tree, rename, write_file
 from plyzero.inference import wire
-from plyzero.play.model_loader import ModelWatch
+from plyzero.network.model_loader import ModelWatch
+from plyzero.network.onnx_network import INPUT, LOGITS, WDL
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import ModelName, max_model_bytes, read_model
 from plyzero.run.troubles import Troubles
-from plyzero.search.onnx_network import INPUT, LOGITS, WDL
 from plyzero.volume_errors import explain
 
 CONFIG_FILE: Final = "config.pbtxt"

@@ -17,10 +17,10 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer
 from plyzero.inference.stream import Stream
+from plyzero.network.onnx_network import INPUT
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
-from plyzero.search.onnx_network import INPUT
 
 DEADLINE_SECONDS: Final = 20.0
 """Time in which a batch must be answered, in seconds; a server may need some of it for the first batch of a model."""

@@ -16,10 +16,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain, shown
+from plyzero.network.onnx_network import INPUT, LOGITS, WDL
 from plyzero.rules.game import Game
 from plyzero.run.directory import RunDirectory
 from plyzero.search.evaluators import Evaluation
-from plyzero.search.onnx_network import INPUT, LOGITS, WDL
 
 SERVICE: Final = "inference.GRPCInferenceService"
 """Name of the service."""

@@ -1,4 +1,4 @@
-"""Processes: orderly stops, by signals and by the end of standard input; child processes; usable CPU cores."""
+"""Processes: orderly stops, by signals and by the end of standard input; child processes."""
 
 from __future__ import annotations
 
@@ -90,18 +90,6 @@ def start_beside(*arguments: str) -> None:
     started = subprocess.Popen(command, process_group=0, stdin=none, stdout=none, stderr=none)
     with suppress(OSError):  # it has ended already
         os.setpriority(os.PRIO_PROCESS, started.pid, 19)
-
-
-def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return how many CPU cores this process may use, by its affinity and by the CPU quota of its container."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # not on macOS
-    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # cgroup version 2, version 1
-        try:
-            quota, period = " ".join((cgroup / file).read_text() for file in files).split()
-            return max(1, min(cores, int(quota) // int(period))) if int(quota) > 0 else cores
-        except (OSError, ValueError):  # no such cgroup, or a quota of "max"
-            continue
-    return cores
 
 
 MAX_LOG_BYTES: Final = 1 << 16

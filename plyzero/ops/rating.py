@@ -11,10 +11,11 @@ from typing import Final
 
 import numpy as np
 
+from plyzero.arena.match import play_match, random_openings
+from plyzero.network.model_loader import load_model
+from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_error
-from plyzero.play.match import play_match, random_openings
 from plyzero.play.match_result import MatchResult
-from plyzero.play.model_loader import load_model
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
@@ -22,7 +23,6 @@ from plyzero.run.directory import Run
 from plyzero.run.event_files import EventFile
 from plyzero.run.metrics import append_line
 from plyzero.run.models import ModelName
-from plyzero.search.onnx_network import Network
 from plyzero.threads import Thread
 
 RATING_SHARE: Final = 0.1

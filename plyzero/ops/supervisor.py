@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plyzero.errors import ModelRefusedError
 from plyzero.files import interval, list_files
+from plyzero.network.model_loader import load_model
+from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child
-from plyzero.play.model_loader import load_model
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number, read_heartbeat
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import list_segments
-from plyzero.search.onnx_network import Network
 
 if TYPE_CHECKING:
     from plyzero.ops.rating import Rater, Rating

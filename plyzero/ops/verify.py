@@ -13,8 +13,9 @@ from contextlib import suppress
 import numpy as np
 
 from plyzero.errors import ModelRefusedError
+from plyzero.network.model_loader import check_run
+from plyzero.network.onnx_network import NUM_TESTS, Network
 from plyzero.ops.accounts import find_gaps
-from plyzero.play.model_loader import check_run
 from plyzero.rules.game import Game
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals, read_journal
@@ -22,7 +23,6 @@ from plyzero.run.models import list_int8, list_models, read_int8, read_model
 from plyzero.run.recorded_game import find_recorded_game
 from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import SegmentError, list_segments, read_segment
-from plyzero.search.onnx_network import NUM_TESTS, Network
 from plyzero.volume_errors import explain
 
 

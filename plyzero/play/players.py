@@ -13,9 +13,10 @@ from typing import Any, Final, Protocol, Self
 import numpy as np
 
 from plyzero.errors import UserError, shown
+from plyzero.network.model_loader import load_network
+from plyzero.network.onnx_network import Network
 from plyzero.play.agents import Agent, AgentPlayer, Forfeit
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.model_loader import load_network
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.play.strength import UNKNOWN, Strength, strength_of
 from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
@@ -23,7 +24,6 @@ from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
 from plyzero.run.directory import to_path
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
-from plyzero.search.onnx_network import Network
 from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
 

@@ -12,7 +12,6 @@ board_svg       boards as SVG pictures
 catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
 notation        sequences of moves as action names
 random_game     games of random moves
-openspiel       games of OpenSpiel as `openspiel:hex(board_size=7)`
-openspiel_views  OpenSpiel's tensors and actions, turned to the player to move
+adapters        games of other toolkits
 trial           what random games show: binary observations, symmetries
 """

@@ -196,7 +196,7 @@ def _refuse_run_directory(name: str, directory: Path) -> None:
 def openspiel() -> ModuleType:
     """Return the module of OpenSpiel's games, which imports OpenSpiel. Raises UserError if that is not installed."""
     try:
-        from plyzero.rules import openspiel
+        from plyzero.rules.adapters import openspiel
     except ImportError as error:
         raise UserError(f"OpenSpiel is missing ({error}): pip install 'plyzero[openspiel]' installs it") from error
     return openspiel

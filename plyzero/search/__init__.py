@@ -10,8 +10,6 @@ gumbel            completed values, improved policy, sequential halving
 policy            the policy that a finished search recommends
 slots             many searches side by side, and what they found
 evaluators        who evaluates a leaf: nobody (uniform), random playouts, or a network
-onnx_network      a published network, run by ONNX Runtime
-onnx_graph        what a network may be made of, checked before it is run
 evaluation_cache  evaluations remembered until the next network
 empty_trees       makes the trees of a game
 edge_memory       takes memory for edges, and gives it back

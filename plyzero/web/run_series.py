@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from plyzero.arena.ladder import LADDER, TABLE, read_table
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
-from plyzero.play.ladder import LADDER, TABLE, read_table
 from plyzero.play.match_result import match_result
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plyzero.errors import UserError, shown
-from plyzero.ops.processes import usable_cores
+from plyzero.machine import usable_cores
 from plyzero.play.players import Bot
 from plyzero.rules.board_svg import board_css
 from plyzero.rules.catalog import GameSpec, with_location

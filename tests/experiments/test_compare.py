@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from experiments.tasks.compare import compare
+from plyzero.arena import pair_player
+from plyzero.arena.ladder import Pair, PairResult
 from plyzero.errors import UserError
-from plyzero.play import bundled_bots, pair_player
-from plyzero.play.ladder import Pair, PairResult
+from plyzero.play import bundled_bots
 from plyzero.rules.catalog import GameSpec
 
 Image = pytest.importorskip("PIL.Image")

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS
-from plyzero.play.model_loader import load_network
+from plyzero.network.model_loader import load_network
 from plyzero.rules.catalog import load_game
 from tests.helpers.runs import SMALL
 

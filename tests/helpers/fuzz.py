@@ -311,8 +311,8 @@ class Models:
 
     def case(self) -> Case:
         from plyzero.errors import ModelRefusedError
+        from plyzero.network.onnx_network import Network
         from plyzero.search.evaluators import EvaluationBatch
-        from plyzero.search.onnx_network import Network
 
         content = damaged(self.rng, self.content, self.content) if self.rng.random() < 0.5 else self._changed()
         observations = np.zeros((3, *self.game.start.observation_shape), np.float32)

@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from plyzero.network.onnx_network import ENCODING
 from plyzero.rules.catalog import load_game
-from plyzero.search.onnx_network import ENCODING
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
 
@@ -550,7 +550,7 @@ def _peak_megabytes() -> int:
 def main() -> None:
     """Let a reader in a child process load every model; print a JSON line for each."""
     from plyzero.errors import ModelRefusedError
-    from plyzero.play.model_loader import load_model
+    from plyzero.network.model_loader import load_model
     from plyzero.run.models import publish_model
 
     with tempfile.TemporaryDirectory() as directory:

@@ -14,11 +14,11 @@ import pytest
 from plyzero.inference import wire
 from plyzero.inference.batcher import Batcher
 from plyzero.inference.evaluation_server import serving
-from plyzero.play.model_loader import ModelWatch
+from plyzero.network.model_loader import ModelWatch
+from plyzero.network.onnx_network import reachable_observations
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import reachable_observations
 from selfplay.evaluated_games import LocalGames, RemoteGames
 
 

@@ -3,11 +3,11 @@
 from contextlib import closing
 from itertools import count
 
-from plyzero.play.model_loader import load_newest
+from plyzero.network.model_loader import load_newest
+from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.models import list_models
 from plyzero.search.evaluators import Uniform
-from plyzero.search.onnx_network import Network
 from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter
 from trainer.loop import Trainer

@@ -15,8 +15,8 @@ from plyzero.errors import UserError
 from plyzero.inference import wire
 from plyzero.inference.evaluation_server import MAX_UNANSWERED
 from plyzero.inference.remote_network import RemoteNetwork
-from plyzero.play import model_loader
-from plyzero.play.model_loader import ModelWatch, load_newest
+from plyzero.network import model_loader
+from plyzero.network.model_loader import ModelWatch, load_newest
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, open_run
 from plyzero.run.models import ModelName, publish_model

@@ -18,11 +18,11 @@ import pytest
 
 from plyzero.inference import wire
 from plyzero.inference.remote_network import RemoteNetwork
-from plyzero.play.model_loader import ModelWatch, load_newest
+from plyzero.network.model_loader import ModelWatch, load_newest
+from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.models import list_models, publish_model
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import Network
 from selfplay.evaluated_games import LocalGames, RemoteGames
 from tests.helpers.inference import batch_of, finished, other_server, records
 from tests.helpers.ports import free_ports

@@ -11,8 +11,8 @@ from benchmarks.strength import exams
 from benchmarks.strength.exams import find_exam
 from benchmarks.strength.score import network_scores
 from plyzero.errors import UserError
+from plyzero.network.model_loader import load_network
 from plyzero.play.bundled_bots import find_card, list_cards
-from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import plyzero

@@ -7,10 +7,10 @@ import pytest
 
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
+from plyzero.arena.entrants import find_entrants
 from plyzero.errors import UserError
+from plyzero.network.model_loader import load_network
 from plyzero.play import players
-from plyzero.play.entrants import find_entrants
-from plyzero.play.model_loader import load_network
 from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game

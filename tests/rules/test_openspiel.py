@@ -15,7 +15,7 @@ from games.hex import Hex
 from plyzero.check.agreement import agreement_with
 from plyzero.check.violations import find_violation
 from plyzero.errors import UserError
-from plyzero.rules import openspiel
+from plyzero.rules.adapters import openspiel
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import possible_moves
 from plyzero.rules.game import Game, Outcome
@@ -134,8 +134,8 @@ def test_what_no_game_of_openspiel_is_today_is_refused_as_well(respect: str, val
 
 
 def test_without_the_extra_the_message_says_how_to_install_it(monkeypatch):
-    monkeypatch.delattr("plyzero.rules.openspiel")
-    monkeypatch.delitem(sys.modules, "plyzero.rules.openspiel")
+    monkeypatch.delattr("plyzero.rules.adapters.openspiel")
+    monkeypatch.delitem(sys.modules, "plyzero.rules.adapters.openspiel")
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(
         UserError, match=r"OpenSpiel is missing \(.*\): pip install 'plyzero\[openspiel\]' installs it$"

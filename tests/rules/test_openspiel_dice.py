@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from games.pig import Pig
-from plyzero.rules import openspiel
+from plyzero.rules.adapters import openspiel
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import chances_of, first_decision, is_chance, move_name, possible_moves
 from plyzero.rules.game import Game

@@ -10,12 +10,12 @@ import onnx
 import pytest
 
 from plyzero.errors import ModelRefusedError, UserError
-from plyzero.play import model_loader
-from plyzero.play.model_loader import MAX_ATTEMPTS, ModelWatch, load_model, load_newest
+from plyzero.network import model_loader
+from plyzero.network.model_loader import MAX_ATTEMPTS, ModelWatch, load_model, load_newest
+from plyzero.network.onnx_network import Network
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models, publish_model
-from plyzero.search.onnx_network import Network
 from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
 from trainer.export import untrained
@@ -157,7 +157,7 @@ def test_a_model_retired_while_a_watch_looks_is_passed_over(
 ):
     publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
     found = [ModelName(1, 2, "00000000"), *list_models(run.models)]
-    monkeypatch.setattr("plyzero.play.model_loader.list_models", lambda _: found)
+    monkeypatch.setattr("plyzero.network.model_loader.list_models", lambda _: found)
     assert watch.newer().step == 1
     assert not caplog.records
 

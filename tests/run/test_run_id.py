@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from plyzero.errors import ModelRefusedError, UserError
+from plyzero.network.model_loader import ModelWatch, is_of_network, load_model, load_network
 from plyzero.ops.verify import find_faults
-from plyzero.play.model_loader import ModelWatch, is_of_network, load_model, load_network
 from plyzero.rules.catalog import load_game
 from plyzero.run import run_id
 from plyzero.run.adoption import seal_taken, take_journal

@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
+from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import Network
 from selfplay import benchmark
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.runs import small_run

@@ -17,8 +17,8 @@ from selfplay.step import NUM_PURPOSES
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
 from tests.helpers.runs import moves_of, replay
 from tests.helpers.toys import Hashed
-from trainer.consistency import ConsistencyCheck
-from trainer.diagnostics import game_results
+from trainer.diagnosis.consistency import ConsistencyCheck
+from trainer.diagnosis.diagnostics import game_results
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 

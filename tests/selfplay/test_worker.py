@@ -16,7 +16,7 @@ import pytest
 from games.connect_four import ConnectFour
 from plyzero import files
 from plyzero.errors import UserError
-from plyzero.play.model_loader import load_model
+from plyzero.network.model_loader import load_model
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run import adoption
 from plyzero.run.directory import Run

@@ -11,8 +11,8 @@ from plyzero.run.records import Games
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.toys import Written
 from tests.helpers.zoo import Clobber, Kalah, Shuffle
-from trainer.consistency import Agreement, Consistency, ConsistencyCheck
-from trainer.guard import differs
+from trainer.diagnosis.consistency import Agreement, Consistency, ConsistencyCheck
+from trainer.diagnosis.guard import differs
 
 
 def consistency_of(start: Game, *, games: int = 200, proven: bool = False) -> Consistency:

@@ -23,9 +23,9 @@ from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import small_run
 from tests.helpers.toys import Chain
 from tests.helpers.zoo import Clobber, Kalah
-from trainer.consistency import Agreement, Consistency
-from trainer.diagnostics import CHECK_SECONDS, Diagnostics, game_results, game_statistics, learned
-from trainer.guard import (
+from trainer.diagnosis.consistency import Agreement, Consistency
+from trainer.diagnosis.diagnostics import CHECK_SECONDS, Diagnostics, game_results, game_statistics, learned
+from trainer.diagnosis.guard import (
     CONFIRMATIONS,
     MAX_STALE_SECONDS,
     MIN_OPENINGS,
@@ -36,9 +36,9 @@ from trainer.guard import (
     Staleness,
     diagnose,
 )
+from trainer.diagnosis.perspective import PointOfView
 from trainer.loop import Trainer
 from trainer.network import ResidualNetwork
-from trainer.perspective import PointOfView
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 

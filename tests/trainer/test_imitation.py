@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from plyzero.arena.match import play_match
 from plyzero.errors import UserError
-from plyzero.play.match import play_match
-from plyzero.play.model_loader import load_network, load_newest
+from plyzero.network.model_loader import load_network, load_newest
+from plyzero.network.onnx_network import reachable_observations
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import load_game
 from plyzero.run.configuration import resolve
@@ -22,7 +23,6 @@ from plyzero.run.models import list_models, read_model
 from plyzero.run.records import Games
 from plyzero.run.run_id import KEY
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import reachable_observations
 from plyzero.settings import Settings
 from tests.helpers.runs import SMALL, play_segment
 from tests.helpers.teachers import encoded, game_lines, perfect

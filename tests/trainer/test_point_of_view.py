@@ -8,8 +8,8 @@ from examples.dots_and_boxes import DotsAndBoxes
 from plyzero.rules.game import Game
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.zoo import Kalah, Shuffle
-from trainer.guard import shows_the_first_player
-from trainer.perspective import MIN_GAMES, PointOfView, PointOfViewTest
+from trainer.diagnosis.guard import shows_the_first_player
+from trainer.diagnosis.perspective import MIN_GAMES, PointOfView, PointOfViewTest
 
 
 class CupsOfPlayer0(Kalah):

@@ -9,17 +9,17 @@ import numpy as np
 import onnx
 import pytest
 
+from plyzero.network import onnx_network
+from plyzero.network.model_loader import ModelWatch, load_newest
+from plyzero.network.onnx_network import Network, reachable_observations, run_on_cpu
 from plyzero.ops.verify import find_faults
-from plyzero.play import model_loader
-from plyzero.play.model_loader import ModelWatch, load_newest
+from plyzero.play import bundled_bots
 from plyzero.rules.catalog import load_game
 from plyzero.run import models
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
 from plyzero.run.models import list_int8, list_models, publish_model
-from plyzero.search import onnx_network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.search.onnx_network import Network, reachable_observations, run_on_cpu
 from tests.helpers.clock import Clock
 from tests.helpers.runs import play_segment, small_run
 from trainer import quantise as module
@@ -28,7 +28,7 @@ from trainer.loop import Trainer
 from trainer.quantise import Forms, compare, make_forms, quantise
 from trainer.retention import Retention
 
-BOT = (Path(model_loader.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
+BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
 KEEP_ONE = ("store.keep_models=1", "store.keep_model_minutes=0", "store.min_free_mb=0")
 CONNECT_FOUR = load_game("connect-four")
 

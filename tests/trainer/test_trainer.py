@@ -18,21 +18,21 @@ import torch
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
 from plyzero.files import read_file, write_file
-from plyzero.play.model_loader import load_newest
+from plyzero.network.model_loader import load_newest
+from plyzero.network.onnx_network import Network
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import Heartbeat, read_heartbeat, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import Network
 from plyzero.settings import NetworkSettings
 from selfplay.worker import run_worker
 from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
 from trainer import export as export_module
 from trainer import loop as trainer_loop
-from trainer.diagnostics import Diagnostics
+from trainer.diagnosis.diagnostics import Diagnostics
 from trainer.export import ExportError, export
 from trainer.loop import Trainer, run_trainer
 from trainer.loss import loss

@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 import pytest
 from starlette.applications import Starlette
 
-from plyzero.play.entrants import Entrant
-from plyzero.play.ladder import LADDER, TABLE, Limits, PairResult, open_ladder
+from plyzero.arena.entrants import Entrant
+from plyzero.arena.ladder import LADDER, TABLE, Limits, PairResult, open_ladder
 from plyzero.play.match_result import MatchResult, wilson_interval
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plyzero.arena import pair_player
+from plyzero.arena.entrants import Entrant, find_entrants
+from plyzero.arena.ladder import LINES, LOCK, ROUND, TABLE, Ladder, Limits, Pair, PairResult, open_ladder
+from plyzero.arena.pair_player import PairPlayer, Processes
 from plyzero.errors import UserError
-from plyzero.play import pair_player
-from plyzero.play.entrants import Entrant, find_entrants
-from plyzero.play.ladder import LINES, LOCK, ROUND, TABLE, Ladder, Limits, Pair, PairResult, open_ladder
 from plyzero.play.match_result import MatchResult
-from plyzero.play.pair_player import PairPlayer, Processes
 from plyzero.rules.catalog import load_game
 from plyzero.run.models import publish_model
 from tests.helpers.cli import plyzero

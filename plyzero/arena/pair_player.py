@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from plyzero.arena.ladder import RESULTS, Pair, PairResult
+from plyzero.arena.match import play_match, random_opening
 from plyzero.errors import UserError, plain
-from plyzero.play.ladder import RESULTS, Pair, PairResult
-from plyzero.play.match import play_match, random_opening
 from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec, load_game, with_location
 from plyzero.rules.notation import action_names
 from plyzero.threads import start_thread
 
 if TYPE_CHECKING:
-    from plyzero.play.entrants import Entrant
+    from plyzero.arena.entrants import Entrant
 
 
 class PlayError(Exception):

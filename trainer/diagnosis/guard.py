@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from trainer.consistency import Agreement, Consistency
-from trainer.perspective import PointOfView
+from trainer.diagnosis.consistency import Agreement, Consistency
+from trainer.diagnosis.perspective import PointOfView
 
 NEWEST_GAMES: Final = 500
 """Number of the newest games of which statistics are kept; no warning about what they are like is based on fewer."""

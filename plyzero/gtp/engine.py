@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from plyzero.errors import UserError, plain, shown
-from plyzero.play.gtp_analysis import COLOURS, info_line, parse_request, policy_graphics, value_graphics, watch_search
-from plyzero.play.gtp_game import PASS, SpelledGame
-from plyzero.play.gtp_points import LETTERS, Points, Words
+from plyzero.gtp.graphics import COLOURS, info_line, parse_request, policy_graphics, value_graphics, watch_search
+from plyzero.gtp.points import LETTERS, Points, Words
+from plyzero.gtp.spelled_game import PASS, SpelledGame
 from plyzero.play.players import Bot, Player
 from plyzero.rules.board import board_of
 from plyzero.rules.catalog import GameSpec, with_location
@@ -41,7 +41,7 @@ class Engine:
     ) -> None:
         """Begin a game.
 
-        points:    name moves by the points of the board (plyzero.play.gtp_points) and not as the game does.
+        points:    name moves by the points of the board (plyzero.gtp.points) and not as the game does.
         rng:       rolls the dice.
         write:     takes what an analysis finds while it goes on.
         has_input: waits at most so many seconds for further input, and tells whether there is some; this ends an

@@ -18,8 +18,8 @@ from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.run.segments import SegmentName
 from plyzero.settings import TrainerSettings
-from trainer.consistency import ConsistencyCheck
-from trainer.guard import (
+from trainer.diagnosis.consistency import ConsistencyCheck
+from trainer.diagnosis.guard import (
     CONFIRMATIONS,
     MIN_KNOWN_VALUE,
     NEWEST_GAMES,
@@ -30,8 +30,8 @@ from trainer.guard import (
     diagnose,
     is_below,
 )
+from trainer.diagnosis.perspective import PointOfViewTest
 from trainer.loss import loss, to_device
-from trainer.perspective import PointOfViewTest
 from trainer.window import Window
 
 HELD_OUT: Final = 32

@@ -17,8 +17,10 @@ import torch
 from onnx import TensorProto, helper
 
 from plyzero.errors import ModelRefusedError, UserError
-from plyzero.play import model_loader
-from plyzero.play.model_loader import ModelWatch, load_model, load_newest
+from plyzero.network import model_loader, onnx_network
+from plyzero.network.model_loader import ModelWatch, load_model, load_newest
+from plyzero.network.onnx_graph import MAX_POSITION_WORK
+from plyzero.network.onnx_network import ENCODING, Network
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, Outcome
@@ -26,10 +28,7 @@ from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.run.presets import PRESETS
 from plyzero.run.run_id import KEY, RunId
 from plyzero.run.segments import list_segments, read_segment
-from plyzero.search import onnx_network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
-from plyzero.search.onnx_graph import MAX_POSITION_WORK
-from plyzero.search.onnx_network import ENCODING, Network
 from plyzero.settings import MAX_MODEL_BYTES
 from selfplay.worker import run_worker
 from tests.helpers.hostile import at_most
@@ -232,7 +231,7 @@ class Plain(Game):
 def test_what_the_trainer_exports_for_the_smallest_and_for_a_large_board_passes_its_own_checks(
     side: int, blocks: int, channels: int
 ):
-    game = GameSpec("tests.play.test_hostile_models:Plain", Plain(side, planes=17))
+    game = GameSpec("tests.network.test_hostile_models:Plain", Plain(side, planes=17))
     network = ResidualNetwork((17, side, side), game.start.num_actions, blocks=blocks, channels=channels)
     assert export(network, game, np.zeros((2, 17, side, side), np.float32), metadata={})
 
@@ -248,7 +247,7 @@ def test_40_blocks_of_256_channels_on_a_board_of_19_x_19_are_within_the_limits()
 @pytest.mark.slow
 def test_40_blocks_of_256_channels_are_exported_published_and_read(tmp_path: Path):
     network = ResidualNetwork((17, 3, 3), 10, blocks=40, channels=256)
-    game = GameSpec("tests.play.test_hostile_models:Plain", Plain(3, planes=17))
+    game = GameSpec("tests.network.test_hostile_models:Plain", Plain(3, planes=17))
     content = export(network, game, np.zeros((2, 17, 3, 3), np.float32), metadata={})
     assert len(content) > 180_000_000
     name = publish_model(tmp_path, content, fence=1, step=1)

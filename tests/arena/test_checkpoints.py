@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from plyzero.play.checkpoints import Checkpoints
-from plyzero.play.entrants import find_entrants
-from plyzero.play.ladder import LADDER, Ladder, Limits, PairResult, open_ladder, read_table
+from plyzero.arena.checkpoints import Checkpoints
+from plyzero.arena.entrants import find_entrants
+from plyzero.arena.ladder import LADDER, Ladder, Limits, PairResult, open_ladder, read_table
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, Heartbeat

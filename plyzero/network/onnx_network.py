@@ -17,11 +17,11 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from plyzero.errors import ModelRefusedError, plain, shown
+from plyzero.network.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import first_decision
 from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
-from plyzero.search.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
 from plyzero.settings import Precision, SearchSettings, parse_stored_settings
 from plyzero.threads import Thread
 

@@ -15,12 +15,12 @@ import pytest
 
 from games.connect_four import ConnectFour
 from plyzero.errors import ModelRefusedError
+from plyzero.network import onnx_network
+from plyzero.network.model_loader import load_network
+from plyzero.network.onnx_network import CPU, GPU, Network, half_precision, takes_int8
 from plyzero.play.bundled_bots import Card, list_cards
-from plyzero.play.model_loader import load_network
 from plyzero.rules.catalog import load_game
-from plyzero.search import onnx_network
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.search.onnx_network import CPU, GPU, Network, half_precision, takes_int8
 from plyzero.settings import SearchSettings, TrainerSettings, parse_stored_settings
 from tests.helpers.runs import small_run
 from trainer.export import untrained
@@ -118,7 +118,7 @@ def test_without_a_gpu_nothing_of_its_code_is_imported(content: bytes, tmp_path:
     path = tmp_path / "model.onnx"
     path.write_bytes(content)
     code = (
-        "import sys, pathlib; from plyzero.search.onnx_network import Network; "
+        "import sys, pathlib; from plyzero.network.onnx_network import Network; "
         f"Network(pathlib.Path({str(path)!r}).read_bytes(), None, label='x'); "
         "assert not {'torch', 'onnxruntime.transformers'} & set(sys.modules)"
     )

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from plyzero.errors import UserError, shown
+from plyzero.gtp.points import Points, spell
 from plyzero.play.analysis import move_infos
-from plyzero.play.gtp_points import Points, spell
 from plyzero.play.players import Bot
 from plyzero.rules.board import board_of
 from plyzero.rules.chance import is_chance

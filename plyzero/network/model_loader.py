@@ -15,14 +15,14 @@ from typing import Final, Self
 from plyzero.bucket import BucketPath
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
 from plyzero.files import interval, read_file
+from plyzero.network.onnx_graph import GraphError, parse
+from plyzero.network.onnx_network import INT8, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.changes import watch_directory
 from plyzero.run.directory import RunDirectory, open_run
 from plyzero.run.models import ModelName, best_model, int8_name, list_models, max_model_bytes, read_int8, read_model
 from plyzero.run.run_id import KEY, RunId
 from plyzero.run.troubles import Troubles
-from plyzero.search.onnx_graph import GraphError, parse
-from plyzero.search.onnx_network import INT8, Network, takes_int8
 from plyzero.settings import Precision, parse_stored_settings
 
 MAX_ATTEMPTS: Final = 3

@@ -15,8 +15,8 @@ import numpy as np
 
 from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
+from plyzero.network.model_loader import load_network
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.model_loader import load_network
 from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, find_player, named_model
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run

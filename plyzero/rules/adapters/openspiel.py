@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from open_spiel.python.observation import make_observation
 
 from plyzero.errors import UserError, plain, shown
+from plyzero.rules.adapters.openspiel_views import MOVER_SEES, board_shape, proposed_symmetries, turned
 from plyzero.rules.chance import MAX_ROLLS
 from plyzero.rules.game import Game, Outcome
-from plyzero.rules.openspiel_views import MOVER_SEES, board_shape, proposed_symmetries, turned
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.play.gtp import ANALYSES, COMMANDS, Engine, is_quit
-from plyzero.play.gtp_analysis import parse_request, watch_search
-from plyzero.play.gtp_points import Points, spell
+from plyzero.gtp.engine import ANALYSES, COMMANDS, Engine, is_quit
+from plyzero.gtp.graphics import parse_request, watch_search
+from plyzero.gtp.points import Points, spell
 from plyzero.play.players import Bot
 from plyzero.rules.board import Board, Cell, board_of
 from plyzero.rules.catalog import GameSpec, load_game

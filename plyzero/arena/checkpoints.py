@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from plyzero.arena.entrants import Entrant, model_file
+from plyzero.arena.ladder import MODELS, read_table
 from plyzero.errors import ModelRefusedError
 from plyzero.files import read_file
-from plyzero.play.entrants import Entrant, model_file
-from plyzero.play.ladder import MODELS, read_table
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, watch_run
 from plyzero.run.metrics import TRAINER

@@ -29,7 +29,7 @@ from plyzero.run.metrics import append_line, read_lines
 from plyzero.volume_errors import UnreadableError
 
 if TYPE_CHECKING:
-    from plyzero.play.entrants import Entrant
+    from plyzero.arena.entrants import Entrant
 
 VERSION: Final = 1
 """Format version of ladder.json; docs/formats.md lists the fields."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from plyzero.errors import UserError, shown
-from plyzero.play.gtp_points import Points, Words, spell
+from plyzero.gtp.points import Points, Words, spell
 from plyzero.play.session import Session
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, parse_move
