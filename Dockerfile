@@ -1,4 +1,4 @@
-# Two images: worker (no torch) and trainer. docs/containers.md says how they are used.
+# Two images: worker (no torch) and trainer. docs/scaling.md says how they are used.
 ARG BASE=python:3.12-slim-bookworm
 
 FROM ${BASE} AS worker

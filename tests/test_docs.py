@@ -35,21 +35,35 @@ PAGES = [
 ]
 
 
-def is_slow_by_name(path: Path) -> dict[str, bool]:
-    """Return name -> is it a slow test."""
-    functions = [each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.FunctionDef)]
-    return {each.name: any("slow" in ast.unparse(mark) for mark in each.decorator_list) for each in functions}
-
-
-def test_every_test_that_bears_a_guarantee_exists_and_is_called_slow_where_it_is():
-    slow = {
-        name: is_slow for path in (ROOT / "tests").rglob("test_*.py") for name, is_slow in is_slow_by_name(path).items()
+def slow_by_name() -> dict[str, bool]:
+    return {
+        each.name: any("slow" in ast.unparse(mark) for mark in each.decorator_list)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for each in ast.walk(ast.parse(path.read_text()))
+        if isinstance(each, ast.FunctionDef)
     }
-    text = (ROOT / "docs" / "guarantees.md").read_text()
-    named = re.findall(r"`(test_\w+)`(†?)", text)
-    assert len(named) > 50
+
+
+def test_every_promise_has_tests_that_exist_and_are_marked_slow_where_they_are():
+    text, _, table = (ROOT / "docs" / "guarantees.md").read_text().partition("## The tests\n")
+    promises = re.findall(r"^\* \*\*(\w+)\*\* ", text, re.MULTILINE)
+    rows = re.findall(r"^\| (\w+) \| .*`(?:test_|tests/)", table, re.MULTILINE)
+    assert len(promises) > 50
+    assert rows == promises
+    slow, named = slow_by_name(), re.findall(r"`(test_\w+)`(†?)", text + table)
     assert [(name, slow.get(name)) for name, mark in named if slow.get(name) != bool(mark)] == []
-    assert all((ROOT / path).exists() for path in re.findall(r"`((?:tests|benchmarks|plyzero)/[\w./]+)`", text))
+    assert all((ROOT / path).exists() for path in re.findall(r"`(tests/[\w./]+)`", table))
+
+
+def test_readme_and_architecture_name_the_same_ten_files_that_are_alphazero():
+    named = [
+        re.findall(r"\(([\w./]+\.py)\)", (ROOT / path).read_text().partition("## The lines that are AlphaZero\n")[2])[
+            :10
+        ]
+        for path in ("README.md", "docs/architecture.md")
+    ]
+    assert [f"../{path}" for path in named[0]] == named[1]
+    assert 2000 < sum(len((ROOT / path).read_text().splitlines()) for path in named[0]) < 2600  # "about 2,300 lines"
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -75,30 +89,26 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_game_of_the_readme_keeps_the_laws(tmp_path: Path):
+def test_the_game_of_the_readme_is_that_of_the_guide_and_has_20_lines():
     (game,) = blocks(ROOT / "README.md", "python")
-    assert game.startswith("# nim.py\n")
-    (tmp_path / "nim.py").write_text(game)
-    assert "nim:Nim v1: 17 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=tmp_path)
+    assert game in blocks(ROOT / "docs" / "writing-a-game.md", "python")
+    assert len([line for line in game.splitlines()[1:] if line.strip()]) == 20
 
 
-def test_the_first_game_has_20_lines(written: Path):
-    (game,) = (node for node in ast.parse((written / "nim.py").read_text()).body if isinstance(node, ast.ClassDef))
-    lines = (written / "nim.py").read_text().splitlines()[1:]
-    assert len([line for line in lines if line.strip()]) == 20
-    assert game.name == "Nim"
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nim:Nim"], "nim:Nim v1: 17 laws hold"),
+        (["fast_nim:FastNim", "--against", "nim:Nim"], "fast_nim:FastNim v1: 20 laws hold"),
+        (["race:Race"], "race:Race v1: 19 laws hold"),
+        (["fast_race:FastRace", "--against", "race:Race"], "fast_race:FastRace v1: 22 laws hold"),
+    ],
+)
+def test_the_games_of_the_guide_keep_the_laws_and_agree(arguments: list[str], expected: str, written: Path):
+    assert expected in shown("check", *arguments, "--games", "10", cwd=written)
 
 
-def test_the_games_of_the_guide_keep_the_laws_and_agree(written: Path):
-    assert "nim:Nim v1: 17 laws hold" in shown("check", "nim:Nim", "--games", "10", cwd=written)
-    command = ("check", "fast_nim:FastNim", "--against", "nim:Nim", "--games", "10")
-    assert "fast_nim:FastNim v1: 20 laws hold" in shown(*command, cwd=written)
-
-
-def test_the_dice_of_the_guide_keep_the_laws_agree_and_are_rolled(written: Path):
-    assert "race:Race v1: 19 laws hold" in shown("check", "race:Race", "--games", "10", cwd=written)
-    command = ("check", "fast_race:FastRace", "--against", "race:Race", "--games", "10")
-    assert "fast_race:FastRace v1: 22 laws hold" in shown(*command, cwd=written)
+def test_the_dice_of_the_guide_are_rolled(written: Path):
     code = (
         "import numpy as np, plyzero, race; rng, position = np.random.default_rng(0), race.Race();"
         "position = plyzero.played(plyzero.rolled(position, rng), 1, rng); print(position.to_play, position.chances())"
@@ -147,7 +157,7 @@ def test_the_page_of_settings_is_made_from_the_settings(update_golden: bool):
 def test_the_python_api_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     made = create_run(tmp_path / "runs" / "c4", load_game("connect-four"), options=["network.channels=8"])
     publish_model(made.models, untrained(made), fence=1, step=1096)
-    (code,) = blocks(ROOT / "docs" / "playing.md", "python")
+    (code,) = (block for block in blocks(ROOT / "docs" / "playing.md", "python") if not block.startswith("# "))
     (tmp_path / "script.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     runpy.run_path("script.py")
@@ -161,8 +171,9 @@ def project_games() -> dict[str, str]:
 
 
 def test_the_agents_of_the_guide_play(tmp_path: Path):
-    for block in blocks(ROOT / "docs" / "agents.md", "python"):
-        (tmp_path / block.partition("\n")[0].removeprefix("# ")).write_text(block)
+    for block in blocks(ROOT / "docs" / "playing.md", "python"):
+        if block.startswith("# "):
+            (tmp_path / block.partition("\n")[0].removeprefix("# ")).write_text(block)
     for match in (
         ("pairs:Pairs", "greedy", "--game", "tic-tac-toe"),
         ("corners:Corners(depth=2)", "alphabeta:2", "--game", "othello(size=6)"),
@@ -226,7 +237,29 @@ def test_every_command_in_the_documentation_can_be_parsed(path: str, words: str)
     command.make_context(name, rest)
 
 
-def test_every_page_that_is_linked_is_there():
-    for path in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
-            assert (path.parent / target).exists(), (path, target)
+def anchors(path: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_page_and_heading_that_is_linked_is_there(path: Path):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", path.read_text()):
+        linked = path.parent / target if target else path
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), f"{target}#{anchor}"
+
+
+def test_every_page_that_a_file_of_the_project_names_is_there():
+    folders = ("plyzero", "games", "selfplay", "trainer", "experiments", "deploy", "benchmarks", "examples", "tests")
+    paths = [
+        *ROOT.glob("*.*"),
+        ROOT / "Dockerfile",
+        *(path for folder in folders for path in (ROOT / folder).rglob("*.*")),
+    ]
+    kinds = {".py", ".md", ".toml", ".yaml", ".env", ".sbatch", ""}
+    text = "".join(path.read_text() for path in paths if path.is_file() and path.suffix in kinds)
+    named = re.findall(r"docs/[a-z-]+\.md", text)
+    assert len(named) > 50
+    assert [path for path in sorted(set(named)) if not (ROOT / path).exists()] == []
