@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation from the real thing: python -m docs.make_pictures --minutes 5
+"""Make the pictures of the documentation: python -m docs.make_pictures --minutes 5
 
 Boards are drawn. Then Connect Four is trained while pictures of the dashboard, of the page and of the terminal are
 taken, light and dark. It needs plyzero[train,web,browser] and Chromium, which CHROMIUM may name.
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5, help="time for which Connect Four is trained")
     minutes = parser.parse_args().minutes
     PICTURES.mkdir(exist_ok=True)
-    draw_boards()
+    _draw_boards()
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         command = ["train", GAME, "--run", RUN, "--minutes", f"{minutes:g}"]
         train = subprocess.Popen(
@@ -56,20 +56,15 @@ def main() -> None:
         )
         with serving(GAME, "--run", RUN, cwd=Path(folder)) as (address, _):
             time.sleep(max(0, 60 * minutes - 30))  # the last half minute, in which all processes still work
-            take(chromium, "dashboard", lambda page: show_dashboard(page, address), size=(1100, 900))
-            take(chromium, "page", lambda page: show_page(page, address), size=(1000, 760))
+            take(chromium, "dashboard", lambda page: _show_dashboard(page, address), size=(1100, 900))
+            take(chromium, "page", lambda page: _show_page(page, address), size=(1000, 760))
         assert train.stdout
         lines = [f"$ plyzero {' '.join(command)}", *train.stdout.read().splitlines()]
-        take(
-            chromium,
-            "terminal",
-            lambda page: show_terminal(page, [*lines[:14], "   ...", *lines[-7:]]),
-            size=(900, 300),
-        )
+        text = TERMINAL.replace("{}", html.escape("\n".join([*lines[:14], "   ...", *lines[-7:]])))
+        take(chromium, "terminal", lambda page: page.set_content(text), size=(900, 300))
 
 
-def draw_boards() -> None:
-    """Draw a board of each style as a file that needs no other."""
+def _draw_boards() -> None:
     sys.path.insert(0, str(PICTURES.parents[1] / "examples"))
     for style, (name, ply) in BOARDS.items():
         position = random_game(load_game(name).start, np.random.default_rng(0)).positions[ply]
@@ -79,25 +74,18 @@ def draw_boards() -> None:
         (PICTURES / f"{style}.svg").write_text(render_svg(board, title=f"a position of {name}") + "\n")
 
 
-def show_dashboard(page: Any, address: str) -> None:
-    """Open the dashboard, with all that it shows."""
+def _show_dashboard(page: Any, address: str) -> None:
     page.goto(f"{address}/run")
     page.wait_for_selector("section.chart canvas")
     page.wait_for_selector("ul.games li", timeout=120_000)
     page.wait_for_timeout(6000)  # rates are measured over a few seconds
 
 
-def show_page(page: Any, address: str) -> None:
-    """Open a game and analyse it."""
+def _show_page(page: Any, address: str) -> None:
     page.goto(f"{address}/#first=you&second=you&moves={MOVES.replace(' ', '+')}")
     page.get_by_role("button", name="Off", exact=True).click()
     page.wait_for_selector(".overlay circle.heat", timeout=120_000)
     page.wait_for_timeout(6000)  # the search is complete
-
-
-def show_terminal(page: Any, lines: Sequence[str]) -> None:
-    """Show what a command has printed."""
-    page.set_content(TERMINAL.replace("{}", html.escape("\n".join(lines))))
 
 
 def take(chromium: Any, name: str, show: Callable[[Any], None], *, size: tuple[int, int]) -> None:

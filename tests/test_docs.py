@@ -191,11 +191,6 @@ def test_the_pictures_of_the_page_of_games_are_what_the_games_draw(picture: str)
     assert f"{toys.after(position, moves)}\n" == drawn
 
 
-def test_the_zarr_of_the_formats_page_is_python():
-    for block in blocks(DOCS / "formats.md", "python"):
-        ast.parse(block)
-
-
 def commands() -> list[tuple[str, str]]:
     """Return the plyzero commands of all pages, without variables before them: name of the page, command."""
     lines = [(path.name, line) for path in PAGES for block in blocks(path, "sh") for line in block.splitlines()]
