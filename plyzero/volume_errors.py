@@ -1,4 +1,4 @@
-"""Errors of the volume: which of them pass by themselves, what is told of them, and trying again."""
+"""Errors of the volume: which of them are transient, their explanation, and trying again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import math
 import os
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -105,3 +107,57 @@ def wait_for(read: Callable[[], Result], what: str) -> Result:
             raise
 
     return retry(attempt, what, seconds=math.inf, errors=PASSING_WRITES)
+
+
+@dataclass(frozen=True)
+class _FileError:
+    """The last error of a file: its explanation, the pause before the next attempt in seconds, and when that is."""
+
+    reason: str
+    pause: float
+    retry_at: float
+
+
+class FileErrors:
+    """The files that cannot be used at the moment: one of them stops no other, and each is logged once."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._current: dict[Path, _FileError] = {}
+
+    @contextmanager
+    def skipping(self, path: Path, consequence: str) -> Iterator[None]:
+        """Run the body. An OSError ends the body and is logged, with its consequence, if it is not known already.
+
+        A file that does not exist, or no longer, is not an error.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            self._current.pop(path, None)
+        except OSError as error:
+            before, reason = self._current.get(path), explain(error)
+            if before is None or before.reason != reason:
+                log.warning("%s %s: %s", path.name, consequence, reason)
+            pause = min(2 * before.pause, MAX_PAUSE) if before else 1.0
+            self._current[path] = _FileError(reason, pause, self._clock() + pause)
+        else:
+            if self._current.pop(path, None):
+                log.info("%s can be used again", path.name)
+
+    def is_due(self, path: Path) -> bool:
+        """Return whether to try `path` now: the last attempt succeeded, or the pause since then is over."""
+        error = self._current.get(path)
+        return error is None or self._clock() >= error.retry_at
+
+    def keep_only(self, paths: Collection[Path]) -> None:
+        """Forget the errors of all other files, which do not exist any more."""
+        self._current = {path: error for path, error in self._current.items() if path in paths}
+
+    @property
+    def summary(self) -> str | None:
+        """The number of files that cannot be used, and the reason for the first, as a clause; None if all can."""
+        if not self._current:
+            return None
+        count = len(self._current)
+        return f"{count} file{'' if count == 1 else 's'}: {next(iter(self._current.values())).reason}"

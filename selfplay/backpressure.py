@@ -10,7 +10,7 @@ from plyzero.files import Room, free_room
 from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, number, read_heartbeat
 from plyzero.run.segments import list_segments
-from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import FileErrors
 from selfplay.replay_writer import ReplayWriter
 
 REFRESH_SECONDS: Final = 1.0
@@ -29,7 +29,7 @@ class Backpressure:
         self._free: Room | None = None  # unknown
         self._bootstrap_positions: int | None = None
         self._has_model = False
-        self._troubles = Troubles(clock=clock)
+        self._troubles = FileErrors(clock=clock)
         self.refresh()
 
     def refresh(self) -> None:

@@ -18,8 +18,7 @@ from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, read_segment
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import PASSING, retry
+from plyzero.volume_errors import PASSING, FileErrors, retry
 
 GAP_SECONDS: Final = 60.0
 """Seconds for which a missing segment is waited for, because over NFS a directory may show a later one first."""
@@ -53,7 +52,7 @@ class ReplayReader:
         self._failures: dict[SegmentName, int] = {}
         self._passed: set[str] = set()  # files that need not be looked at again: of a long run there are many
         self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
-        self._troubles = Troubles(clock=clock)
+        self._troubles = FileErrors(clock=clock)
 
     def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
         """Yield every new segment.

@@ -17,9 +17,18 @@ from typing import Final, Literal
 
 from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError
-from plyzero.files import TEMPORARY, free_room, list_names, lock, open_to_append, read_file, remove, write_file
+from plyzero.files import (
+    TEMPORARY,
+    free_room,
+    list_names,
+    lock,
+    open_to_append,
+    read_file,
+    remove,
+    watch_directory,
+    write_file,
+)
 from plyzero.machine import usable_cores, usable_memory
-from plyzero.run.changes import watch_directory
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS

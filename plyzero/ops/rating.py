@@ -20,8 +20,7 @@ from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
-from plyzero.run.event_files import EventFile
-from plyzero.run.metrics import append_line
+from plyzero.run.metrics import EventFile, append_line
 from plyzero.run.models import ModelName
 from plyzero.threads import Thread
 

@@ -1,15 +1,18 @@
-"""A snapshot of a run for `plyzero status`: its files, its processes, and which process waits for what."""
+"""The state of a run: its files, its processes, which process waits for what, and whether those of a host progress."""
 
 from __future__ import annotations
 
 import math
+import socket
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from plyzero.ops.accounts import balance_accounts
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, LivenessMonitor
-from plyzero.run.metrics import TRAINER, last_line, number
+from plyzero.run.metrics import TRAINER, last_line, number, read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 
@@ -96,3 +99,31 @@ def balance(processes: Sequence[dict[str, Any]], *, ratio: float) -> dict[str, f
 
 def _with_role(processes: Sequence[dict[str, Any]], role: str) -> list[dict[str, Any]]:
     return [each for each in processes if each["role"] == role]
+
+
+def find_stalled_process(workers: Path, *, within: float, host: str | None = None) -> str | None:
+    """Return a sentence if no process of this host makes progress, None if one does.
+
+    workers: the directory of heartbeats.
+    within:  seconds in which the counter of a heartbeat must change.
+    """
+    host = host or socket.gethostname()
+    first = _counts(workers, host)
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if _counts(workers, host) - first:
+            return None
+        time.sleep(0.1)
+    if not first:
+        return f"no process of this run is running on this host ({host})"
+    return f"{min(first)[0]} has made no progress for {within:.0f} s"
+
+
+def _counts(workers: Path, host: str) -> set[tuple[str, int, int]]:
+    """Return name, process number and counter of every heartbeat of `host` whose process has not stopped."""
+    beats = read_heartbeats(workers).items()
+    return {
+        (name, beat["pid"], beat["beats"])
+        for name, beat in beats
+        if beat["host"] == host and beat["state"] != "stopped"
+    }

@@ -24,8 +24,7 @@ from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.run.metrics import MAX_BEAT_BYTES
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, write_segment
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import UnreadableError
+from plyzero.volume_errors import FileErrors, UnreadableError
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +34,7 @@ class Adoption:
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
-        self._troubles = Troubles(clock=clock)
+        self._file_errors = FileErrors(clock=clock)
         self._observed: dict[JournalName, tuple[object, float]] = {}  # what was seen of it, and since when
 
     def adopt(self) -> int:
@@ -44,20 +43,20 @@ class Adoption:
         What an error occurs with, a journal or the directory, is left for a later call, with one warning.
         """
         adopted, journals = 0, self._run.journals
-        with self._troubles.skipping(journals, "cannot be read"):
+        with self._file_errors.skipping(journals, "cannot be read"):
             names = list_journals(journals)
             self._observed = {name: seen for name, seen in self._observed.items() if name in names}
-            self._troubles.keep_only({journals, *(journals / str(name) for name in names)})
+            self._file_errors.keep_only({journals, *(journals / str(name) for name in names)})
             for name in names:
                 path = journals / str(name)
-                with self._troubles.skipping(path, "is not sealed yet"):
+                with self._file_errors.skipping(path, "is not sealed yet"):
                     adopted += self._adopt(name, path)
         return adopted
 
     @property
     def error(self) -> str | None:
         """A sentence about the journals that cannot be sealed at the moment, or None."""
-        summary = self._troubles.summary
+        summary = self._file_errors.summary
         return summary and f"cannot seal {summary}"
 
     def _silence(self, name: JournalName, path: Path) -> float:

@@ -29,10 +29,9 @@ from plyzero import files
 from plyzero.errors import plain
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
+from plyzero.run.directory import KEY, RunId
 from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
-from plyzero.run.run_id import KEY, RunId
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import NO_LOCKS, UnreadableError
+from plyzero.volume_errors import NO_LOCKS, FileErrors, UnreadableError
 
 SCHEMA: Final = "plyzero.journal/1"
 """Schema and version in the header of a journal; a reader refuses any other."""
@@ -237,7 +236,7 @@ def read_header(path: Path) -> dict[str, Any]:
     return parse_object(body or b"null")
 
 
-def owners(directory: Path, troubles: Troubles) -> set[str] | None:
+def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
     """Return `<worker>.<incarnation>` of every process that holds the lock of a journal; None if there are no locks.
 
     A journal that cannot be opened is skipped, with one warning.
@@ -245,7 +244,7 @@ def owners(directory: Path, troubles: Troubles) -> set[str] | None:
     alive = set()
     for name in list_journals(directory):
         path = directory / str(name)
-        with troubles.skipping(path, "cannot be opened"):
+        with file_errors.skipping(path, "cannot be opened"):
             try:
                 held = files.lock(path)
             except OSError as error:

@@ -15,7 +15,7 @@ from plyzero.files import interval
 from plyzero.run import journals, lease
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, beat_seconds, read_heartbeats
-from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import FileErrors
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
 """ok = the counter changes. stalled = it does not. gone = it does not, and the process holds no lock. stopped = the
@@ -49,14 +49,14 @@ class LivenessMonitor:
         self._run, self._clock = run, clock
         self._observed: dict[str, _Observation] = {}
         self._lock_holders: set[str] | None = set()
-        self._troubles = Troubles(clock=clock)
+        self._file_errors = FileErrors(clock=clock)
         self.heartbeats: dict[str, dict[str, Any]] = {}
 
     def refresh(self) -> None:
         """Read all heartbeats and test all locks. What the volume does not give at the moment stays as it was."""
-        with self._troubles.skipping(self._run.workers, "cannot be read"):
+        with self._file_errors.skipping(self._run.workers, "cannot be read"):
             self.heartbeats = read_heartbeats(self._run.workers, before=self.heartbeats)
-        with self._troubles.skipping(self._run.journals, "cannot be read"):
+        with self._file_errors.skipping(self._run.journals, "cannot be read"):
             self._lock_holders = self._find_lock_holders()
         now = self._clock()
         for name, beat in self.heartbeats.items():
@@ -88,7 +88,7 @@ class LivenessMonitor:
 
     def _find_lock_holders(self) -> set[str] | None:
         """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
-        workers = journals.owners(self._run.journals, self._troubles)
+        workers = journals.owners(self._run.journals, self._file_errors)
         trainer = lease.is_held(self._run.trainer)
         if workers is None or trainer is None:
             return None

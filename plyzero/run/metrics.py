@@ -1,4 +1,4 @@
-"""Metrics of processes: files of JSON lines with one writer each, and heartbeats."""
+"""Metrics of processes: files of JSON lines with one writer each, heartbeats, and scalars for TensorBoard."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import socket
+import struct
 import threading
 import time
 from collections import deque
@@ -14,12 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import google_crc32c
+
 from plyzero.files import (
     TEMPORARY,
     append,
     interval,
     list_files,
     list_names,
+    open_to_append,
     read_file,
     read_files,
     read_part,
@@ -244,6 +248,76 @@ def read_heartbeats(
         elif not isinstance(found, FileNotFoundError | UnreadableError):
             beats[path.stem] = (before or {}).get(path.stem)
     return {name: beat for name, beat in beats.items() if beat is not None}
+
+
+class EventFile:
+    """Appends scalars for TensorBoard to an event file of this process, which is created with the first of them.
+
+    It is a sequence of TFRecords: the size of the content (u8), a checksum of these 8 bytes, the content and its
+    checksum. The content is an Event of TensorFlow's event.proto in the encoding of protocol buffers.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path: Path | None = None
+        self._writing = Writing("for TensorBoard")
+
+    def add(self, step: int, scalars: Mapping[str, float | None]) -> None:
+        """Append the values by tag at a step; None is left out. An OSError is only logged."""
+        now, records = time.time(), b""
+        time_field = b"\x09" + struct.pack("<d", now)
+        if self._path is None:
+            records = _record(time_field + _bytes_field(3, b"brain.Event:2"))
+        values = ((tag.encode(), value) for tag, value in scalars.items() if value is not None)
+        summary = (_bytes_field(1, tag) + b"\x15" + struct.pack("<f", value) for tag, value in values)
+        content = b"".join(_bytes_field(1, value) for value in summary)
+        records += _record(time_field + b"\x10" + _varint(step) + _bytes_field(5, content))
+        path = self._path or self._directory / f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
+        with self._writing:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with open_to_append(path) as file:
+                file.write(records)
+            self._path = path
+
+
+def select_scalars(line: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the scalars for TensorBoard of a line of the trainer's metrics, by tag."""
+    fields = {
+        "loss/policy": "policy_loss",
+        "loss/value": "value_loss",
+        "learned/policy": "policy_learned",
+        "learned/value": "value_learned",
+        "learned/policy_window": "window_policy_learned",
+        "learned/value_window": "window_value_learned",
+        "run/replay_ratio": "replay_ratio",
+        "run/games": "games",
+        "run/positions": "positions",
+    }
+    return {tag: line.get(field) for tag, field in fields.items()}
+
+
+def _record(content: bytes) -> bytes:
+    size = struct.pack("<Q", len(content))
+    return size + _checksum(size) + content + _checksum(content)
+
+
+def _checksum(content: bytes) -> bytes:
+    """Return the CRC-32C of `content`, masked as a TFRecord has it."""
+    crc = google_crc32c.value(content)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def _bytes_field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """Return a number in groups of 7 bits, the lowest first; the highest bit of a byte is set if more follow."""
+    groups = []
+    while number > 127:
+        groups.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*groups, number])
 
 
 class Rate:

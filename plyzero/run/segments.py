@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from plyzero.files import list_names, read_file, write_file
 from plyzero.rules.catalog import GameSpec
+from plyzero.run.directory import KEY, RunId
 from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
-from plyzero.run.run_id import KEY, RunId
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 from plyzero.volume_errors import UnreadableError
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import RunId
 from plyzero.run.records import GAME, MOVE, POSITION, Games
-from plyzero.run.run_id import RunId
 from plyzero.run.segments import write_segment
 from tests.helpers.toys import Relay
 

@@ -308,7 +308,7 @@ def test_nobody_watches_when_the_probe_is_over(tmp_path: Path):
     ("failing_call", "number", "reason"),
     [
         ("watchdog.observers.api.BaseObserver.start", errno.ENOSPC, "No space left on device"),  # no watch is left
-        ("plyzero.run.changes.Observer", errno.EMFILE, "Too many open files"),  # no inotify instance is left
+        ("watchdog.observers.Observer", errno.EMFILE, "Too many open files"),  # no inotify instance is left
     ],
 )
 def test_without_a_watch_workers_poll(tmp_path: Path, monkeypatch, failing_call: str, number: int, reason: str):

@@ -16,8 +16,8 @@ from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import find_faults
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.run.directory import Run, open_or_create_run, open_run
-from plyzero.run.games_json import games_to_json
 from plyzero.run.journals import Journal, journal_name
+from plyzero.run.json_games import games_to_json
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.replay import find_disagreement

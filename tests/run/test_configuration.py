@@ -13,9 +13,8 @@ from pydantic import ValidationError
 from plyzero.errors import UserError
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Outcome
-from plyzero.run.configuration import resolve
+from plyzero.run.configuration import PRESETS, preset_for, resolve
 from plyzero.run.directory import create_run, open_or_create_run, open_run, read_run
-from plyzero.run.presets import PRESETS, preset_for
 from plyzero.run.segments import write_segment
 from plyzero.settings import RENAMED, Settings, find_renamed, parse_stored_settings
 from tests.helpers.segments import some_games

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.run.directory import Run
+from plyzero.run.directory import Run, RunId
 from plyzero.run.journals import FRAME, Journal, journal_name, owners, read_journal
 from plyzero.run.records import Games
-from plyzero.run.run_id import RunId
 from plyzero.run.segments import SegmentName, list_segments, read_segment, write_segment
-from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import FileErrors
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.segments import CONNECT_FOUR, RELAY, same, some_games
@@ -277,18 +276,18 @@ def test_a_journal_that_the_volume_does_not_give_just_now_is_not_taken_for_damag
 
 def test_owners_are_those_who_hold_a_journal(run: Run):
     journals = [begin(run.journals, run.game, incarnation=f"0000000{number}", run_id=run.id) for number in range(3)]
-    assert owners(run.journals, Troubles()) == {"w0.00000000", "w0.00000001", "w0.00000002"}
+    assert owners(run.journals, FileErrors()) == {"w0.00000000", "w0.00000001", "w0.00000002"}
     die(journals[0])
     journals[2].close()
-    assert owners(run.journals, Troubles()) == {"w0.00000001"}
+    assert owners(run.journals, FileErrors()) == {"w0.00000001"}
     assert len(names(run.journals)) == 2  # looking changes nothing
 
 
 def test_where_there_are_no_locks_nobody_knows_the_owners(run: Run, monkeypatch: pytest.MonkeyPatch):
     no_locks(monkeypatch)
-    assert owners(run.journals, Troubles()) == set()
+    assert owners(run.journals, FileErrors()) == set()
     begin(run.journals, run.game, run_id=run.id)
-    assert owners(run.journals, Troubles()) is None
+    assert owners(run.journals, FileErrors()) is None
 
 
 def test_a_journal_that_cannot_be_begun_holds_no_descriptor(run: Run, monkeypatch: pytest.MonkeyPatch):

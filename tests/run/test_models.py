@@ -111,7 +111,7 @@ def test_a_file_event_wakes_a_watch_long_before_its_poll(run: Run, content):
         assert network.step == 1
 
 
-@pytest.mark.parametrize("failing", ["plyzero.run.changes.Observer", "watchdog.observers.api.BaseObserver.schedule"])
+@pytest.mark.parametrize("failing", ["watchdog.observers.Observer", "watchdog.observers.api.BaseObserver.schedule"])
 def test_a_watch_without_file_events_polls(run: Run, content, monkeypatch: pytest.MonkeyPatch, caplog, failing: str):
     def fail(*_: object, **__: object) -> None:
         raise OSError("inotify limit reached")

@@ -14,7 +14,7 @@ from plyzero.errors import ModelRefusedError, UserError
 from plyzero.network.model_loader import ModelWatch, is_of_network, load_model, load_network
 from plyzero.ops.verify import find_faults
 from plyzero.rules.catalog import load_game
-from plyzero.run import run_id
+from plyzero.run import directory as directory_module
 from plyzero.run.adoption import seal_taken, take_journal
 from plyzero.run.directory import Run, create_run, open_or_create_run, open_run, read_run
 from plyzero.run.journals import Journal, list_journals, read_journal
@@ -179,13 +179,13 @@ def test_reading_an_older_run_gives_it_no_id(run: Run):
 def test_processes_that_open_an_older_run_at_once_agree_on_its_id(run: Run, monkeypatch: pytest.MonkeyPatch):
     text = without_id(run).root.joinpath("run.toml").read_text() + "# my own remark\n"
     (run.root / "run.toml").write_text(text)
-    together, claim = threading.Barrier(4), run_id._claim
+    together, claim = threading.Barrier(4), directory_module._claim
 
     def claim_together(path: Path) -> str:
         together.wait(30)  # all have read a run.toml without an id
         return claim(path)
 
-    monkeypatch.setattr(run_id, "_claim", claim_together)
+    monkeypatch.setattr(directory_module, "_claim", claim_together)
     with ThreadPoolExecutor(4) as threads:
         opened = list(threads.map(lambda _: open_or_create_run(run.root, None), range(4)))
     assert len({each.id for each in opened}) == 1

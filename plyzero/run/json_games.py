@@ -1,4 +1,4 @@
-"""Games from JSON lines, such as `replay export` writes them, as records: replayed by the rules and checked."""
+"""Recorded games as JSON objects, which any program can read; and games from JSON lines, checked by the rules."""
 
 from __future__ import annotations
 
@@ -12,17 +12,44 @@ from numpy.typing import NDArray
 from plyzero.errors import plain, shown
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance
-from plyzero.rules.game import DRAW, ONGOING, outcome_code
-from plyzero.rules.notation import play_named
-from plyzero.run.games_json import WINNERS
+from plyzero.rules.chance import is_chance, replay_game
+from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
+from plyzero.rules.notation import action_names, play_named
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
+
+VERSION: Final = 1
+"""Format version of the objects; docs/formats.md lists the fields."""
+
+WINNERS: Final = {DRAW: "draw", ONGOING: None, 0: "first", 1: "second"}
+"""Outcome code -> the field `winner`."""
 
 CHOSEN: Final = 1
 """The `search` of a move that somebody chose: PUCT, whose policy is the visits; the played move has all of them."""
 
 UNPROVEN: Final = 2
 """The `proven` of every position: UNPROVEN of plyzero.search.tree."""
+
+
+def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
+    """Yield a JSON object per game; `start` is the initial position of the game."""
+    for one in games:
+        (game,), positions = one.games, one.positions
+        moves: list[int] = []
+        actions = positions["action"].tolist()
+        for action, (_, rolls) in zip([*actions, None], replay_game(start, game, actions), strict=True):
+            moves += rolls if action is None else [*rolls, action]
+        yield {
+            "version": VERSION,
+            "id": f"{game['id']:016x}",
+            "moves": action_names(start, tuple(moves)),
+            "winner": WINNERS[int(game["winner"])],
+            "end": "truncated" if game["end"] == TRUNCATED else "rule",
+            "opening_plies": int(game["opening_plies"]),
+            "players": positions["to_play"].tolist(),
+            "values": [round(float(value), 4) for value in positions["root_value"]],
+            "full": positions["full"].tolist(),
+            "models": positions["model_step"].tolist(),
+        }
 
 
 class Fault(NamedTuple):
