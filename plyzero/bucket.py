@@ -1,6 +1,6 @@
 """Buckets: names in an S3-compatible object store, which `plyzero.files` uses like paths of a directory.
 
-An object appears completely or not at all, and a list shows it as soon as its writer has been told so. There are no
+An object appears completely or not at all, and is listed as soon as the store has confirmed it. There are no
 directories, no locks, and nothing can be appended.
 """
 
@@ -29,15 +29,6 @@ WRITER: Final = "plyzero-writer"
 
 TIMEOUT: Final = timedelta(seconds=60)
 """Longest time of one request."""
-
-CONNECT_TIMEOUT: Final = timedelta(seconds=5)
-"""Longest time to connect to the store."""
-
-MAX_RETRIES: Final = 3
-"""How many times a request is repeated that the store did not answer, or answered with a status of 500 or more."""
-
-FAILED: Final = re.compile(r"status code: (\d+ [\w ]+)|HTTP error: ([\w ]+)|Server returned error response: ([\w ]+)")
-"""What is told of a failed request."""
 
 
 class BucketPath(PosixPath):
@@ -194,7 +185,9 @@ class BucketPath(PosixPath):
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
             reason = "the store refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
             return OSError(errno.EACCES, reason, str(self))
-        found = FAILED.search(text)
+        found = re.search(
+            r"status code: (\d+ [\w ]+)|HTTP error: ([\w ]+)|Server returned error response: ([\w ]+)", text
+        )
         detail = next(filter(None, found.groups()), "") if found else text.partition("\n")[0]
         endpoint = os.environ.get("AWS_ENDPOINT_URL") or "the store"
         return OSError(errno.EIO, f"no proper answer from {endpoint}: {detail.strip()}", str(self))
@@ -228,7 +221,7 @@ def _open_store(scheme: str, bucket: str) -> ObjectStore:
             else:
                 _stores[scheme, bucket] = S3Store(
                     bucket,
-                    client_options={"allow_http": True, "timeout": TIMEOUT, "connect_timeout": CONNECT_TIMEOUT},
-                    retry_config={"max_retries": MAX_RETRIES, "retry_timeout": TIMEOUT},
+                    client_options={"allow_http": True, "timeout": TIMEOUT, "connect_timeout": timedelta(seconds=5)},
+                    retry_config={"max_retries": 3, "retry_timeout": TIMEOUT},
                 )
         return _stores[scheme, bucket]

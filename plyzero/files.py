@@ -302,7 +302,7 @@ def is_named(descriptor: int, path: Path) -> bool:
 
 
 def interval(directory: Path, seconds: float) -> float:
-    """Return how often to look at a directory, or to renew a file in it, where `seconds` is right for a disk."""
+    """Return the time between two looks at a directory, or updates of a file in it: `seconds`, longer in a bucket."""
     return max(seconds, BUCKET_SECONDS) if isinstance(directory, BucketPath) else seconds
 
 
@@ -336,7 +336,7 @@ def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], N
 
 
 class Room(NamedTuple):
-    """What a volume has left for this user: bytes, and how many files can be created."""
+    """The bytes that a volume has left for this user, and the number of files that can be created."""
 
     bytes: int
     files: int

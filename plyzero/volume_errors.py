@@ -22,16 +22,16 @@ NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, e
 NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF}
 """Error numbers of a volume that does not support locks. NFS, mounted to be read only, has EBADF."""
 
-PASSING: Final = {
+TRANSIENT: Final = {
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN),
     *([errno.EREMOTEIO] if hasattr(errno, "EREMOTEIO") else []),  # not on macOS
     *(errno.ENOSPC, errno.EDQUOT),  # the trainer makes room by removing old files
 }
-"""Error numbers of a volume or a system that is likely to recover by itself."""
+"""Error numbers of transient errors: the volume or the system is likely to recover by itself."""
 
-PASSING_WRITES: Final = PASSING | {errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
-"""Error numbers of writing that pass by themselves, or when a person gives a permission."""
+TRANSIENT_WRITES: Final = TRANSIENT | {errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
+"""Error numbers of writing that are transient, or end when a person gives a permission."""
 
 NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
 """Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
@@ -74,39 +74,41 @@ def explain(error: OSError) -> str:
     return f"{reason}: {path} is owned by uid {owner}, mode {mode:04o}; this process runs as uid {os.geteuid()}"
 
 
-def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = PASSING) -> Result:
-    """Return what `read` returns. After one of `errors`, each logged once, it is called again for so many `seconds`.
+def retry(
+    read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = TRANSIENT
+) -> Result:
+    """Return what `read` returns. After one of `errors`, each logged once, it is called again, for `seconds`.
 
     Raises the last error after that time, and any other error at once.
     """
-    pause, told = 1.0, ""
+    pause, logged = 1.0, ""
     while True:
         try:
             return read()
         except OSError as error:
             if error.errno not in errors or seconds <= 0:
                 raise
-            if told != (told := explain(error)):
-                log.warning("%s: %s; will try again", what, told)
+            if logged != (logged := explain(error)):
+                log.warning("%s: %s; will try again", what, logged)
         time.sleep(pause)
         seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
 
 
 def wait_for(read: Callable[[], Result], what: str) -> Result:
-    """Return what `read` returns, which a process needs for its start: it waits until an error has passed.
+    """Return what `read` returns, which a process needs for its start: it waits until transient errors are over.
 
-    An error of which a UserError tells passes too.
+    This includes those that are the cause of a UserError.
     """
 
     def attempt() -> Result:
         try:
             return read()
         except UserError as error:
-            if isinstance(error.__cause__, OSError) and error.__cause__.errno in PASSING_WRITES:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in TRANSIENT_WRITES:
                 raise error.__cause__ from None
             raise
 
-    return retry(attempt, what, seconds=math.inf, errors=PASSING_WRITES)
+    return retry(attempt, what, seconds=math.inf, errors=TRANSIENT_WRITES)
 
 
 @dataclass(frozen=True)

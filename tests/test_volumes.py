@@ -28,7 +28,7 @@ from plyzero.files import (
 from plyzero.ops.doctor import examine
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, to_path
-from plyzero.volume_errors import NO_LOCKS, PASSING, UnreadableError, explain
+from plyzero.volume_errors import NO_LOCKS, TRANSIENT, UnreadableError, explain
 from tests.helpers.buckets import SLOW_SECONDS, Proxy, connected, new_prefix, server_of_tests
 
 MOST = 1 << 20
@@ -228,7 +228,7 @@ def test_a_store_that_keeps_refusing_is_an_error_that_may_pass(proxy: Proxy):
     for ask in (lambda: write_file(path, b"a"), lambda: content_of(path), lambda: list_names(path.parent), path.exists):
         with pytest.raises(OSError, match=r"no proper answer from .*503 Service Unavailable") as error:
             ask()
-        assert error.value.errno in PASSING
+        assert error.value.errno in TRANSIENT
 
 
 def test_half_an_answer_is_never_taken_for_the_content(proxy: Proxy):
@@ -246,7 +246,7 @@ def test_a_store_that_is_too_slow_is_an_error_that_may_pass(proxy: Proxy, monkey
     proxy.fault = lambda method, path: "slow"
     with pytest.raises(OSError, match="no proper answer") as error:
         content_of(new_prefix() / "a")
-    assert error.value.errno in PASSING
+    assert error.value.errno in TRANSIENT
 
 
 @pytest.mark.parametrize("proxy", ["moto"], indirect=True)  # Ceph notices that the proxy has taken the condition away

@@ -36,7 +36,7 @@ from plyzero.run.metrics import (
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
-from plyzero.volume_errors import PASSING_WRITES, FileErrors, retry, wait_for
+from plyzero.volume_errors import TRANSIENT_WRITES, FileErrors, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
@@ -266,7 +266,7 @@ class Trainer(Learner):
 
         Raises OSError if the state cannot be saved.
         """
-        retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=PASSING_WRITES)
+        retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=TRANSIENT_WRITES)
         if not self._is_first and self._has_unpublished_steps():
             self.publish(is_saved=True)
 

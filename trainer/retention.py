@@ -138,7 +138,7 @@ class Retention:
         unsealed = {name.owner for name in list_journals(self._run.journals)}
         for name in self.monitor.heartbeats.keys() - unsealed:
             path = self._run.workers / f"{name}.json"
-            if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.silence(name) >= GONE_SECONDS:
+            if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.unchanged(name) >= GONE_SECONDS:
                 self._remove(path)
         run = self._run
         with self._troubles.skipping(run.metrics, "cannot be read"):

@@ -33,9 +33,6 @@ MATCH_SECONDS: Final = 20.0
 MAX_MATCH_SECONDS: Final = 90.0
 """Time in seconds after which a match is given up, because not even two games are finished."""
 
-RETRY_SECONDS: Final = 300.0
-"""Time in seconds after a measurement that failed before the next one begins."""
-
 
 @dataclass(frozen=True)
 class Rating:
@@ -76,7 +73,7 @@ class Rater:
             self._thread.start()
 
     def poll(self) -> Rating | str | None:
-        """Return a rating completed since the last call, or a sentence that says why there is none, or None."""
+        """Return a rating completed since the last call, or the reason why one failed, or None."""
         try:
             return self._results.get_nowait()
         except queue.Empty:
@@ -107,7 +104,7 @@ class Rater:
         except _SlowError as error:
             self._results.put(f"step {name.step} is not measured: {error}")
         except Exception as error:
-            pause = RETRY_SECONDS
+            pause = 300.0  # seconds before the next one begins
             self._results.put(f"step {name.step} is not measured: {describe_error(error, self._run.game)}")
         finally:
             took = self._clock() - began
@@ -136,10 +133,8 @@ class Rater:
         bot = _Checked(Bot.from_network(network, simulations=settings.simulations), check)
         other = _Checked(find_player(opponent, self._run.game, rng), check)
         openings = random_openings(start, min(4, start.max_plies // 5), rng, count=(settings.games + 1) // 2)
-        for player in (bot, other):
-            player.choose_all(
-                [first_decision(start)]
-            )  # the first search loads compiled code, whose time must not count
+        for player in (bot, other):  # the first search loads compiled code, whose time must not count
+            player.choose_all([first_decision(start)])
         began = self._clock()
         results: list[MatchResult] = []
         played, games = 0, 2

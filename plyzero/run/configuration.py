@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from plyzero.errors import UserError, nearest, shown
 from plyzero.rules.game import Game
@@ -29,26 +29,14 @@ PRESETS: Final[dict[str, dict[str, dict[str, Any]]]] = {
 """Preset -> section -> key -> value. quick: minutes on two cores. standard: an hour or more on a few cores. gpu: a
 trainer with a GPU and many workers."""
 
-WINDOW_GAMES: Final = 1000
-"""Smallest number of games that the window has room for, if they are as long as random games."""
-
-NUM_GAMES: Final = 8
-"""Number of random games from which the requirements of a game are estimated."""
-
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
-
-EXAMPLE: Final = "PLYZERO_SELFPLAY__SIMULATIONS"
-"""An environment variable that error messages show as an example."""
-
-EMPTY: Final[Layer] = {}
-"""A layer without settings."""
 
 
 def resolve(
     *,
-    preset: Layer = EMPTY,
-    run: Layer = EMPTY,
+    preset: Layer | None = None,
+    run: Layer | None = None,
     environment: Mapping[str, str],
     options: Iterable[str] = (),
 ) -> Settings:
@@ -58,8 +46,8 @@ def resolve(
     with the nearest known one; for a bad value, with the source it came from.
     """
     layers: list[tuple[str, Layer]] = [
-        ("the preset", preset),
-        ("run.toml", with_new_names(run)),
+        ("the preset", preset or {}),
+        ("run.toml", with_new_names(run or {})),
         ("the environment", parse_environment(environment)),
         ("-o", parse_options(options)),
     ]
@@ -106,7 +94,8 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
     for name, value in environment.items():
         if name.startswith(PREFIX):
             if "__" not in name:
-                raise UserError(f"{name}: expected {PREFIX}SECTION__KEY with two underscores, such as {EXAMPLE}")
+                example = f"{PREFIX}SELFPLAY__SIMULATIONS"
+                raise UserError(f"{name}: expected {PREFIX}SECTION__KEY with two underscores, such as {example}")
             section, _, key = name.removeprefix(PREFIX).lower().partition("__")
             layer.setdefault(section, {})[key] = _parse_value(value)
     return layer
@@ -145,15 +134,12 @@ def _variable(key: str) -> str:
 
 
 def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
-    sections = Settings.model_fields
-    if section not in sections:
-        raise UserError(f"{source}: no section is called {section!r}; {nearest(section, sections)}")
-    annotation = sections[section].annotation
-    assert isinstance(annotation, type)
-    assert issubclass(annotation, BaseModel)
+    if section not in Settings.model_fields:
+        raise UserError(f"{source}: no section is called {section!r}; {nearest(section, Settings.model_fields)}")
+    known = type(getattr(Settings(), section)).model_fields
     for key in values:
-        if key not in annotation.model_fields:
-            near = nearest(f"{section}.{key}", [f"{section}.{name}" for name in annotation.model_fields])
+        if key not in known:
+            near = nearest(f"{section}.{key}", [f"{section}.{name}" for name in known])
             raise UserError(f"{source}: no setting is called {section}.{key}; {near}")
 
 
@@ -162,11 +148,7 @@ def _has(layer: Layer, location: tuple[int | str, ...]) -> bool:
 
 
 class Requirement(NamedTuple):
-    """The smallest value of a setting that suits a game.
-
-    section, key: the setting.
-    minimum:      its smallest suitable value.
-    """
+    """The smallest value of a setting that suits a game."""
 
     section: str
     key: str
@@ -195,16 +177,16 @@ def unmet_requirements(name: str, start: Game) -> list[Requirement]:
 
 
 def requirements(start: Game) -> list[Requirement]:
-    """Return the requirements of a game, estimated from its shapes and from NUM_GAMES random games.
+    """Return the requirements of a game, estimated from its shapes and from eight random games.
 
     The network has enough blocks for its receptive field, 3 + 4 · blocks squares wide, to span the board. The window
-    has room for WINDOW_GAMES games. With more than 64 legal moves a search has more simulations.
+    has room for 1000 games as long as random ones. With more than 64 legal moves a search has more simulations.
     """
-    games = [random_game(start, np.random.default_rng(number)) for number in range(NUM_GAMES)]
-    plies = sum(game.plies for game in games) / NUM_GAMES
+    games = [random_game(start, np.random.default_rng(number)) for number in range(8)]
+    plies = sum(game.plies for game in games) / len(games)
     max_legal = max(len(game.positions[i].legal_actions()) for game in games for i in game.decisions)
     side = max(start.observation_shape[1:])
-    window = WINDOW_GAMES * plies * Settings().selfplay.full_search_probability
+    window = 1000 * plies * Settings().selfplay.full_search_probability
     return [
         Requirement("network", "blocks", minimum=math.ceil((side - 3) / 4)),
         Requirement("trainer", "window_positions", minimum=math.ceil(window)),

@@ -27,15 +27,8 @@ from plyzero.settings import Settings, with_new_names
 FORMAT: Final = 1
 """Format version of a run directory; docs/formats.md describes the layout."""
 
-MAX_NAME: Final = 300
-"""Largest length of the name of a game in run.toml."""
-
-
 KEY: Final = "run"
 """Where files have the id: a metadata key of models, an attribute of segments, and a key of journals and states."""
-
-CLAIM: Final = "run-id"
-"""File of a run of an earlier version: the id that it is given. It is made first, so that all processes agree."""
 
 WITHOUT: Final = "files_without_id"
 """The key of run.toml, beside `id`, that says whether files without an id belong to the run too."""
@@ -154,10 +147,7 @@ class RunDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(RunDirectory):
-    """An open run directory, with the rules of its game.
-
-    game: the game that is learned.
-    """
+    """An open run directory, with the rules of its game."""
 
     game: GameSpec
 
@@ -296,7 +286,7 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     name, version, seed = header["game"], header["game_version"], header["seed"]
     if not isinstance(name, str) or type(seed) is not int or header["preset"] not in list(PRESETS):
         raise UserError(f"{path} needs game (a string), seed (an integer) and preset ({', '.join(PRESETS)})")
-    if not (name.isprintable() and len(name) <= MAX_NAME and type(version) is int and abs(version) < 2**31):
+    if not (name.isprintable() and len(name) <= 300 and type(version) is int and abs(version) < 2**31):
         raise UserError(f"{path}: {shown(name)} with version {shown(version)} is not a game")
     _check_seed(seed)
     try:
@@ -391,7 +381,7 @@ def pop_run_id(table: dict[str, Any]) -> RunId | None:
 def bring_up_to_date(root: Path) -> None:
     """Give the run.toml of an earlier version an id, and the settings in it their present names.
 
-    Processes that do this at once write the same: the id is that of the first one to create the file CLAIM.
+    Processes that do this at once write the same: the id is that of the first one to create the file `run-id`.
     """
     path = root / "run.toml"
     text = decode(read_file(path, max_bytes=MAX_BYTES))
@@ -403,12 +393,11 @@ def bring_up_to_date(root: Path) -> None:
     if renamed != sections:
         text = tomli_w.dumps(table | renamed)
     if "id" not in table:
-        text = tomli_w.dumps(RunId(_claim(root / CLAIM), older_without=True).header) + text
+        text = tomli_w.dumps(RunId(_claim(root / "run-id"), older_without=True).header) + text
     write_file(path, text.encode(), replace=True)
 
 
 def _claim(path: Path) -> str:
-    """Return the id that `path` has; the first process that asks creates it."""
     with suppress(FileExistsError):
         write_file(path, secrets.token_hex(8).encode())
     text = read_file(path, max_bytes=MAX_BYTES).decode()

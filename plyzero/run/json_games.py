@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
 
 
 class Fault(NamedTuple):
-    """Why a line is not a finished game: its number, from 1 on, and what is wrong."""
+    """The number of a line that is not a finished game, from 1 on, and what is wrong with it."""
 
     line: int
     reason: str
@@ -171,10 +172,7 @@ def _per_ply(
 def _identity(found: dict[str, Any]) -> int:
     """Return the number of the game, 0 if it has none."""
     text = found.get("id", "0")
-    try:
-        number = int(text, 16)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}") from error
-    if not 0 <= number < 1 << 64:
-        raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}")
-    return number
+    with suppress(TypeError, ValueError):
+        if 0 <= (number := int(text, 16)) < 1 << 64:
+            return number
+    raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}")

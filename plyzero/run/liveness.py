@@ -22,7 +22,7 @@ Liveness = Literal["ok", "stalled", "gone", "stopped"]
 process reported that it has stopped."""
 
 ALIVE: Final = ("ok", "stalled")
-"""The liveness of a process that has not ended, as far as can be told."""
+"""The liveness of a process that has not ended, as far as is known."""
 
 STALLED_SECONDS: Final = 4 * BEAT_SECONDS
 """Time without a change after which a process is stalled, or gone if it holds no lock; see `by_beats`."""
@@ -62,16 +62,14 @@ class LivenessMonitor:
         for name, beat in self.heartbeats.items():
             count = (beat["pid"], beat["beats"])
             before = self._observed.get(name)
-            if before is None:
-                self._observed[name] = _Observation(count=count, since=now, has_changed=False)
-            elif count != before.count:
-                self._observed[name] = _Observation(count=count, since=now, has_changed=True)
+            if before is None or count != before.count:
+                self._observed[name] = _Observation(count, since=now, has_changed=before is not None)
 
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""
         return self._observed[name].has_changed
 
-    def silence(self, name: str) -> float:
+    def unchanged(self, name: str) -> float:
         """Return for how many seconds the counter of a process has not changed."""
         return self._clock() - self._observed[name].since
 
@@ -79,12 +77,12 @@ class LivenessMonitor:
         """Return whether a process in `heartbeats` is alive."""
         if self.heartbeats[name]["state"] == "stopped":
             return "stopped"
-        silence = self.silence(name)
+        unchanged = self.unchanged(name)
         holds_no_lock = self._lock_holders is not None and name not in self._lock_holders
         limit = UNLOCKED_SECONDS if holds_no_lock and not self.has_changed(name) else STALLED_SECONDS
-        if silence < by_beats(self._run, limit):
+        if unchanged < by_beats(self._run, limit):
             return "ok"
-        return "gone" if holds_no_lock or silence >= GONE_SECONDS else "stalled"
+        return "gone" if holds_no_lock or unchanged >= GONE_SECONDS else "stalled"
 
     def _find_lock_holders(self) -> set[str] | None:
         """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
@@ -97,12 +95,7 @@ class LivenessMonitor:
 
 @dataclass(frozen=True)
 class _Observation:
-    """What is known of one heartbeat.
-
-    count:       process number and counter that were read last.
-    since:       when they were first read, by the monitor's clock.
-    has_changed: whether they replaced other values.
-    """
+    """Process number and counter of a heartbeat, when they were first read, and whether they replaced others."""
 
     count: tuple[int, int]
     since: float
@@ -112,7 +105,7 @@ class _Observation:
 def watch_run(
     run: RunDirectory, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True
 ) -> LivenessMonitor:
-    """Return a monitor that has observed long enough to tell which processes are alive.
+    """Return a monitor that has observed long enough to know which processes are alive.
 
     waits_for: which heartbeats to wait for, until their counters change or are known not to.
     """

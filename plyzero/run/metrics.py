@@ -47,9 +47,6 @@ PART_BYTES: Final = 1 << 20
 LINE_SECONDS: Final = 60.0
 """Time between two lines of a worker, in seconds, during the first day of its process."""
 
-LINES_OF_A_DAY: Final = 1440
-"""So many lines a worker writes at first; each further line takes this share of its time longer."""
-
 MAX_BEAT_BYTES: Final = 1 << 16
 """Largest size of a heartbeat that is read, in bytes."""
 
@@ -114,7 +111,7 @@ def last_line(path: Path) -> dict[str, Any] | None:
 
 
 class Writing:
-    """A context in which a file is written that nobody must wait for: an OSError is logged, the first of several."""
+    """A context for writing a file that nothing depends on: the first OSError of a series is logged."""
 
     def __init__(self, what: str) -> None:
         self._what, self._failing = what, False
@@ -130,10 +127,7 @@ class Writing:
 
 
 class SparseLines:
-    """Appends a line a minute to a metrics file; after a day more and more rarely, so that the file stays small.
-
-    A process of a year writes about 10,000 lines.
-    """
+    """Appends a line a minute to a metrics file; after a day more and more rarely: about 10,000 lines in a year."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = path, clock
@@ -146,7 +140,7 @@ class SparseLines:
         now = self._clock()
         if now < self._next and not force:
             return
-        self._next = now + max(LINE_SECONDS, (now - self._began) / LINES_OF_A_DAY)
+        self._next = now + max(LINE_SECONDS, (now - self._began) / 1440)  # the lines of a day
         with self._writing:
             append_line(self._path, fields)
 
@@ -158,7 +152,7 @@ class Heartbeat:
     """
 
     def __init__(self, *paths: Path) -> None:
-        """Make a heartbeat of which each of `paths` becomes a copy."""
+        """Make a heartbeat with a copy at each of `paths`."""
         self._paths = paths
         self._interval = max(beat_seconds(path.parent) for path in paths)
         self._beats = 0
@@ -235,7 +229,7 @@ def read_heartbeats(
 ) -> dict[str, dict[str, Any]]:
     """Return name -> fields of all heartbeats in `directory`, including those of processes that have ended.
 
-    before: the heartbeats of an earlier call, which stand for files that the volume does not give at the moment.
+    before: the heartbeats of an earlier call, used for files that cannot be read at the moment.
 
     Raises OSError if the directory exists and cannot be read.
     """

@@ -138,7 +138,7 @@ class _Watched:
         name, alive = beat["name"], beat["life"] in ALIVE
         shown = {
             **{key: beat[key] for key in ("name", "role", "life", "state", "host")},
-            "silent_seconds": self._monitor.silence(name),
+            "silent_seconds": self._monitor.unchanged(name),
             **{key: figure(beat, key) for key in FIGURES},
         }
         if beat["role"] != "selfplay":

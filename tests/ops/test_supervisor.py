@@ -173,7 +173,7 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
     beat("w0.00000001", role="selfplay", state="playing", full_positions=50)
     beat("w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
     beat("trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
-    view = RunView(run, began=0.0, tell=Messages(print))
+    view = RunView(run, began=0.0, notify=Messages(print))
     view.refresh()
     assert view.describe([], rating=None) == (
         "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
@@ -188,7 +188,7 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
 
 def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: Run):
     play_segment(run, full=50)
-    view = RunView(run, began=0.0, tell=Messages(print))
+    view = RunView(run, began=0.0, notify=Messages(print))
     view.refresh()
     assert re.match("games for the first model: (5|6)[0-9] of 200 positions", view.describe([], rating=None))
 
@@ -212,10 +212,10 @@ def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypa
     child = FakeChild("trainer", [], run.logs / "trainer.log")
     log = "12:00 INFO a: b\n12:01 WARNING plyzero.volume_errors: trainer/: Permission denied; will try again\n"
     monkeypatch.setattr(child, "read_log", lambda: log)
-    said = RunView(run, began=0.0, tell=Messages(print)).describe([child], rating=None)
+    said = RunView(run, began=0.0, notify=Messages(print)).describe([child], rating=None)
     assert said.startswith("starting trainer, trainer/: Permission denied; will try again, ")
     monkeypatch.setattr(child, "read_log", lambda: log + "12:02 INFO goes on\n")
-    assert "again" not in RunView(run, began=0.0, tell=Messages(print)).describe([child], rating=None)
+    assert "again" not in RunView(run, began=0.0, notify=Messages(print)).describe([child], rating=None)
 
 
 class FakeChild:

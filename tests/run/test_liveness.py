@@ -58,7 +58,7 @@ def test_a_process_whose_count_moves_is_well_whether_it_holds_a_lock_or_not(run:
         clock.now += STALLED_SECONDS - 0.5
         assert monitor.liveness(WORKER) == "ok"
     assert monitor.has_changed(WORKER)
-    assert monitor.silence(WORKER) == STALLED_SECONDS - 0.5
+    assert monitor.unchanged(WORKER) == STALLED_SECONDS - 0.5
 
 
 def test_a_silent_process_that_holds_its_journal_is_stalled(run: Run, clock: Clock):
@@ -167,7 +167,7 @@ def test_a_process_seen_for_the_first_time_has_the_benefit_of_the_doubt(run: Run
     beating(run)()
     monitor = LivenessMonitor(run, clock=clock)
     monitor.refresh()
-    assert (monitor.liveness(WORKER), monitor.has_changed(WORKER), monitor.silence(WORKER)) == ("ok", False, 0)
+    assert (monitor.liveness(WORKER), monitor.has_changed(WORKER), monitor.unchanged(WORKER)) == ("ok", False, 0)
 
 
 @pytest.mark.parametrize("years", [-10, 10])
