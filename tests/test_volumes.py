@@ -70,7 +70,7 @@ def test_what_is_written_is_there_until_it_is_replaced_or_removed(volume: Path):
     write_file(path, b"old")
     assert (content_of(path), path.exists(), path.is_file(), (volume / "models").is_dir()) == (b"old", True, True, True)
     write_file(path, b"newer", replace=True)
-    assert content_of(path) == b"newer"
+    assert (content_of(path), list_names(volume / "models")) == (b"newer", [path.name])
     assert abs(modified_at(path) - time.time()) < 60
     remove(path)
     remove(path)
@@ -86,7 +86,7 @@ def test_creating_what_exists_is_refused_and_changes_nothing(volume: Path):
     for content in (b"first", b"other"):
         with pytest.raises(FileExistsError):
             write_file(path, content)
-    assert content_of(path) == b"first"
+    assert (content_of(path), list_names(volume)) == (b"first", [path.name])
 
 
 def test_of_eight_creators_at_once_one_succeeds(volume: Path):
@@ -107,6 +107,7 @@ def test_of_eight_creators_at_once_one_succeeds(volume: Path):
             succeeded = threads.map(create, [path] * 8, contents)
             winners = [content for content, has in zip(contents, succeeded, strict=True) if has]
             assert winners == [content_of(path)]
+        assert sorted(list_names(volume)) == sorted(map(str, range(20)))
 
 
 def test_a_list_has_all_that_was_written_before_and_nothing_below(volume: Path):

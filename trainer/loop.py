@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from typing import Any, Final
@@ -121,7 +121,7 @@ def run_trainer(
 
 def starting_beat(run: Run) -> dict[str, Any]:
     """Return the fields of a start: those of the last heartbeat, by whose credit workers know whether to wait."""
-    last = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+    last: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
     own = ("version", "beats", "pid", "host", "thread_error")
     return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
 

@@ -22,7 +22,7 @@ from plyzero.ops.processes import Child
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number, read_heartbeat
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import list_segments
 
@@ -224,7 +224,8 @@ class RunView:
         self._has_model = self._has_model or bool(list_models(self._run.models))
         if not self._has_model:
             self._sealed = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
-        self.warning = self._monitor.heartbeats.get(TRAINER, {}).get("warning", self.warning)
+        if trainer := self._monitor.heartbeats.get(TRAINER):
+            self.warning = trainer.get("warning", self.warning)
         return True
 
     def describe(self, running: Sequence[Child], *, rating: str | None) -> str:
@@ -238,7 +239,7 @@ class RunView:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
-        self.lacking = "" if self._has_model else self._describe_first_model(list(alive.values()), trainer or {})
+        self.lacking = "" if self._has_model else self._describe_first_model(list(alive.values()), trainer)
         parts += [self.lacking] if self.lacking else []
         for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
@@ -246,15 +247,15 @@ class RunView:
         parts += [rating] if rating else []
         return ", ".join(parts)
 
-    def _describe_first_model(self, workers: Sequence[Mapping[str, Any]], trainer: Mapping[str, Any]) -> str:
+    def _describe_first_model(self, workers: Sequence[Beat], trainer: Beat | None) -> str:
         """Return how far the run is from its first model."""
         settings = self._run.settings
         wanted = settings.selfplay.bootstrap_positions
-        read = int(number(trainer, "bootstrap_positions"))
+        read = int(number(trainer or {}, "bootstrap_positions"))
         made = min(wanted, max(read, self._sealed, int(sum(number(worker, "full_positions") for worker in workers))))
         if read < wanted:
             return f"games for the first model: {made} of {wanted} positions"
-        left = int(number(trainer, "credit")) // settings.trainer.batch_size
+        left = int(number(trainer or {}, "credit")) // settings.trainer.batch_size
         return f"learning from {read} positions for the first model: {left} more steps"
 
 
@@ -272,7 +273,7 @@ def wait_for_previous_trainer(run: Run, *, stop: threading.Event, notify: Callab
     """Wait while the trainer of a `train` that was killed still saves, but at most PREVIOUS_SECONDS."""
     deadline = time.monotonic() + PREVIOUS_SECONDS
     if is_held(run.trainer):
-        beat = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+        beat = read_heartbeat(run.workers / f"{TRAINER}.json")
         about = f" (process {beat['pid']} on {beat['host']})" if beat else ""
         notify(f"this run still has a trainer{about}; waiting up to {PREVIOUS_SECONDS:.0f} s for it to save and end")
     while is_held(run.trainer) and time.monotonic() < deadline and not stop.wait(POLL_SECONDS):

@@ -7,14 +7,14 @@ compared.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from plyzero.files import interval
 from plyzero.run import journals, lease
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, beat_seconds, read_heartbeats
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, beat_seconds, read_heartbeats
 from plyzero.volume_errors import FileErrors
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
@@ -42,7 +42,7 @@ def by_beats(run: RunDirectory, seconds: float) -> float:
 class LivenessMonitor:
     """Observes the heartbeats of a run through repeated calls of `refresh`.
 
-    heartbeats: name -> fields of every heartbeat at the last refresh.
+    heartbeats: name -> heartbeat of every process at the last refresh.
     """
 
     def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,7 +50,7 @@ class LivenessMonitor:
         self._observed: dict[str, _Observation] = {}
         self._lock_holders: set[str] | None = set()
         self._file_errors = FileErrors(clock=clock)
-        self.heartbeats: dict[str, dict[str, Any]] = {}
+        self.heartbeats: dict[str, Beat] = {}
 
     def refresh(self) -> None:
         """Read all heartbeats and test all locks. What the volume does not give at the moment stays as it was."""
@@ -102,9 +102,7 @@ class _Observation:
     has_changed: bool
 
 
-def watch_run(
-    run: RunDirectory, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True
-) -> LivenessMonitor:
+def watch_run(run: RunDirectory, *, waits_for: Callable[[Beat], bool] = lambda beat: True) -> LivenessMonitor:
     """Return a monitor that has observed long enough to know which processes are alive.
 
     waits_for: which heartbeats to wait for, until their counters change or are known not to.

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NotRequired, TypedDict
 
 import google_crc32c
 
@@ -145,6 +145,21 @@ class SparseLines:
             append_line(self._path, fields)
 
 
+class Beat(TypedDict):
+    """A heartbeat as it is read: the fields of every process, which are checked, and some of a role, which are not.
+
+    Other fields, which docs/formats.md lists, are read with `number`.
+    """
+
+    role: str
+    state: str
+    beats: int
+    pid: int
+    host: str
+    cursor: NotRequired[object]
+    warning: NotRequired[object]
+
+
 class Heartbeat:
     """A small file with the state of a process, replaced at an interval; its field `beats` is a counter.
 
@@ -192,17 +207,17 @@ def beating(heartbeat: Heartbeat, fields: Mapping[str, Any]) -> Iterator[None]:
         thread.join()
 
 
-def read_heartbeat(path: Path) -> dict[str, Any] | None:
-    """Return the fields of one heartbeat, None if the file does not exist, cannot be read or is not a heartbeat."""
+def read_heartbeat(path: Path) -> Beat | None:
+    """Return one heartbeat, None if the file does not exist, cannot be read or is not a heartbeat."""
     try:
         return _parse_heartbeat(read_file(path, max_bytes=MAX_BEAT_BYTES))
     except OSError:
         return None
 
 
-def _parse_heartbeat(content: bytes) -> dict[str, Any] | None:
+def _parse_heartbeat(content: bytes) -> Beat | None:
     try:
-        beat = json.loads(content)
+        beat: Beat = json.loads(content)
     except (ValueError, RecursionError):
         return None
     types = {"role": str, "state": str, "beats": int, "pid": int, "host": str}
@@ -211,7 +226,7 @@ def _parse_heartbeat(content: bytes) -> dict[str, Any] | None:
     return beat
 
 
-def figure(fields: Mapping[str, Any], key: str) -> float | None:
+def figure(fields: Mapping[str, object], key: str) -> float | None:
     """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
@@ -219,21 +234,19 @@ def figure(fields: Mapping[str, Any], key: str) -> float | None:
     return float(value)
 
 
-def number(fields: Mapping[str, Any], key: str) -> float:
+def number(fields: Mapping[str, object], key: str) -> float:
     """Return the number `key` of a heartbeat or a line; 0 if it is missing or not a plausible number."""
     return figure(fields, key) or 0.0
 
 
-def read_heartbeats(
-    directory: Path, *, before: Mapping[str, dict[str, Any]] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return name -> fields of all heartbeats in `directory`, including those of processes that have ended.
+def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None) -> dict[str, Beat]:
+    """Return name -> heartbeat of all processes in `directory`, including those that have ended.
 
     before: the heartbeats of an earlier call, used for files that cannot be read at the moment.
 
     Raises OSError if the directory exists and cannot be read.
     """
-    beats: dict[str, dict[str, Any] | None] = {}
+    beats: dict[str, Beat | None] = {}
     names = sorted(list_names(directory))
     paths = [directory / name for name in names if name.endswith(".json") and not name.startswith(TEMPORARY)]
     for path, found in zip(paths, read_files(paths, max_bytes=MAX_BEAT_BYTES), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -112,7 +112,7 @@ class _Watched:
         newest = ModelName.parse(found["models"]["newest"] or "")
         processes = [self._process(each, newest) for each in _listed(found["processes"])]
         speeds = [each.get("positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
-        trainer = self._monitor.heartbeats.get(TRAINER, {})
+        trainer: Mapping[str, object] = self._monitor.heartbeats.get(TRAINER) or {}
         row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
         warnings, store = _warnings(found, free, self.run), self.run.settings.store
         now = {words_of(each["text"]) for each in warnings}

@@ -45,7 +45,7 @@ def test_the_rules_are_not_blamed_for_what_is_not_theirs(log: str, code: int, sa
     assert "plyzero check" not in found
 
 
-def test_a_file_of_the_user_that_is_not_of_the_game_is_named_without_blaming_the_rules():
+def test_another_file_of_the_user_is_named_without_blaming_the_rules():
     assert (
         describe_log(log_of("/home/me/my_net.py"), 1, GAME) == "ValueError: no, in /home/me/my_net.py, line 12 (play)"
     )

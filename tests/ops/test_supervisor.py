@@ -114,7 +114,7 @@ def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: 
         (supervisor.LivenessMonitor, "refresh"),
     ],
 )
-def test_an_error_that_passes_while_train_reads_the_run_is_told_once_and_ends_nothing(
+def test_a_transient_error_while_train_reads_the_run_is_reported_once(
     run: Run, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ):
     failures, original = iter([OSError(errno.EIO, os.strerror(errno.EIO))] * 3), getattr(owner, name)

@@ -1,7 +1,6 @@
 """Settings and run directories: the layers, and one clear sentence for everything that is wrong."""
 
 import json
-import threading
 import tomllib
 from contextlib import closing
 from pathlib import Path
@@ -15,9 +14,9 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Outcome
 from plyzero.run.configuration import PRESETS, preset_for, resolve
 from plyzero.run.directory import create_run, open_or_create_run, open_run, read_run
-from plyzero.run.segments import write_segment
 from plyzero.settings import RENAMED, Settings, find_renamed, parse_stored_settings
-from tests.helpers.segments import some_games
+from tests.helpers.hostile import at_once
+from tests.helpers.segments import seal, some_games
 from tests.helpers.toys import Written
 from trainer.loop import Trainer
 
@@ -148,14 +147,7 @@ def test_a_run_is_not_taken_up_with_another_seed_or_preset(tmp_path: Path):
 
 def test_many_processes_may_make_one_run_at_once(tmp_path: Path):
     game, runs = load_game("tic-tac-toe"), []
-    threads = [
-        threading.Thread(target=lambda seed=seed: runs.append(open_or_create_run(tmp_path / "r", game, seed=None)))
-        for seed in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(8, lambda _: runs.append(open_or_create_run(tmp_path / "r", game, seed=None)))
     assert len(runs) == 8
     assert len({run.settings.model_dump_json() for run in runs}) == 1
     assert not list((tmp_path / "r").glob(".tmp-*"))
@@ -266,7 +258,7 @@ def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
         ),
     ],
 )
-def test_settings_under_which_everybody_would_wait_for_ever_are_refused_with_the_arithmetic(
+def test_settings_with_which_all_would_wait_forever_are_refused_with_the_arithmetic(
     bad: list[str], good: list[str], sentence: str
 ):
     with pytest.raises(UserError) as refused:
@@ -326,7 +318,7 @@ def test_every_renamed_setting_had_another_name_and_has_a_new_one_that_exists():
     assert len(set(RENAMED.values())) == len(RENAMED) == 12
 
 
-def test_a_run_of_version_0_1_is_read_and_has_the_new_names_once_it_is_opened_for_writing(tmp_path: Path):
+def test_a_run_of_version_0_1_is_read_and_gets_the_new_names_when_it_is_written(tmp_path: Path):
     path = tmp_path / "run.toml"
     path.write_text(VERSION_0_1)
     settings = open_run(tmp_path).settings
@@ -349,7 +341,7 @@ def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: 
     (run.root / "run.toml").write_text(with_new_names(VERSION_0_1))
     run = open_run(run.root)
     games = some_games(run.game, 1, (9, 9, 9, 9))
-    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=0)
+    seal(run, games)
     with closing(Trainer(run, device="cpu")) as before:
         before.ingest()
         before.train_step()
@@ -360,7 +352,7 @@ def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: 
         after.train_step()
 
 
-def test_renamed_settings_are_refused_in_the_environment_and_after_o_and_read_in_a_run_toml():
+def test_renamed_settings_are_read_in_a_run_toml_and_refused_elsewhere():
     with pytest.raises(UserError) as refused:
         resolve(environment={"PLYZERO_STORE__RESERVE_MB": "1", "PLYZERO_SEARCH__KIND": "puct"})
     assert str(refused.value) == (

@@ -43,9 +43,7 @@ def test_commands_that_do_not_need_the_rules_never_import_them(evil: Path, tmp_p
 
 
 @pytest.mark.parametrize("command", [["replay", "export", "--run", "."], ["selfplay", "--run", "."]], ids=" ".join)
-def test_a_module_is_never_imported_from_a_run_directory_and_the_sentence_says_what_to_do(
-    evil: Path, tmp_path: Path, command: list[str]
-):
+def test_a_module_is_never_imported_from_a_run_directory(evil: Path, tmp_path: Path, command: list[str]):
     done = plyzero(*command, cwd=evil)
     assert done.returncode == 2
     assert "the module 'evil' is not imported" in done.stderr

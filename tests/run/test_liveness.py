@@ -2,7 +2,6 @@
 
 import errno
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from plyzero.run.lease import Lease
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, UNLOCKED_SECONDS, LivenessMonitor, watch_run
 from plyzero.run.metrics import Heartbeat
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import at_once, failing
 from tests.helpers.runs import small_run
 
 WORKER = "w0.0123abcd"
@@ -38,13 +38,6 @@ def beating(run: Run, name: str = WORKER, role: str = "selfplay") -> Callable[..
 
 def hold_journal(run: Run) -> Journal:
     return Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=0)
-
-
-def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
 
 
 def test_a_process_whose_count_moves_is_well_whether_it_holds_a_lock_or_not(run: Run, clock: Clock):
@@ -103,8 +96,8 @@ def test_who_can_only_read_a_run_sees_at_once_that_a_killed_process_is_gone(
 
 def test_the_lock_of_another_process_proves_nothing(run: Run, clock: Clock):
     Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="ffffffff", sequence=0)
-    beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
-    beat()
+    monitor = LivenessMonitor(run, clock=clock)
+    beating(run)()
     monitor.refresh()
     clock.now += STALLED_SECONDS
     monitor.refresh()
@@ -142,7 +135,7 @@ def test_after_a_very_long_silence_even_who_holds_a_lock_is_gone(run: Run, clock
 def test_where_there_are_no_locks_a_silent_process_is_gone_only_after_a_long_time(
     run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    no_locks(monkeypatch)
+    monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.ENOLCK))
     beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
     hold_journal(run)
     beat()
@@ -221,10 +214,7 @@ def test_a_process_whose_heartbeat_was_removed_is_forgotten(run: Run, clock: Clo
 
 @pytest.mark.parametrize("state", ["stopped", None])
 def test_nobody_waits_where_everything_has_stopped(state: str | None, run: Run, monkeypatch: pytest.MonkeyPatch):
-    def sleep(_: float) -> None:
-        raise AssertionError("it waits")
-
-    monkeypatch.setattr("plyzero.run.liveness.time.sleep", sleep)
+    monkeypatch.setattr("plyzero.run.liveness.time.sleep", lambda _: pytest.fail("it waits"))
     if state:
         beating(run)(state)
     assert [*watch_run(run).heartbeats] == ([WORKER] if state else [])
@@ -270,7 +260,7 @@ def test_looking_from_many_threads_never_takes_a_living_process_for_gone(run: Ru
     hold_journal(run)
     verdicts: list[str] = []
 
-    def look() -> None:
+    def look(_: int) -> None:
         monitor = LivenessMonitor(run, clock=clock)
         monitor._observed[WORKER] = liveness._Observation(
             count=(os.getpid(), 1), since=clock.now - STALLED_SECONDS, has_changed=True
@@ -279,10 +269,6 @@ def test_looking_from_many_threads_never_takes_a_living_process_for_gone(run: Ru
             monitor.refresh()
             verdicts.append(monitor.liveness(WORKER))
 
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(4, look)
     assert set(verdicts) == {"stalled"}
     assert len(verdicts) == 80

@@ -197,7 +197,7 @@ def test_a_model_may_be_played_from_a_copy_outside_of_its_run(run: Run, content,
     assert (network.label, network.fence, network.step) == ("best.onnx", 0, 0)
 
 
-def test_a_slow_reader_gets_a_model_at_every_look_while_many_are_published_and_old_ones_removed(
+def test_a_slow_reader_gets_a_model_while_many_are_published_and_old_ones_removed(
     run: Run, content, watch: ModelWatch, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     clock = Clock()

@@ -209,7 +209,7 @@ def test_an_id_of_another_form_is_refused_in_one_sentence(run: Run, line: str):
         read_run(run.root)
 
 
-def test_a_network_that_the_settings_no_longer_name_leaves_it_open_whether_it_can_be_trained(tmp_path: Path):
+def test_a_run_is_of_its_network_only_while_its_settings_name_it(tmp_path: Path):
     run = create_run(tmp_path / "r", load_game("tic-tac-toe"), options=["network.blocks=1", "network.channels=8"])
     assert not is_of_network(run)  # there is no model
     add_model(run)
