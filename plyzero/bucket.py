@@ -40,64 +40,47 @@ class BucketPath(PosixPath):
 
     def create(self, content: bytes) -> None:
         """Create the object. Raises FileExistsError if it exists; of several creators one succeeds."""
-        import obstore
-
         writer = uuid.uuid4().hex
         try:
             with self._errors():
-                obstore.put(
-                    self._store, self.key, content, mode="create", attributes={WRITER: writer}, use_multipart=False
-                )
+                self._store.put(self.key, content, mode="create", attributes={WRITER: writer}, use_multipart=False)
         except FileExistsError:
             # A request whose answer was lost is repeated, and then finds its own object.
             with self._errors():
-                found = obstore.get(self._store, self.key, options={"head": True}).attributes
+                found = self._store.get(self.key, options={"head": True}).attributes
             if found.get(WRITER) != writer:
                 raise
 
     def put(self, content: bytes) -> None:
         """Create the object or replace it."""
-        import obstore
-
         with self._errors():
-            obstore.put(self._store, self.key, content, use_multipart=False)
+            self._store.put(self.key, content, use_multipart=False)
 
     def read(self, *, max_bytes: int) -> bytes | None:
-        """Return the content of the object, None if it has more than `max_bytes`.
-
-        Raises FileNotFoundError if there is none.
-        """
-        import obstore
-
+        """Return the content, None if it has more than `max_bytes`. Raises FileNotFoundError if there is none."""
         with self._errors():
-            found = obstore.get(self._store, self.key)
+            found = self._store.get(self.key)
             return bytes(found.bytes()) if found.meta["size"] <= max_bytes else None
 
     def read_part(self, offset: int, *, max_bytes: int) -> bytes:
         """Return what the object has from `offset` on, at most `max_bytes`."""
-        import obstore
-
         size = self.stat().st_size
         if offset >= size:
             return b""
         with self._errors():
-            part = obstore.get_range(self._store, self.key, start=offset, end=min(size, offset + max_bytes))
+            part = self._store.get_range(self.key, start=offset, end=min(size, offset + max_bytes))
         return bytes(part)
 
     def sizes(self) -> dict[str, int]:
         """Return name -> size of the objects directly below this name, in the order of their names."""
-        import obstore
-
         with self._errors():
-            found = obstore.list_with_delimiter(self._store, prefix=self.key or None)["objects"]
+            found = self._store.list_with_delimiter(prefix=self.key or None)["objects"]
         return {each["path"].rpartition("/")[2]: each["size"] for each in found}
 
     def remove(self) -> None:
         """Remove the object; it is not an error if there is none."""
-        import obstore
-
         with self._errors(missing_ok=True):
-            obstore.delete(self._store, self.key)
+            self._store.delete(self.key)
 
     @property
     def key(self) -> str:
@@ -105,10 +88,8 @@ class BucketPath(PosixPath):
         return "/".join(self.parts[2:])
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        import obstore
-
         with self._errors():
-            found = obstore.head(self._store, self.key)
+            found = self._store.head(self.key)
         modified = found["last_modified"].timestamp()
         return os.stat_result((0o100644, 0, 0, 1, 0, 0, found["size"], modified, modified, modified))
 
@@ -123,10 +104,8 @@ class BucketPath(PosixPath):
         return True
 
     def is_dir(self, *_: Any, **__: Any) -> bool:
-        import obstore
-
         with self._errors():
-            return next(iter(obstore.list(self._store, prefix=self.key or None, chunk_size=1)), []) != []
+            return next(iter(self._store.list(prefix=self.key or None, chunk_size=1)), []) != []
 
     def exists(self, *_: Any, **__: Any) -> bool:
         return self.is_file() or self.is_dir()

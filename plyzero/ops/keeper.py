@@ -26,12 +26,7 @@ one lasts for a minute."""
 
 
 class Role(NamedTuple):
-    """A process to keep running.
-
-    name:      of the process and of its log.
-    arguments: of its command.
-    gpus:      number of GPUs that it needs.
-    """
+    """A process to keep running: its name, which its log has too, its command, and the GPUs that it needs."""
 
     name: str
     arguments: list[str]
@@ -56,16 +51,10 @@ class Report(NamedTuple):
 
 
 class Keeper:
-    """Keeps the process of a role running until `stop` is called.
-
-    The process stops when its standard input ends, which is a pipe from here, so it never outlives this one.
-    """
+    """Keeps the process of a role running until `stop` is called; it ends with this one, by the end of a pipe."""
 
     def __init__(self, role: Role, log: Path, directory: str, environment: Mapping[str, str]) -> None:
-        """Start the process in `directory`, where modules of games are looked for, if there is such a directory here.
-
-        environment: variables to set.
-        """
+        """Start the process in `directory`, where modules of games are, if it exists here; set `environment`."""
         with suppress(OSError):
             os.chdir(directory)
         os.environ.update(environment)

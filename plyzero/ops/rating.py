@@ -36,11 +36,7 @@ MAX_MATCH_SECONDS: Final = 90.0
 
 @dataclass(frozen=True)
 class Rating:
-    """The measured strength of one published model.
-
-    step:   optimiser steps of the model.
-    scores: opponent -> result of the model's games against it.
-    """
+    """The step of a published model, and opponent -> result of its games against it."""
 
     step: int
     scores: dict[str, MatchResult]

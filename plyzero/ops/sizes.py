@@ -37,10 +37,7 @@ class Sizes(NamedTuple):
 
 
 def network_weights(start: Game, network: NetworkSettings) -> tuple[int, int]:
-    """Return the number of weights that a model of the built-in network has, and of those of its policy's last layer.
-
-    That of another `network.module` is not known: 0.
-    """
+    """Return the weights of the built-in network and of its policy's last layer; 0, 0 for another network."""
     if network.module != NetworkSettings().module:
         return 0, 0
     (planes, rows, columns), actions, channels = start.observation_shape, start.num_actions, network.channels

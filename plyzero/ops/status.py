@@ -65,10 +65,7 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
 
 
 def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
-    """Return a sentence that says which processes wait, and for what.
-
-    unread: number of sealed games that the trainer has not read yet.
-    """
+    """Return which processes wait, and for what; the trainer has not read `unread` sealed games yet."""
     alive = [each for each in processes if each["life"] in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]

@@ -306,10 +306,7 @@ def children(
     on_progress: Callable[[str], None],
     notify: Callable[[str], None],
 ) -> Iterator[list[Child]]:
-    """Start the trainer and the workers; on exit ask all of them to stop, and wait until they have ended.
-
-    Raises ChildFailedError if one of them fails while it stops.
-    """
+    """Start the trainer and the workers; on exit stop them. Raises ChildFailedError if one fails while it stops."""
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
     common += ["--scratch", str(run.scratch)] if run.scratch else []
     running: list[Child] = []

@@ -164,10 +164,7 @@ def preset_for(name: str, start: Game) -> Layer:
 
 
 def unmet_requirements(name: str, start: Game) -> list[Requirement]:
-    """Return the requirements of a game that exceed the preset `name`.
-
-    Rules that raise an error have none: the error is reported where the game is played next.
-    """
+    """Return the requirements of a game that exceed the preset `name`; none if its rules raise an error."""
     try:
         required = requirements(start)
     except Exception:

@@ -267,10 +267,7 @@ def _load_game_of(root: Path, name: str) -> GameSpec:
 
 
 def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> RunDirectory:
-    """Return the run in `root` without its rules: nothing that run.toml names is imported.
-
-    Raises UserError if there is none, or if it cannot be read.
-    """
+    """Return the run in `root`; nothing that run.toml names is imported. Raises UserError if it cannot be read."""
     path = root / "run.toml"
     try:
         table = tomllib.loads(decode(read_file(path, max_bytes=MAX_BYTES)))

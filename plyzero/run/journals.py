@@ -222,19 +222,13 @@ def read_journal(
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return the header of a journal, which names its game and its writer.
-
-    Raises ValueError if there is none, and OSError if the volume did not give the file.
-    """
+    """Return the header of a journal. Raises ValueError if there is none, OSError if the file cannot be read."""
     _, body = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
     return parse_object(body or b"null")
 
 
 def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
-    """Return `<worker>.<incarnation>` of every process that holds the lock of a journal; None if there are no locks.
-
-    A journal that cannot be opened is skipped, with one warning.
-    """
+    """Return the owners of all journals that are locked; None without locks. One that cannot be opened is skipped."""
     alive = set()
     for name in list_journals(directory):
         path = directory / str(name)

@@ -35,16 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class Lease:
-    """A lease that is held from its construction until `release` or the end of the process.
-
-    fence: the number of this start of a trainer of the run: 1, 2, 3, ...
-    """
+    """A lease, held until `release` or the end of the process; `fence` is the number of this start, from 1 on."""
 
     def __init__(self, directory: Path, about: Mapping[str, Any]) -> None:
-        """Acquire the lease of the run whose trainer directory is `directory`; `about` describes this process.
-
-        Raises UserError, which names the holder, if another trainer holds it.
-        """
+        """Acquire the lease for a process described by `about`. Raises UserError with the holder if it is held."""
         self._directory = directory
         self._held = _lock(directory)
         try:
@@ -103,10 +97,7 @@ def _lock(directory: Path) -> int | None:
 
 
 def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
-    """Create the file of the next fence number and return the number; no two trainers get the same.
-
-    Raises UserError if there is no next one.
-    """
+    """Create the file of the next fence, a number that no other trainer gets. Raises UserError if there is none."""
     while True:
         fence = max(_fences(directory), default=0) + 1
         if fence > LAST_FENCE:

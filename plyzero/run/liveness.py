@@ -40,10 +40,7 @@ def by_beats(run: RunDirectory, seconds: float) -> float:
 
 
 class LivenessMonitor:
-    """Observes the heartbeats of a run through repeated calls of `refresh`.
-
-    heartbeats: name -> heartbeat of every process at the last refresh.
-    """
+    """Observes the heartbeats of a run, name -> heartbeat, through repeated calls of `refresh`."""
 
     def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock

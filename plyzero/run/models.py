@@ -73,10 +73,7 @@ def max_model_bytes() -> int:
 
 
 def list_models(directory: Path) -> list[ModelName]:
-    """Return the names of all models in `directory`, newest first; none if it does not exist.
-
-    Raises OSError if it cannot be listed, which does not mean that it is empty.
-    """
+    """Return the names of all models in `directory`, newest first. Raises OSError if it cannot be listed."""
     return select_models(list_names(directory))
 
 

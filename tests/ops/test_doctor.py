@@ -141,18 +141,14 @@ def test_a_run_is_opened(tmp_path: Path):
     assert tree(tmp_path) == before
 
 
-def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed_all_the_same(tmp_path: Path):
-    (tmp_path / "run.toml").write_text("format = 1000")
-    findings = found(tmp_path)
-    assert findings["directory"].verdict == "failure"
-    assert "format 1000" in findings["directory"].says
-    assert [findings[name].verdict for name in PROBES] == ["ok"] * len(PROBES)
-
-
-def test_a_run_whose_file_cannot_be_read_is_unfit(tmp_path: Path):
-    (tmp_path / "run.toml").mkdir()
+@pytest.mark.parametrize("content", ["format = 1000", None])
+def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed_all_the_same(tmp_path: Path, content: str | None):
+    path = tmp_path / "run.toml"
+    path.write_text(content) if content else path.mkdir()
     assert unwell(tmp_path) == {"directory": "failure"}
-    assert found(tmp_path)["directory"].says == f"{tmp_path / 'run.toml'} cannot be read: not a file"
+    assert list(found(tmp_path)) == [*MACHINE, "directory", *PROBES]
+    says = "has format 1000;" if content else "cannot be read: not a file"
+    assert found(tmp_path)["directory"].says.startswith(f"{path} {says}")
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
@@ -228,13 +224,17 @@ def test_what_a_volume_lacks_is_reported_by_its_probe_and_the_others_are_made(
     assert tree(tmp_path) == []
 
 
-def test_no_descriptor_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_events: None):
+def test_no_descriptor_stays_open_and_no_thread_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    threads = threading.active_count()
+    found(tmp_path)
+    assert threading.active_count() == threads
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", failing(errno.ENOSPC))
     found(tmp_path)
     before = os.listdir("/proc/self/fd")
-    found(tmp_path)
     monkeypatch.setattr("fcntl.flock", failing(errno.ENOLCK))
     found(tmp_path)
     assert os.listdir("/proc/self/fd") == before
+    assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize(("milliseconds", "verdict"), [(49, "ok"), (51, "warning")])
@@ -271,33 +271,22 @@ def test_a_volume_with_less_room_than_the_reserve_is_unfit(
     assert ("workers will pause until there is more" in finding.says) == (verdict == "failure")
 
 
-def test_without_file_events_workers_poll(tmp_path: Path, no_events: None):
-    assert unwell(tmp_path) == {"file events": "warning"}
-    says = "no file events: workers find new models by polling every selfplay.poll_seconds (2 s)"
-    assert found(tmp_path)["file events"].says == says
-
-
-def test_nobody_watches_when_the_probe_is_over(tmp_path: Path):
-    before = threading.active_count()
-    found(tmp_path)
-    assert threading.active_count() == before
-
-
 @pytest.mark.parametrize(
-    ("failing_call", "number", "reason"),
+    ("call", "replacement", "reason"),
     [
-        ("watchdog.observers.api.BaseObserver.start", errno.ENOSPC, "No space left on device"),  # no watch is left
-        ("watchdog.observers.Observer", errno.EMFILE, "Too many open files"),  # no inotify instance is left
+        ("watchdog.observers.api.BaseObserver.schedule", lambda *_, **__: None, ""),  # no event comes
+        ("watchdog.observers.api.BaseObserver.start", failing(errno.ENOSPC), " (No space left on device)"),  # no watch
+        ("watchdog.observers.Observer", failing(errno.EMFILE), " (Too many open files)"),  # no inotify instance
     ],
 )
-def test_without_a_watch_workers_poll(tmp_path: Path, monkeypatch, failing_call: str, number: int, reason: str):
+def test_without_file_events_workers_poll(tmp_path: Path, monkeypatch, call: str, replacement, reason: str):
     threads = threading.active_count()
-    monkeypatch.setattr(failing_call, failing(number))
+    monkeypatch.setattr(call, replacement)
+    monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 0.01)
     finding = found(tmp_path)["file events"]
-    assert finding.verdict == "warning"
-    assert finding.says.startswith(f"no file events ({reason}): workers find new models by polling")
-    assert tree(tmp_path) == []
-    assert threading.active_count() == threads
+    says = f"no file events{reason}: workers find new models by polling every selfplay.poll_seconds (2 s)"
+    assert finding == Finding("file events", "warning", says)
+    assert (tree(tmp_path), threading.active_count()) == ([], threads)
 
 
 def test_who_stops_in_the_middle_leaves_nothing_either(tmp_path: Path):

@@ -58,14 +58,10 @@ def test_what_is_appended_is_read_back_exactly_and_in_order(game: GameSpec, tmp_
     assert all(same(*pair) for pair in zip(found, games, strict=True))
 
 
-def test_a_new_journal_holds_no_games_and_nothing_lies_beside_it(tmp_path: Path):
-    begin(tmp_path, CONNECT_FOUR, sequence=12)
+def test_a_new_journal_has_no_games_nothing_lies_beside_it_and_a_closed_one_is_gone(tmp_path: Path):
+    journal = begin(tmp_path, CONNECT_FOUR, sequence=12)
     assert names(tmp_path) == ["w0.0123abcd-00000012.wal"]
     assert read_journal(tmp_path / "w0.0123abcd-00000012.wal", CONNECT_FOUR) == []
-
-
-def test_a_closed_journal_is_gone(tmp_path: Path):
-    journal = begin(tmp_path, CONNECT_FOUR)
     journal.append(some_games(CONNECT_FOUR))
     journal.close()
     assert names(tmp_path) == []
@@ -136,19 +132,16 @@ def test_the_journal_of_a_dead_worker_is_sealed_under_the_dead_ones_name(run: Ru
     assert adopt_journals(run) == 0
 
 
-def test_a_journal_that_is_sealed_already_is_only_removed(run: Run):
+def test_a_journal_that_is_empty_or_sealed_already_is_only_removed(run: Run):
+    leave(run, [])
+    assert adopt_journals(run) == 0
+    assert names(run.segments) == names(run.journals) == names(run.quarantine) == []
     games = finished(run.game, 2)
     seal(run, Games.concatenate(games))
     sealed = names(run.segments)
     leave(run, games)
     assert adopt_journals(run) == 0
     assert (names(run.segments), names(run.journals)) == (sealed, [])
-
-
-def test_an_empty_journal_of_a_dead_worker_is_removed(run: Run):
-    leave(run, [])
-    assert adopt_journals(run) == 0
-    assert names(run.segments) == names(run.journals) == names(run.quarantine) == []
 
 
 def foreign(run: Run, path: Path) -> None:

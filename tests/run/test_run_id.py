@@ -227,4 +227,5 @@ def _log(caplog: pytest.LogCaptureFixture) -> None:
 def test_an_older_run_whose_file_begins_with_a_byte_order_mark_gets_an_id(run: Run):
     path = without_id(run).root / "run.toml"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert open_run(run.root).settings == run.settings
     assert open_or_create_run(run.root, None).id
