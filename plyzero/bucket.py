@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import PosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -96,18 +96,18 @@ class BucketPath(PosixPath):
     def lstat(self) -> os.stat_result:
         return self.stat()
 
-    def is_file(self, *_: Any, **__: Any) -> bool:
+    def is_file(self, *_: object, **__: object) -> bool:
         try:
             self.stat()
         except FileNotFoundError:
             return False
         return True
 
-    def is_dir(self, *_: Any, **__: Any) -> bool:
+    def is_dir(self, *_: object, **__: object) -> bool:
         with self._errors():
             return next(iter(self._store.list(prefix=self.key or None, chunk_size=1)), []) != []
 
-    def exists(self, *_: Any, **__: Any) -> bool:
+    def exists(self, *_: object, **__: object) -> bool:
         return self.is_file() or self.is_dir()
 
     def is_symlink(self) -> bool:
@@ -116,10 +116,10 @@ class BucketPath(PosixPath):
     def iterdir(self) -> Iterator[BucketPath]:  # type: ignore[override]  # BucketPath is Self
         return (self / name for name in self.sizes())
 
-    def glob(self, pattern: str, **_: Any) -> Iterator[BucketPath]:  # type: ignore[override]
+    def glob(self, pattern: str, **_: object) -> Iterator[BucketPath]:  # type: ignore[override]
         return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
 
-    def mkdir(self, *_: Any, **__: Any) -> None:
+    def mkdir(self, *_: object, **__: object) -> None:
         pass
 
     def absolute(self) -> BucketPath:

@@ -29,8 +29,7 @@ def names(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 @pytest.mark.parametrize(
-    ("call", "replace"),
-    [("os.fsync", False), ("os.link", False), ("os.fsync", True), ("os.replace", True)],
+    ("call", "replace"), [("os.fsync", False), ("os.link", False), ("os.fsync", True), ("os.replace", True)]
 )
 def test_a_write_that_fails_leaves_what_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, replace: bool, error: type[BaseException]

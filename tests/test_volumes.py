@@ -1,4 +1,4 @@
-"""What every volume promises, be it a directory, a bucket in memory or one of an S3 server; and a store with faults."""
+"""The promises of every volume: a directory, a bucket in memory or one of an S3 server; and a store with faults."""
 
 import os
 import threading

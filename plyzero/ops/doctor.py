@@ -176,10 +176,7 @@ def _replacing(directory: Path) -> ProbeResult:
     for content in (b"old", b"new"):
         write_file(path, content, replace=True)
     if read_file(path, max_bytes=3) != b"new":
-        return (
-            "failure",
-            "a replaced file keeps its old content, so processes would miss updates; use another volume",
-        )
+        return ("failure", "a replaced file keeps its old content, so processes would miss updates; use another volume")
     return "ok", "a rename replaces an existing file"
 
 

@@ -23,13 +23,7 @@ PROGRESS_SECONDS: Final = 10.0
 """Time between two lines of progress, in seconds."""
 
 
-def keep_running(
-    run: Run,
-    roles: Sequence[Role],
-    *,
-    address: str | None,
-    on_line: Callable[[str], None],
-) -> None:
+def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_line: Callable[[str], None]) -> None:
     """Keep the processes of `roles` running on a Ray cluster, until a signal stops this process and them.
 
     address: of the cluster, auto = one that this machine belongs to, None = start one on this machine.
@@ -61,7 +55,7 @@ def _connect(address: str | None, *, cpus: int) -> threading.Event:
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, object] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
         store = 100 << 20  # bytes for Ray's objects, of which plyzero has none
         options |= {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": store}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ from plyzero.rules.game import Game
 from plyzero.rules.random_game import random_game
 from plyzero.settings import Layer, SearchSettings, Settings, find_renamed, with_new_names
 
-PRESETS: Final[dict[str, dict[str, dict[str, Any]]]] = {
+PRESETS: Final[dict[str, dict[str, dict[str, object]]]] = {
     "quick": {"selfplay": {"seal_seconds": 4.0}, "trainer": {"publish_seconds": 8.0}},
     "standard": {
         "network": {"blocks": 4, "channels": 64},
@@ -51,7 +51,7 @@ def resolve(
         ("the environment", parse_environment(environment)),
         ("-o", parse_options(options)),
     ]
-    merged: dict[str, dict[str, Any]] = {}
+    merged: dict[str, dict[str, object]] = {}
     for source, layer in layers:
         _check_renamed(source, layer)
         for section, values in layer.items():
@@ -69,7 +69,7 @@ def resolve(
         raise UserError(f"setting {key} from {source}: {message}, got {shown(first['input'])}") from error
 
 
-def change_search(settings: SearchSettings, changes: Mapping[str, Any]) -> SearchSettings:
+def change_search(settings: SearchSettings, changes: Mapping[str, object]) -> SearchSettings:
     """Return `settings` with `changes`, key -> value, such as c_puct -> 2. Raises UserError as `resolve` does."""
     _check_keys("search settings", "search", changes)
     try:
@@ -80,7 +80,7 @@ def change_search(settings: SearchSettings, changes: Mapping[str, Any]) -> Searc
         raise UserError(f"setting {key}: {first['msg']}, got {shown(first['input'])}") from error
 
 
-def parse_search_options(options: Iterable[str]) -> dict[str, Any]:
+def parse_search_options(options: Iterable[str]) -> dict[str, object]:
     """Return the changes in options such as search.c_puct=2. Raises UserError for settings of other sections."""
     layer = parse_options(options)
     if other := layer.keys() - {"search"}:
@@ -88,9 +88,9 @@ def parse_search_options(options: Iterable[str]) -> dict[str, Any]:
     return layer.get("search", {})
 
 
-def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, object]]:
     """Return the settings in environment variables such as PLYZERO_SELFPLAY__SIMULATIONS=64, by section."""
-    layer: dict[str, dict[str, Any]] = {}
+    layer: dict[str, dict[str, object]] = {}
     for name, value in environment.items():
         if name.startswith(PREFIX):
             if "__" not in name:
@@ -101,9 +101,9 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
     return layer
 
 
-def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
+def parse_options(options: Iterable[str]) -> dict[str, dict[str, object]]:
     """Return the settings in options such as selfplay.simulations=64, by section."""
-    layer: dict[str, dict[str, Any]] = {}
+    layer: dict[str, dict[str, object]] = {}
     for option in options:
         path, equals, value = option.partition("=")
         section, dot, key = path.strip().partition(".")
@@ -113,7 +113,7 @@ def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
     return layer
 
 
-def _parse_value(text: str) -> Any:
+def _parse_value(text: str) -> str | None:
     return None if text.lower() in ("none", "") else text
 
 
@@ -133,7 +133,7 @@ def _variable(key: str) -> str:
     return PREFIX + key.replace(".", "__").upper()
 
 
-def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
+def _check_keys(source: str, section: str, values: Mapping[str, object]) -> None:
     if section not in Settings.model_fields:
         raise UserError(f"{source}: no section is called {section!r}; {nearest(section, Settings.model_fields)}")
     known = type(getattr(Settings(), section)).model_fields

@@ -215,7 +215,7 @@ def write_run(run: Run) -> None:
 
     Raises FileExistsError if it is a run already, and UserError if it is in a bucket that cannot hold one.
     """
-    table: dict[str, Any] = {
+    table: dict[str, object] = {
         "format": FORMAT,
         **(run.id.header if run.id else {}),
         "game": run.game.name,
@@ -296,12 +296,7 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     preset = str(header["preset"])
     settings = resolve(preset=PRESETS[preset], run=sections, environment=environment, options=options)
     return RunDirectory(
-        root=root.absolute(),
-        identity=f"{name} v{version}",
-        preset=preset,
-        seed=seed,
-        settings=settings,
-        id=run_id,
+        root=root.absolute(), identity=f"{name} v{version}", preset=preset, seed=seed, settings=settings, id=run_id
     )
 
 

@@ -263,11 +263,11 @@ def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | Non
         raise ValueError(f"{path.name} is refused: {foreign}")
 
 
-def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, Any]:
+def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, object]:
     return {"worker": worker, "incarnation": incarnation, "sequence": sequence}
 
 
-def _identity(game: GameSpec) -> dict[str, Any]:
+def _identity(game: GameSpec) -> dict[str, object]:
     start = game.start
     return {
         "game": game.identity,

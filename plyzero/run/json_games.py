@@ -142,7 +142,7 @@ def _result(found: dict[str, Any], winner: int, *, is_long: bool) -> tuple[int, 
     return winner, BY_RULE
 
 
-def _integer(found: dict[str, Any], field: str, *, most: int) -> int:
+def _integer(found: dict[str, object], field: str, *, most: int) -> int:
     """Return a field that is an integer from 0 to `most`, 0 if it is missing."""
     value = found.get(field, 0)
     if type(value) is not int or not 0 <= value <= most:
@@ -151,7 +151,7 @@ def _integer(found: dict[str, Any], field: str, *, most: int) -> int:
 
 
 def _per_ply(
-    found: dict[str, Any], field: str, missing: NDArray[Any], *, least: Any = 0, most: Any = 1
+    found: dict[str, object], field: str, missing: NDArray[Any], *, least: Any = 0, most: Any = 1
 ) -> NDArray[np.float64]:
     """Return a field that has a number from `least` to `most` for every ply; `missing`, `[n]`, if it is not there."""
     values = found.get(field)

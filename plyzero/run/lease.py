@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plyzero import files
 from plyzero.errors import UserError
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 class Lease:
     """A lease, held until `release` or the end of the process; `fence` is the number of this start, from 1 on."""
 
-    def __init__(self, directory: Path, about: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path, about: Mapping[str, object]) -> None:
         """Acquire the lease for a process described by `about`. Raises UserError with the holder if it is held."""
         self._directory = directory
         self._held = _lock(directory)
@@ -96,7 +96,7 @@ def _lock(directory: Path) -> int | None:
         time.sleep(0.05)
 
 
-def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
+def _next_fence(directory: Path, about: Mapping[str, object]) -> int:
     """Create the file of the next fence, a number that no other trainer gets. Raises UserError if there is none."""
     while True:
         fence = max(_fences(directory), default=0) + 1

@@ -58,7 +58,7 @@ def beat_seconds(directory: Path) -> float:
     return interval(directory, BEAT_SECONDS)
 
 
-def append_line(path: Path, fields: Mapping[str, Any]) -> None:
+def append_line(path: Path, fields: Mapping[str, object]) -> None:
     """Append one line to a metrics file that only this process writes; the field `time` (Unix seconds) is added."""
     line = json.dumps({"version": VERSION, "time": round(time.time(), 3), **fields}) + "\n"
     append(path, line.encode())
@@ -135,7 +135,7 @@ class SparseLines:
         self._next = self._began + LINE_SECONDS
         self._writing = Writing("metrics")
 
-    def add(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
+    def add(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Append `fields` if a line is due, or if `force`. An OSError is only logged."""
         now = self._clock()
         if now < self._next and not force:
@@ -174,7 +174,7 @@ class Heartbeat:
         self._next = 0.0
         self._writing = Writing("the heartbeat")
 
-    def beat(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
+    def beat(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Write `fields` if the next heartbeat is due, or if `force`. An OSError is only logged."""
         now = time.monotonic()
         if now < self._next and not force:
@@ -190,7 +190,7 @@ class Heartbeat:
 
 
 @contextmanager
-def beating(heartbeat: Heartbeat, fields: Mapping[str, Any]) -> Iterator[None]:
+def beating(heartbeat: Heartbeat, fields: Mapping[str, object]) -> Iterator[None]:
     """Write a heartbeat from a thread while the block runs, which is a start that may take minutes."""
     ended = threading.Event()
 

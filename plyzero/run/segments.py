@@ -168,7 +168,7 @@ def _name_for(games: Games, *, worker: str, incarnation: str, sequence: int) -> 
     )
 
 
-def _attributes(name: SegmentName, game: GameSpec) -> dict[str, Any]:
+def _attributes(name: SegmentName, game: GameSpec) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "game": game.identity,

@@ -34,7 +34,7 @@ MAX_MEMBERS: Final = 1000
 """Largest number of members in the zip file."""
 
 
-def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> bytes:
+def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, object]) -> bytes:
     """Return the content of a file with `arrays`, name -> array, each as one chunk with a checksum, and `attributes`.
 
     The same arrays and attributes always give the same bytes.
@@ -98,7 +98,7 @@ class Archive:
         attributes = self._metadata("zarr.json").get("attributes")
         if not isinstance(attributes, dict):
             raise ValueError("the root group has no attributes")
-        self.attributes: dict[str, Any] = attributes
+        self.attributes: dict[str, object] = attributes
 
     def read(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the array `name`. Raises ValueError if it does not have this type and shape."""

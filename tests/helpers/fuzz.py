@@ -132,7 +132,7 @@ def twisted(rng: np.random.Generator, value: Any) -> Any:
 
 
 def memory_in(error: BaseException | None) -> bool:
-    """Tell whether a reader ran out of memory, whatever it says of it."""
+    """Return whether a reader ran out of memory, whatever error it raised."""
     while error is not None:
         if isinstance(error, MemoryError) or "bad_alloc" in str(error) or "bad allocation" in str(error):
             return True
@@ -200,7 +200,7 @@ class Segments:
         return Case(name, content, judge)
 
     def _change(self, members: dict[str, bytes]) -> bool:
-        """Change one member; tell whether that may change what the file truly holds."""
+        """Change one member; return whether that may change the games in the file."""
         rng = self.rng
         key = pick(rng, sorted(members))
         if key.endswith("zarr.json"):
@@ -348,10 +348,7 @@ class Models:
             else:
                 message.ClearField(field.name)
             return
-        odd = {
-            "int": (-1, 0, 1, 2, 7, 9, 16, 2**31 - 1),
-            "long": (-1, 0, 1, 3, 2**20, 2**31, 2**40, 2**62, -(2**63)),
-        }
+        odd = {"int": (-1, 0, 1, 2, 7, 9, 16, 2**31 - 1), "long": (-1, 0, 1, 3, 2**20, 2**31, 2**40, 2**62, -(2**63))}
         names = {field.CPPTYPE_INT32: "int", field.CPPTYPE_ENUM: "int", field.CPPTYPE_INT64: "long"}
         kind = names.get(field.cpp_type)
         current = pick(rng, value) if repeated and len(value) else value

@@ -1,4 +1,4 @@
-"""Why a process failed: the sentence names the user's file where it is to blame, and does not where it is not."""
+"""The sentence about a failure names the user's file if it is the cause, and only then."""
 
 import copy
 import traceback
@@ -15,11 +15,7 @@ CHECK = "; to test the rules: plyzero check tests.helpers.toys:Written"
 
 def log_of(file: str, error: str = "ValueError: no") -> str:
     """The end of a log whose last call was in `file`."""
-    frames = [
-        (f"{ROOT}/plyzero/search/slots.py", 7, "run"),
-        (file, 12, "play"),
-        (copy.__file__, 9, "copy"),
-    ]
+    frames = [(f"{ROOT}/plyzero/search/slots.py", 7, "run"), (file, 12, "play"), (copy.__file__, 9, "copy")]
     calls = "".join(f'  File "{name}", line {line}, in {where}\n    code\n    ^^^^\n' for name, line, where in frames)
     return f"12:00 INFO trainer: step 7\nTraceback (most recent call last):\n{calls}{error}\n"
 

@@ -104,7 +104,7 @@ class Cluster:
         return self._log.read_text()
 
     def process_of(self, name: str, *, not_before: int = 0) -> int:
-        """Wait until a process runs that has started after so many others of the same name, and return its number."""
+        """Wait for a process of this name that has started after `not_before` others; return its number."""
 
         def found() -> list[str]:
             assert self.process.poll() is None, self.lines

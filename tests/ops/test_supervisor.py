@@ -27,7 +27,7 @@ Step = Callable[[], object]
 
 
 class Script(threading.Event):
-    """Where `train` waits, the next thing happens to the run; after the last one training is stopped."""
+    """A stop event: each wait takes the next step of a script; after the last one training is stopped."""
 
     def __init__(self, *steps: Step) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Script(threading.Event):
 
 
 class Told:
-    """What `train` said."""
+    """The reports and messages of `train`."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []

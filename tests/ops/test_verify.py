@@ -57,7 +57,7 @@ def run(sound: Path, tmp_path: Path) -> Run:
 
 
 def files(run: Run) -> list[Path]:
-    """What there is to verify."""
+    """The files that are verified."""
     places = (run.segments, run.journals, run.models)
     return [path for place in places for path in sorted(place.iterdir()) if not path.name.startswith(".")]
 

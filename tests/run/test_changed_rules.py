@@ -1,4 +1,4 @@
-"""Rules that were changed without a new version: whoever goes on with the run or plays with its models is told so."""
+"""Rules that were changed without a new version: commands that continue the run or use its models report it."""
 
 import sys
 from collections import Counter

@@ -47,10 +47,7 @@ def test_lists_and_none_can_be_written_on_the_command_line():
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        (
-            {"options": ["selfplay.simulation=4"]},
-            r"-o: no setting is called .*; .*selfplay.simulations",
-        ),
+        ({"options": ["selfplay.simulation=4"]}, r"-o: no setting is called .*; .*selfplay.simulations"),
         ({"options": ["selfply.simulations=4"]}, r"-o: no section is called 'selfply'; the nearest is selfplay"),
         ({"run": {"trainer": {"batch": 4}}}, r"run.toml: no setting is called trainer.batch; .* trainer.batch_size"),
         ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),

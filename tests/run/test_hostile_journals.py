@@ -65,7 +65,7 @@ def test_a_header_that_is_none_is_refused(tmp_path: Path, header: bytes):
 
 
 def counts(games: int, positions: int, num_legal: int, size: int) -> bytes:
-    """A body that says it holds so many games of so many positions of so many moves, and has `size` bytes."""
+    """A body of `size` bytes that claims to hold these numbers of games, positions and moves."""
     game, position = some_games(CONNECT_FOUR).games[:1].copy(), some_games(CONNECT_FOUR).positions[:1].copy()
     game["positions"], position["num_legal"] = positions, num_legal
     return (struct.pack("<I", games) + game.tobytes() + position.tobytes()).ljust(size, b"\xff")
