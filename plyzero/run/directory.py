@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import tomli_w
 
@@ -41,7 +41,7 @@ MAX_BYTES: Final = 1 << 14
 
 
 class RunId(NamedTuple):
-    """Which files belong to a run.
+    """The id of a run, which the files that belong to it carry.
 
     text:          16 hex digits, random. A copy of a run has the id of the original, and goes on.
     older_without: whether files without an id belong to it too, because the run is older than ids are.
@@ -52,7 +52,7 @@ class RunId(NamedTuple):
 
     @property
     def header(self) -> dict[str, str | bool]:
-        """The id as run.toml has it, which `pop_run_id` reads."""
+        """The id as run.toml has it."""
         return {"id": self.text, **({WITHOUT: True} if self.older_without else {})}
 
     def find_fault(self, found: object) -> str | None:
@@ -286,10 +286,7 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     if not (name.isprintable() and len(name) <= 300 and type(version) is int and abs(version) < 2**31):
         raise UserError(f"{path}: {shown(name)} with version {shown(version)} is not a game")
     _check_seed(seed)
-    try:
-        run_id = pop_run_id(table)
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from error
+    run_id = _pop_id(table, path)
     sections = {key: value for key, value in table.items() if isinstance(value, dict)}
     if outside := table.keys() - sections.keys():
         raise UserError(f"{path}: expected a section such as [selfplay] before {', '.join(sorted(outside))}")
@@ -360,13 +357,13 @@ def _check_seed(seed: int) -> None:
         raise UserError(f"expected a seed from 0 to 2^63 - 1, got {shown(seed)}")
 
 
-def pop_run_id(table: dict[str, Any]) -> RunId | None:
-    """Take the id out of the table of a run.toml, None if it has none yet. Raises ValueError if it is not an id."""
+def _pop_id(table: dict[str, object], path: Path) -> RunId | None:
+    """Take the id out of the table of the run.toml `path`, None if it has none yet."""
     text, older_without = table.pop("id", None), table.pop(WITHOUT, False)
     if text is None:
         return None
     if not (isinstance(text, str) and re.fullmatch(PATTERN, text) and type(older_without) is bool):
-        raise ValueError(f"expected an id of 16 hex digits and {WITHOUT} true or false, got {shown(text)}")
+        raise UserError(f"{path}: expected an id of 16 hex digits and {WITHOUT} true or false, got {shown(text)}")
     return RunId(text, older_without)
 
 

@@ -8,19 +8,16 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from plyzero.ops import verify
 from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import find_faults
-from plyzero.rules.compiled_game import CompiledGame
 from plyzero.run.directory import Run, open_or_create_run, open_run
 from plyzero.run.journals import journal_name
 from plyzero.run.json_games import games_to_json
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
-from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import SegmentName, list_segments, read_segment
 from selfplay.worker import run_worker
 from tests.helpers.cli import plyzero
@@ -292,45 +289,6 @@ def test_an_exported_game_says_what_is_recorded_of_it(run: Run):
     assert one["values"] == [round(float(value), 4) for value in games.positions["root_value"][:plies]]
     assert one["full"] == games.positions["full"][:plies].tolist()
     assert one["models"] == [7] * plies
-
-
-@pytest.mark.parametrize("game", ["tic-tac-toe", "pig(goal=10)", "connect-four(rows=4, columns=4)", "hex(size=3)"])
-def test_the_rules_that_played_a_game_agree_with_its_record(game: str, tmp_path: Path):
-    run = small_run(tmp_path / "r", game, "network.blocks=1")
-    games = read_segment(play_segment(run, full=40), run.game)
-    start = run.game.start
-    assert find_disagreement(games, start) is None
-    assert not isinstance(start, CompiledGame) or find_disagreement(games, start.as_plain_python()) is None
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "found"),
-    [
-        ("winner", 5, "the winner: recorded player 5, by the rules "),
-        ("to_play", 1, "move 1: the player to move: recorded 1, by the rules 0"),
-        ("legal", 0, "move 1: the legal actions: only recorded [], only by the rules [0]"),
-        ("observation", True, "move 1: the observation is not the one recorded"),
-    ],
-)
-def test_rules_that_differ_from_a_record_are_named_with_the_game_and_the_move(
-    field: str, value: int, found: str, tmp_path: Path
-):
-    run = small_run(tmp_path / "r")
-    games = read_segment(play_segment(run, full=40), run.game)
-    changed = Games(*(np.array(part) for part in (games.games, games.positions, games.moves, games.observations)))
-    match field:
-        case "winner":
-            changed.games["winner"][0] = value
-        case "to_play":
-            changed.positions["to_play"][0] = value
-        case "legal":
-            changed.moves["action"][0] = 7
-        case "observation":
-            changed.observations[0] = value
-    sentence = find_disagreement(changed, run.game.start)
-    assert sentence is not None
-    assert found in sentence
-    assert sentence.startswith(f"game {games.games['id'][0]:016x}")
 
 
 def test_verify_replays_the_games_if_it_is_asked_to(tmp_path: Path):
