@@ -51,7 +51,7 @@ class Report(NamedTuple):
 
 
 class Keeper:
-    """Keeps the process of a role running until `stop` is called; it ends with this one, by the end of a pipe."""
+    """Keeps a role's process running until `stop` is called; it ends with this one, whose pipe is its input."""
 
     def __init__(self, role: Role, log: Path, directory: str, environment: Mapping[str, str]) -> None:
         """Start the process in `directory`, where modules of games are, if it exists here; set `environment`."""

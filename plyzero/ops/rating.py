@@ -93,10 +93,8 @@ class Rater:
                 scores[opponent] = self._play(opponent, network)
             self._results.put(Rating(step=name.step, scores=scores))
             self._write_down(name, scores)
-        except _StoppedError:
-            pass
-        except FileNotFoundError:
-            pass  # it has been removed meanwhile; the next one is measured
+        except (_StoppedError, FileNotFoundError):
+            pass  # cancelled, or removed meanwhile: the next one is measured
         except _SlowError as error:
             self._results.put(f"step {name.step} is not measured: {error}")
         except Exception as error:

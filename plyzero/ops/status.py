@@ -65,7 +65,7 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
 
 
 def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
-    """Return which processes wait, and for what; the trainer has not read `unread` sealed games yet."""
+    """Return which processes wait, and for what. unread: sealed games that the trainer has not read."""
     alive = [each for each in processes if each["life"] in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]
