@@ -143,10 +143,6 @@ def _integer(text: str) -> int:
     return int(_bounded(text))
 
 
-def _integer(text: str) -> int:
-    return int(_bounded(text))
-
-
 def _finite(text: str) -> float:
     number = float(_bounded(text))
     if not math.isfinite(number):
