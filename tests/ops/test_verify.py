@@ -331,10 +331,7 @@ def test_an_export_leaves_out_a_segment_that_cannot_be_read_and_names_it(run: Ru
     assert done.returncode == 1
 
 
-FOLDERS = ("replay", "journal", "models", "trainer", "workers", "metrics", "logs")
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", ["replay", "journal", "models", "trainer", "workers", "metrics", "logs"])
 def test_an_absent_folder_of_a_run_is_an_empty_one(sound: Path, tmp_path: Path, folder: str):
     """Git and some copies keep no empty folders."""
     root = Path(shutil.copytree(sound, tmp_path / "copy"))

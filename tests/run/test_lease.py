@@ -143,15 +143,13 @@ def test_fences_grow_with_every_start(directory: Path):
     assert Lease(directory, {}).fence == 12
 
 
-def test_no_two_trainers_that_start_at_once_get_the_same_fence(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    no_locks(monkeypatch)
-    fences = list[int]()
-    at_once(12, lambda _: fences.append(Lease(directory, {}).fence))
-    assert sorted(fences) == list(range(1, 13))
-
-
-def test_of_many_who_start_at_once_one_gets_the_lease(directory: Path, impatient):
-    held, refused = [], []
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_trainers_that_start_at_once_never_share_the_lease_or_a_fence(
+    has_locks: bool, directory: Path, monkeypatch: pytest.MonkeyPatch, impatient
+):
+    held, refused = list[Lease](), list[str]()
+    if not has_locks:
+        no_locks(monkeypatch)
 
     def start(_: int) -> None:
         try:
@@ -159,8 +157,9 @@ def test_of_many_who_start_at_once_one_gets_the_lease(directory: Path, impatient
         except UserError as error:
             refused.append(str(error))
 
-    at_once(6, start)
-    assert (len(held), len(refused)) == (1, 5)
+    at_once(12, start)
+    assert sorted(lease.fence for lease in held) == ([1] if has_locks else list(range(1, 13)))
+    assert len(refused) == 12 - len(held)
     assert all("already has a trainer" in text for text in refused)
 
 
