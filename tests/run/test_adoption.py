@@ -2,11 +2,11 @@
 
 import errno
 import os
-import socket
+import stat
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -142,42 +142,28 @@ def test_a_heartbeat_that_cannot_be_read_is_not_taken_for_silence(
     assert journals(run) == [str(FIRST)]
 
 
-@contextmanager
-def a_socket(path: Path) -> Iterator[None]:
-    directory = os.open(path.parent, os.O_RDONLY)  # the name of a socket has at most 107 characters
-    with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(f"/proc/self/fd/{directory}/{path.name}")
-        yield
-    os.close(directory)
+ENTRIES = {
+    "socket": lambda path: os.mknod(path, 0o600 | stat.S_IFSOCK),
+    "directory": os.mkdir,
+    "link to itself": lambda path: os.symlink(path.name, path),
+}
 
 
-@contextmanager
-def a_directory(path: Path) -> Iterator[None]:
-    path.mkdir()
-    yield
-
-
-@contextmanager
-def a_link_to_itself(path: Path) -> Iterator[None]:
-    path.symlink_to(path.name)
-    yield
-
-
-@pytest.mark.parametrize("entry", [a_socket, a_directory, a_link_to_itself])
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_a_journal_that_cannot_be_opened_stops_no_other_and_is_logged_once(
-    entry: Callable[[Path], contextmanager], run: Run, clock: Clock, caplog: pytest.LogCaptureFixture
+    entry: str, run: Run, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
     begin(run, 1).abandon()
     odd = run.journals / journal_name("a0", "00000000", 0)
-    with entry(odd):
-        adoption, sealed = Adoption(run, clock=clock), 0
-        for _ in range(6):
-            sealed += adoption.adopt()
-            clock.now += STALLED_SECONDS
-        assert (sealed, visible(run)) == (1, Counter([1]))
-        warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
-        assert [text.partition(":")[0] for text in warnings] == [f"{odd.name} is not sealed yet"]
-        assert adoption.error.startswith("cannot seal 1 file: ")
+    ENTRIES[entry](odd)
+    adoption, sealed = Adoption(run, clock=clock), 0
+    for _ in range(6):
+        sealed += adoption.adopt()
+        clock.now += STALLED_SECONDS
+    assert (sealed, visible(run)) == (1, Counter([1]))
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert [text.partition(":")[0] for text in warnings] == [f"{odd.name} is not sealed yet"]
+    assert adoption.error.startswith("cannot seal 1 file: ")
 
 
 def test_a_damaged_journal_is_kept_in_quarantine_after_its_sound_games_were_sealed(run: Run):
