@@ -1,10 +1,10 @@
-"""Generate docs/settings.md from plyzero/settings.py and plyzero/run/presets.py: python docs/make_settings.py."""
+"""Generate docs/settings.md from plyzero/settings.py and plyzero/run/configuration.py: python docs/make_settings.py."""
 
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from plyzero.run.presets import PRESETS
+from plyzero.run.configuration import PRESETS
 from plyzero.settings import RENAMED, Settings
 
 PAGE = Path(__file__).with_name("settings.md")

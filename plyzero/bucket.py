@@ -1,6 +1,6 @@
 """Buckets: names in an S3-compatible object store, which `plyzero.files` uses like paths of a directory.
 
-An object appears completely or not at all, and a list shows it as soon as its writer has been told so. There are no
+An object appears completely or not at all, and is listed as soon as the store has confirmed it. There are no
 directories, no locks, and nothing can be appended.
 """
 
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import PosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -30,15 +30,6 @@ WRITER: Final = "plyzero-writer"
 TIMEOUT: Final = timedelta(seconds=60)
 """Longest time of one request."""
 
-CONNECT_TIMEOUT: Final = timedelta(seconds=5)
-"""Longest time to connect to the store."""
-
-MAX_RETRIES: Final = 3
-"""How many times a request is repeated that the store did not answer, or answered with a status of 500 or more."""
-
-FAILED: Final = re.compile(r"status code: (\d+ [\w ]+)|HTTP error: ([\w ]+)|Server returned error response: ([\w ]+)")
-"""What is told of a failed request."""
-
 
 class BucketPath(PosixPath):
     """The name of an object, or of all objects below it, such as s3://bucket/runs/1.
@@ -49,64 +40,47 @@ class BucketPath(PosixPath):
 
     def create(self, content: bytes) -> None:
         """Create the object. Raises FileExistsError if it exists; of several creators one succeeds."""
-        import obstore
-
         writer = uuid.uuid4().hex
         try:
             with self._errors():
-                obstore.put(
-                    self._store, self.key, content, mode="create", attributes={WRITER: writer}, use_multipart=False
-                )
+                self._store.put(self.key, content, mode="create", attributes={WRITER: writer}, use_multipart=False)
         except FileExistsError:
             # A request whose answer was lost is repeated, and then finds its own object.
             with self._errors():
-                found = obstore.get(self._store, self.key, options={"head": True}).attributes
+                found = self._store.get(self.key, options={"head": True}).attributes
             if found.get(WRITER) != writer:
                 raise
 
     def put(self, content: bytes) -> None:
         """Create the object or replace it."""
-        import obstore
-
         with self._errors():
-            obstore.put(self._store, self.key, content, use_multipart=False)
+            self._store.put(self.key, content, use_multipart=False)
 
     def read(self, *, max_bytes: int) -> bytes | None:
-        """Return the content of the object, None if it has more than `max_bytes`.
-
-        Raises FileNotFoundError if there is none.
-        """
-        import obstore
-
+        """Return the content, None if it has more than `max_bytes`. Raises FileNotFoundError if there is none."""
         with self._errors():
-            found = obstore.get(self._store, self.key)
+            found = self._store.get(self.key)
             return bytes(found.bytes()) if found.meta["size"] <= max_bytes else None
 
     def read_part(self, offset: int, *, max_bytes: int) -> bytes:
         """Return what the object has from `offset` on, at most `max_bytes`."""
-        import obstore
-
         size = self.stat().st_size
         if offset >= size:
             return b""
         with self._errors():
-            part = obstore.get_range(self._store, self.key, start=offset, end=min(size, offset + max_bytes))
+            part = self._store.get_range(self.key, start=offset, end=min(size, offset + max_bytes))
         return bytes(part)
 
     def sizes(self) -> dict[str, int]:
         """Return name -> size of the objects directly below this name, in the order of their names."""
-        import obstore
-
         with self._errors():
-            found = obstore.list_with_delimiter(self._store, prefix=self.key or None)["objects"]
+            found = self._store.list_with_delimiter(prefix=self.key or None)["objects"]
         return {each["path"].rpartition("/")[2]: each["size"] for each in found}
 
     def remove(self) -> None:
         """Remove the object; it is not an error if there is none."""
-        import obstore
-
         with self._errors(missing_ok=True):
-            obstore.delete(self._store, self.key)
+            self._store.delete(self.key)
 
     @property
     def key(self) -> str:
@@ -114,30 +88,26 @@ class BucketPath(PosixPath):
         return "/".join(self.parts[2:])
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        import obstore
-
         with self._errors():
-            found = obstore.head(self._store, self.key)
+            found = self._store.head(self.key)
         modified = found["last_modified"].timestamp()
         return os.stat_result((0o100644, 0, 0, 1, 0, 0, found["size"], modified, modified, modified))
 
     def lstat(self) -> os.stat_result:
         return self.stat()
 
-    def is_file(self, *_: Any, **__: Any) -> bool:
+    def is_file(self, *_: object, **__: object) -> bool:
         try:
             self.stat()
         except FileNotFoundError:
             return False
         return True
 
-    def is_dir(self, *_: Any, **__: Any) -> bool:
-        import obstore
-
+    def is_dir(self, *_: object, **__: object) -> bool:
         with self._errors():
-            return next(iter(obstore.list(self._store, prefix=self.key or None, chunk_size=1)), []) != []
+            return next(iter(self._store.list(prefix=self.key or None, chunk_size=1)), []) != []
 
-    def exists(self, *_: Any, **__: Any) -> bool:
+    def exists(self, *_: object, **__: object) -> bool:
         return self.is_file() or self.is_dir()
 
     def is_symlink(self) -> bool:
@@ -146,10 +116,10 @@ class BucketPath(PosixPath):
     def iterdir(self) -> Iterator[BucketPath]:  # type: ignore[override]  # BucketPath is Self
         return (self / name for name in self.sizes())
 
-    def glob(self, pattern: str, **_: Any) -> Iterator[BucketPath]:  # type: ignore[override]
+    def glob(self, pattern: str, **_: object) -> Iterator[BucketPath]:  # type: ignore[override]
         return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
 
-    def mkdir(self, *_: Any, **__: Any) -> None:
+    def mkdir(self, *_: object, **__: object) -> None:
         pass
 
     def absolute(self) -> BucketPath:
@@ -194,7 +164,9 @@ class BucketPath(PosixPath):
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
             reason = "the store refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
             return OSError(errno.EACCES, reason, str(self))
-        found = FAILED.search(text)
+        found = re.search(
+            r"status code: (\d+ [\w ]+)|HTTP error: ([\w ]+)|Server returned error response: ([\w ]+)", text
+        )
         detail = next(filter(None, found.groups()), "") if found else text.partition("\n")[0]
         endpoint = os.environ.get("AWS_ENDPOINT_URL") or "the store"
         return OSError(errno.EIO, f"no proper answer from {endpoint}: {detail.strip()}", str(self))
@@ -228,7 +200,7 @@ def _open_store(scheme: str, bucket: str) -> ObjectStore:
             else:
                 _stores[scheme, bucket] = S3Store(
                     bucket,
-                    client_options={"allow_http": True, "timeout": TIMEOUT, "connect_timeout": CONNECT_TIMEOUT},
-                    retry_config={"max_retries": MAX_RETRIES, "retry_timeout": TIMEOUT},
+                    client_options={"allow_http": True, "timeout": TIMEOUT, "connect_timeout": timedelta(seconds=5)},
+                    retry_config={"max_retries": 3, "retry_timeout": TIMEOUT},
                 )
         return _stores[scheme, bucket]

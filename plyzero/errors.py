@@ -6,10 +6,6 @@ import difflib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
-
-PACKAGES: Final = ("experiments", "games", "selfplay", "trainer")
-"""plyzero's packages whose names a file of the user may have."""
 
 
 class UserError(Exception):
@@ -48,9 +44,10 @@ def cut(text: str, limit: int = 2000) -> str:
 
 
 def hidden_package(error: BaseException) -> str | None:
-    """Return, of an import of plyzero's own that failed, which file of the user was imported instead, and the fix."""
+    """Return which file of the user was imported instead of a package of plyzero, and the fix; None if none was."""
+    packages = ("experiments", "games", "selfplay", "trainer")  # names that a file of the user may have
     name = str(getattr(error, "name", "")).partition(".")[0]
-    found = sys.modules.get(name) if name in PACKAGES else None
+    found = sys.modules.get(name) if name in packages else None
     file = getattr(found, "__file__", None) or next(iter(getattr(found, "__path__", ())), None)
     if file is None or Path(file).resolve().is_relative_to(Path(__file__).resolve().parents[1] / name):
         return None

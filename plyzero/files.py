@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,9 +46,6 @@ TEMPORARY: Final = ".tmp-"
 
 BUCKET_SECONDS: Final = 5.0
 """Shortest time between two looks at a bucket: each is a request, which takes time and may cost money."""
-
-REQUESTS_AT_ONCE: Final = 16
-"""Number of objects that are read at the same time."""
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bool = True) -> None:
@@ -128,7 +126,7 @@ def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError
 
     if not any(isinstance(path, BucketPath) for path in paths):
         return [read(path) for path in paths]
-    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as threads:
+    with ThreadPoolExecutor(16) as threads:
         return list(threads.map(read, paths))
 
 
@@ -304,12 +302,41 @@ def is_named(descriptor: int, path: Path) -> bool:
 
 
 def interval(directory: Path, seconds: float) -> float:
-    """Return how often to look at a directory, or to renew a file in it, where `seconds` is right for a disk."""
+    """Return the time between two looks at a directory, or updates of a file in it: `seconds`, longer in a bucket."""
     return max(seconds, BUCKET_SECONDS) if isinstance(directory, BucketPath) else seconds
 
 
+def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], None]:
+    """Set `changed` at each change in `directory`, until the function that this returns is called.
+
+    Raises OSError if the system reports no changes, for example because its limit on watches or, per user and shared by
+    all containers of this user, on inotify instances is reached.
+    """
+    from watchdog import events, observers
+
+    class SetOnChange(events.FileSystemEventHandler):
+        def on_any_event(self, event: events.FileSystemEvent) -> None:
+            if event.event_type in ("created", "moved", "modified"):
+                changed.set()
+
+    observer = observers.Observer()
+
+    def end() -> None:
+        observer.stop()
+        if observer.is_alive():
+            observer.join()
+
+    try:
+        observer.schedule(SetOnChange(), str(directory), recursive=False)
+        observer.start()
+    except OSError:
+        end()
+        raise
+    return end
+
+
 class Room(NamedTuple):
-    """What a volume has left for this user: bytes, and how many files can be created."""
+    """The bytes that a volume has left for this user, and the number of files that can be created."""
 
     bytes: int
     files: int

@@ -23,14 +23,6 @@ MAX_DEPTH: Final = 32
 MAX_DIGITS: Final = 64
 """Largest number of characters of a number, so that it can be computed with."""
 
-KINDS: Final = {"(;": "an SGF file", "[Event": "a PGN file", "PK\x03\x04": "a zip file, as the segments of a run are"}
-"""First characters of files that people mistake for games as JSON lines -> what the file is."""
-
-EXAMPLE: Final = 'such as {"moves": ["4", "4"], "winner": "first"}'
-
-AHEAD: Final = 4096
-"""Number of lines that are read before somebody asks for them."""
-
 Line = TypeVar("Line", bound=str | bytes)
 
 
@@ -59,12 +51,12 @@ class ArrivingLines(Iterator[Line]):
     def __init__(self, source: Iterable[Line], *, is_last: Callable[[Line], bool] = lambda line: False) -> None:
         """Read `source`, whose lines are not empty, to its end or to the line that `is_last`."""
         self._source, self._is_last = source, is_last
-        self._queue = queue.Queue[Line | Exception | None](AHEAD)
+        self._queue = queue.Queue[Line | Exception | None](4096)
         self._first: list[Line | Exception | None] = []  # what has arrived and is still to be returned
         start_thread(self._read, name="input")
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so many seconds for the next line or the end of the input, and return whether it has come."""
+        """Wait at most `seconds` for the next line or the end of the input, and return whether it has come."""
         if not self._first:
             try:
                 self._first.append(self._queue.get(timeout=seconds) if seconds else self._queue.get_nowait())
@@ -73,7 +65,7 @@ class ArrivingLines(Iterator[Line]):
         return True
 
     def wait_for_line(self, seconds: float) -> bool:
-        """Wait at most so many seconds for the next line, and return whether it has come."""
+        """Wait at most `seconds` for the next line, and return whether it has come."""
         return self.wait(seconds) and isinstance(self._first[0], str | bytes)
 
     def __next__(self) -> Line:
@@ -117,7 +109,8 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
         raise ValueError(f"expected a JSON object, got more than {MAX_DEPTH} brackets inside one another") from error
     except ValueError as error:
         if kind := _kind(text):
-            raise ValueError(f"this is {kind}; expected a JSON object, {EXAMPLE} for a game") from error
+            example = '{"moves": ["4", "4"], "winner": "first"}'
+            raise ValueError(f"this is {kind}; expected a JSON object, such as {example} for a game") from error
         reason = "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
         raise ValueError(f"expected a JSON object: {reason}") from error
     if not isinstance(found, dict):
@@ -126,9 +119,10 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
 
 
 def _kind(text: str | bytes) -> str | None:
-    """Return what a text is that people take for JSON lines; None if it is nothing of the kind."""
+    """Return what a text is that people mistake for games as JSON lines; None if it is none of the known kinds."""
+    kinds = {"(;": "an SGF file", "[Event": "a PGN file", "PK\x03\x04": "a zip file, as the segments of a run are"}
     start = text[:20].decode(errors="replace") if isinstance(text, bytes) else text[:20]
-    return next((kind for begin, kind in KINDS.items() if "".join(start.split()).startswith(begin)), None)
+    return next((kind for begin, kind in kinds.items() if "".join(start.split()).startswith(begin)), None)
 
 
 def _depth(value: Any) -> int:

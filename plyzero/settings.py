@@ -5,17 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 MAX_INTEGER: Final = 2**40
 """Largest value of any integer setting."""
@@ -324,7 +316,7 @@ class Settings(SettingsSection):
         return self
 
 
-Layer = Mapping[str, Mapping[str, Any]]
+Layer = Mapping[str, Mapping[str, object]]
 """Settings from one source: section -> key -> value."""
 
 RENAMED: Final[Mapping[str, str]] = {
@@ -350,7 +342,7 @@ def find_renamed(layer: Layer) -> dict[str, str]:
     return {old: new for old, new in RENAMED.items() if old in keys}
 
 
-def with_new_names(layer: Layer) -> dict[str, dict[str, Any]]:
+def with_new_names(layer: Layer) -> dict[str, dict[str, object]]:
     """Return `layer` with the new names of all keys; a value under the new name wins over one under the old name."""
     renamed = {section: dict(values) for section, values in layer.items()}
     for old, new in find_renamed(layer).items():

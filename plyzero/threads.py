@@ -12,10 +12,7 @@ _errors: dict[str, BaseException] = {}  # by the name of a thread that an error 
 
 
 class Thread(threading.Thread):
-    """A thread that does not keep its process alive, and that reports the error that ends it.
-
-    error: what ended it; None while it runs, and if it has returned.
-    """
+    """A daemon thread by default, which logs the `error` that ends it; None while it runs, and if it has returned."""
 
     def __init__(self, work: Callable[..., object], *arguments: object, name: str, daemon: bool = True) -> None:
         super().__init__(target=work, args=arguments, name=name, daemon=daemon)

@@ -1,4 +1,4 @@
-"""Errors of the volume: which of them pass by themselves, what is told of them, and trying again."""
+"""Errors of the volume: which of them are transient, their explanation, and trying again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import math
 import os
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -20,16 +22,16 @@ NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, e
 NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF}
 """Error numbers of a volume that does not support locks. NFS, mounted to be read only, has EBADF."""
 
-PASSING: Final = {
+TRANSIENT: Final = {
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN),
     *([errno.EREMOTEIO] if hasattr(errno, "EREMOTEIO") else []),  # not on macOS
     *(errno.ENOSPC, errno.EDQUOT),  # the trainer makes room by removing old files
 }
-"""Error numbers of a volume or a system that is likely to recover by itself."""
+"""Error numbers of transient errors: the volume or the system is likely to recover by itself."""
 
-PASSING_WRITES: Final = PASSING | {errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
-"""Error numbers of writing that pass by themselves, or when a person gives a permission."""
+TRANSIENT_WRITES: Final = TRANSIENT | {errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
+"""Error numbers of writing that are transient, or end when a person gives a permission."""
 
 NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
 """Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
@@ -72,36 +74,92 @@ def explain(error: OSError) -> str:
     return f"{reason}: {path} is owned by uid {owner}, mode {mode:04o}; this process runs as uid {os.geteuid()}"
 
 
-def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = PASSING) -> Result:
-    """Return what `read` returns. After one of `errors`, each logged once, it is called again for so many `seconds`.
+def retry(
+    read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = TRANSIENT
+) -> Result:
+    """Return what `read` returns. After one of `errors`, each logged once, it is called again, for `seconds`.
 
     Raises the last error after that time, and any other error at once.
     """
-    pause, told = 1.0, ""
+    pause, logged = 1.0, ""
     while True:
         try:
             return read()
         except OSError as error:
             if error.errno not in errors or seconds <= 0:
                 raise
-            if told != (told := explain(error)):
-                log.warning("%s: %s; will try again", what, told)
+            if logged != (logged := explain(error)):
+                log.warning("%s: %s; will try again", what, logged)
         time.sleep(pause)
         seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
 
 
 def wait_for(read: Callable[[], Result], what: str) -> Result:
-    """Return what `read` returns, which a process needs for its start: it waits until an error has passed.
+    """Return what `read` returns, which a process needs for its start: it waits until transient errors are over.
 
-    An error of which a UserError tells passes too.
+    This includes those that are the cause of a UserError.
     """
 
     def attempt() -> Result:
         try:
             return read()
         except UserError as error:
-            if isinstance(error.__cause__, OSError) and error.__cause__.errno in PASSING_WRITES:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in TRANSIENT_WRITES:
                 raise error.__cause__ from None
             raise
 
-    return retry(attempt, what, seconds=math.inf, errors=PASSING_WRITES)
+    return retry(attempt, what, seconds=math.inf, errors=TRANSIENT_WRITES)
+
+
+@dataclass(frozen=True)
+class _FileError:
+    """The last error of a file: its explanation, the pause before the next attempt in seconds, and when that is."""
+
+    reason: str
+    pause: float
+    retry_at: float
+
+
+class FileErrors:
+    """The files that cannot be used at the moment: one of them stops no other, and each is logged once."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._current: dict[Path, _FileError] = {}
+
+    @contextmanager
+    def skipping(self, path: Path, consequence: str) -> Iterator[None]:
+        """Run the body. An OSError ends the body and is logged, with its consequence, if it is not known already.
+
+        A file that does not exist, or no longer, is not an error.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            self._current.pop(path, None)
+        except OSError as error:
+            before, reason = self._current.get(path), explain(error)
+            if before is None or before.reason != reason:
+                log.warning("%s %s: %s", path.name, consequence, reason)
+            pause = min(2 * before.pause, MAX_PAUSE) if before else 1.0
+            self._current[path] = _FileError(reason, pause, self._clock() + pause)
+        else:
+            if self._current.pop(path, None):
+                log.info("%s can be used again", path.name)
+
+    def is_due(self, path: Path) -> bool:
+        """Return whether to try `path` now: the last attempt succeeded, or the pause since then is over."""
+        error = self._current.get(path)
+        return error is None or self._clock() >= error.retry_at
+
+    def keep_only(self, paths: Collection[Path]) -> None:
+        """Forget the errors of all other files, which do not exist any more."""
+        self._current = {path: error for path, error in self._current.items() if path in paths}
+
+    @property
+    def summary(self) -> str | None:
+        """The number of files that cannot be used, and the reason for the first, as a clause; None if all can."""
+        if not self._current:
+            return None
+        count = len(self._current)
+        return f"{count} file{'' if count == 1 else 's'}: {next(iter(self._current.values())).reason}"

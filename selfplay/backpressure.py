@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from plyzero.files import Room, free_room
 from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, number, read_heartbeat
 from plyzero.run.segments import list_segments
-from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import FileErrors
 from selfplay.replay_writer import ReplayWriter
 
 REFRESH_SECONDS: Final = 1.0
@@ -29,7 +29,7 @@ class Backpressure:
         self._free: Room | None = None  # unknown
         self._bootstrap_positions: int | None = None
         self._has_model = False
-        self._troubles = Troubles(clock=clock)
+        self._troubles = FileErrors(clock=clock)
         self.refresh()
 
     def refresh(self) -> None:
@@ -84,11 +84,11 @@ class TrainerProgress:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._beat: dict[str, Any] = {}
+        self._beat: Mapping[str, object] = {}
         self._trained: float | None = None
         self._last_progress = -PROGRESS_SECONDS
 
-    def update(self, beat: dict[str, Any] | None) -> None:
+    def update(self, beat: Mapping[str, object] | None) -> None:
         """Record the newest heartbeat; None if there is none that can be read."""
         self._beat = beat or {}
         if beat is None:

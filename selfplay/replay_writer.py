@@ -16,7 +16,7 @@ from plyzero.run.liveness import GONE_SECONDS
 from plyzero.run.records import Games, check_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.threads import Thread
-from plyzero.volume_errors import PASSING_WRITES, explain
+from plyzero.volume_errors import TRANSIENT_WRITES, explain
 
 BUFFER_POSITIONS: Final = 16_384
 """Positions that may wait to be journaled; with more the worker pauses."""
@@ -28,7 +28,7 @@ MAX_GAME_BYTES: Final = 1 << 27
 """Largest size of one game in memory, in bytes; the trainer reads no segment with an array of twice that size."""
 
 TRANSIENT_ERRORS: Final = {
-    *PASSING_WRITES,
+    *TRANSIENT_WRITES,
     errno.EEXIST,
     errno.ENOENT,  # over FUSE also of an open journal that another mount has renamed
 }
@@ -77,7 +77,7 @@ class ReplayWriter:
         try:
             self._open_journal()
         except OSError as error:  # one that passes is told, and tried again, by the thread
-            if error.errno not in PASSING_WRITES:
+            if error.errno not in TRANSIENT_WRITES:
                 raise
         self._thread.start()
         return self

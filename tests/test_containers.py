@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from plyzero.machine import usable_cores
-from plyzero.ops.health import find_stalled_process
+from plyzero.ops.status import find_stalled_process
 from plyzero.run.metrics import Heartbeat
 from plyzero.settings import RENAMED, Settings
 

@@ -270,13 +270,13 @@ SURVIVAL = (
 
 
 @pytest.mark.slow
-def test_every_acknowledged_game_is_taken_in_once_though_everybody_is_killed(tmp_path: Path):
+def test_every_acknowledged_game_is_read_once_though_processes_are_killed(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", *SURVIVAL)
     check_that_nothing_is_lost(run, [tmp_path / "log0", tmp_path / "log1"], at_progress(run, "0t1t"))
 
 
 @pytest.mark.soak
-def test_every_acknowledged_game_is_taken_in_once_while_everybody_is_killed_at_random(tmp_path: Path):
+def test_every_acknowledged_game_is_read_once_while_processes_are_killed_at_random(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", *SURVIVAL)
     logs = [tmp_path / f"log{number}" for number in range(3)]
     check_that_nothing_is_lost(run, logs, at_random(180, random.Random(0)))
@@ -292,18 +292,14 @@ def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: py
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run_in_a_bucket", ["moto"], indirect=True)
-def test_every_acknowledged_game_is_in_the_bucket_and_is_taken_in_once_though_everybody_is_killed(
-    tmp_path: Path, run_in_a_bucket: Run
-):
+def test_every_game_in_a_bucket_is_read_once_though_processes_are_killed(tmp_path: Path, run_in_a_bucket: Run):
     run, logs = run_in_a_bucket, [tmp_path / "log0", tmp_path / "log1"]
     check_that_nothing_is_lost(run, logs, at_progress(run, "0t1t"))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("run_in_a_bucket", ["moto", "ceph"], indirect=True)
-def test_every_acknowledged_game_is_in_the_bucket_and_is_taken_in_once_while_everybody_is_killed_at_random(
-    tmp_path: Path, run_in_a_bucket: Run
-):
+def test_every_game_in_a_bucket_is_read_once_while_processes_are_killed_at_random(tmp_path: Path, run_in_a_bucket: Run):
     logs = [tmp_path / f"log{number}" for number in range(3)]
     check_that_nothing_is_lost(run_in_a_bucket, logs, at_random(180, random.Random(0)))
 
@@ -356,5 +352,5 @@ def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_kill
 
 
 @pytest.mark.soak
-def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_killed_often(tmp_path: Path):
+def test_readers_see_no_torn_model_and_never_go_back_while_publishers_are_killed(tmp_path: Path):
     check_that_models_go_forward(tmp_path, kills=60)

@@ -70,8 +70,7 @@ def replayed(reader: str, path: Path, directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in sorted(HOSTILE.glob("*/*"))],
+    "path", [pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in sorted(HOSTILE.glob("*/*"))]
 )
 def test_no_file_of_the_corpus_breaks_its_reader(tmp_path: Path, path: Path):
     replayed(path.parent.name, path, tmp_path)

@@ -63,7 +63,7 @@ def growth(call: object) -> int:
 @pytest.mark.slow
 def test_train_shows_each_new_model_of_a_run_of_a_month_without_reading_the_others(run: Run):
     said: list[str] = []
-    view = RunView(run, began=0.0, tell=Messages(said.append))
+    view = RunView(run, began=0.0, notify=Messages(said.append))
     assert growth(view.new_reports) < GROWTH
     for step in (MODELS + 1, MODELS + 2):
         append_line(run.metrics / "trainer-000001.jsonl", line_of(step))

@@ -14,7 +14,7 @@ from tests.helpers.surroundings import plyzero_without
 from trainer.export import untrained
 
 MACOS = "os.sched_getaffinity os.fdatasync errno.EREMOTEIO mmap.MADV_NOHUGEPAGE mmap.MADV_HUGEPAGE"
-"""What macOS has not."""
+"""Names that macOS lacks."""
 
 NO_PROC = "mount -t tmpfs none /proc"
 NO_INOTIFY = "echo 0 > /proc/sys/user/max_inotify_instances"

@@ -1,4 +1,4 @@
-"""What every volume promises, be it a directory, a bucket in memory or one of an S3 server; and a store with faults."""
+"""The promises of every volume: a directory, a bucket in memory or one of an S3 server; and a store with faults."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ from plyzero.files import (
 from plyzero.ops.doctor import examine
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, to_path
-from plyzero.volume_errors import NO_LOCKS, PASSING, UnreadableError, explain
+from plyzero.volume_errors import NO_LOCKS, TRANSIENT, UnreadableError, explain
 from tests.helpers.buckets import SLOW_SECONDS, Proxy, connected, new_prefix, server_of_tests
 
 MOST = 1 << 20
@@ -70,7 +70,7 @@ def test_what_is_written_is_there_until_it_is_replaced_or_removed(volume: Path):
     write_file(path, b"old")
     assert (content_of(path), path.exists(), path.is_file(), (volume / "models").is_dir()) == (b"old", True, True, True)
     write_file(path, b"newer", replace=True)
-    assert content_of(path) == b"newer"
+    assert (content_of(path), list_names(volume / "models")) == (b"newer", [path.name])
     assert abs(modified_at(path) - time.time()) < 60
     remove(path)
     remove(path)
@@ -86,7 +86,7 @@ def test_creating_what_exists_is_refused_and_changes_nothing(volume: Path):
     for content in (b"first", b"other"):
         with pytest.raises(FileExistsError):
             write_file(path, content)
-    assert content_of(path) == b"first"
+    assert (content_of(path), list_names(volume)) == (b"first", [path.name])
 
 
 def test_of_eight_creators_at_once_one_succeeds(volume: Path):
@@ -107,6 +107,7 @@ def test_of_eight_creators_at_once_one_succeeds(volume: Path):
             succeeded = threads.map(create, [path] * 8, contents)
             winners = [content for content, has in zip(contents, succeeded, strict=True) if has]
             assert winners == [content_of(path)]
+        assert sorted(list_names(volume)) == sorted(map(str, range(20)))
 
 
 def test_a_list_has_all_that_was_written_before_and_nothing_below(volume: Path):
@@ -228,7 +229,7 @@ def test_a_store_that_keeps_refusing_is_an_error_that_may_pass(proxy: Proxy):
     for ask in (lambda: write_file(path, b"a"), lambda: content_of(path), lambda: list_names(path.parent), path.exists):
         with pytest.raises(OSError, match=r"no proper answer from .*503 Service Unavailable") as error:
             ask()
-        assert error.value.errno in PASSING
+        assert error.value.errno in TRANSIENT
 
 
 def test_half_an_answer_is_never_taken_for_the_content(proxy: Proxy):
@@ -246,7 +247,7 @@ def test_a_store_that_is_too_slow_is_an_error_that_may_pass(proxy: Proxy, monkey
     proxy.fault = lambda method, path: "slow"
     with pytest.raises(OSError, match="no proper answer") as error:
         content_of(new_prefix() / "a")
-    assert error.value.errno in PASSING
+    assert error.value.errno in TRANSIENT
 
 
 @pytest.mark.parametrize("proxy", ["moto"], indirect=True)  # Ceph notices that the proxy has taken the condition away

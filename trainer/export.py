@@ -16,8 +16,7 @@ from plyzero import __version__
 from plyzero.network.onnx_network import ENCODING, INPUT, LOGITS, WDL, Network, run_on_cpu
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
-from plyzero.run.directory import Run
-from plyzero.run.run_id import KEY, RunId
+from plyzero.run.directory import KEY, Run, RunId
 from plyzero.settings import Settings
 from trainer.network import make_network
 

@@ -14,8 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero.errors import UserError
 from plyzero.network.onnx_network import cpu_flags
-from plyzero.run.directory import Run
-from plyzero.run.run_id import KEY
+from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
 from trainer.loss import BatchTensors, Loss, Losses, to_device
 from trainer.window import Batch

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from typing import Any, Final
@@ -21,16 +21,22 @@ from plyzero import __version__
 from plyzero.files import interval
 from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
-from plyzero.run.directory import Run
-from plyzero.run.event_files import EventFile, select_scalars
+from plyzero.run.directory import KEY, Run
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line, beating, read_heartbeat
+from plyzero.run.metrics import (
+    TRAINER,
+    EventFile,
+    Heartbeat,
+    Rate,
+    append_line,
+    beating,
+    read_heartbeat,
+    select_scalars,
+)
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
-from plyzero.run.run_id import KEY
 from plyzero.run.segments import SegmentError, SegmentName
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import PASSING_WRITES, retry, wait_for
+from plyzero.volume_errors import TRANSIENT_WRITES, FileErrors, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite
@@ -115,7 +121,7 @@ def run_trainer(
 
 def starting_beat(run: Run) -> dict[str, Any]:
     """Return the fields of a start: those of the last heartbeat, by whose credit workers know whether to wait."""
-    last = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+    last: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
     own = ("version", "beats", "pid", "host", "thread_error")
     return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
 
@@ -148,7 +154,7 @@ class Trainer(Learner):
         self.replay_reader = ReplayReader(run)
         self.adoption = Adoption(run)
         self.retention = Retention(run)
-        self._troubles = Troubles()
+        self._troubles = FileErrors()
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games, self.positions, self.waited = 0, 0, 0.0
@@ -260,7 +266,7 @@ class Trainer(Learner):
 
         Raises OSError if the state cannot be saved.
         """
-        retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=PASSING_WRITES)
+        retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=TRANSIENT_WRITES)
         if not self._is_first and self._has_unpublished_steps():
             self.publish(is_saved=True)
 

@@ -18,8 +18,7 @@ from plyzero.run.directory import Run
 from plyzero.run.journals import JournalName
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, read_segment
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import PASSING, retry
+from plyzero.volume_errors import TRANSIENT, FileErrors, retry
 
 GAP_SECONDS: Final = 60.0
 """Seconds for which a missing segment is waited for, because over NFS a directory may show a later one first."""
@@ -53,7 +52,7 @@ class ReplayReader:
         self._failures: dict[SegmentName, int] = {}
         self._passed: set[str] = set()  # files that need not be looked at again: of a long run there are many
         self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
-        self._troubles = Troubles(clock=clock)
+        self._troubles = FileErrors(clock=clock)
 
     def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
         """Yield every new segment.
@@ -87,7 +86,7 @@ class ReplayReader:
     def read_again(self, name: SegmentName) -> Games:
         """Return the games of a segment that was read before; an error of the volume has a minute to pass."""
         path = self._run.segments / str(name)
-        errors = PASSING | {errno.EACCES, errno.EPERM}
+        errors = TRANSIENT | {errno.EACCES, errno.EPERM}
         return retry(lambda: read_segment(path, self._run.game, run_id=self._run.id), path.name, errors=errors)
 
     def is_skipped(self, name: SegmentName) -> bool:

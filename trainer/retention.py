@@ -16,7 +16,7 @@ from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
 from plyzero.run.models import ModelName, best_model, select_int8, select_models
 from plyzero.run.segments import list_segments
-from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import FileErrors
 from trainer.replay_reader import Skipped, is_skipped
 from trainer.state import NUM_STATES
 
@@ -52,7 +52,7 @@ class Retention:
         self._first_seen: dict[Path, float] = {}
         self._asked: set[Path] = set()  # whose age was asked for by the last `prune`
         self._best: ModelName | None = None  # as of the last time that the ratings could be read
-        self._troubles = Troubles(clock=clock)
+        self._troubles = FileErrors(clock=clock)
         self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
 
     def remember_state(self, fence: int, state: Mapping[str, Any]) -> None:
@@ -138,7 +138,7 @@ class Retention:
         unsealed = {name.owner for name in list_journals(self._run.journals)}
         for name in self.monitor.heartbeats.keys() - unsealed:
             path = self._run.workers / f"{name}.json"
-            if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.silence(name) >= GONE_SECONDS:
+            if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.unchanged(name) >= GONE_SECONDS:
                 self._remove(path)
         run = self._run
         with self._troubles.skipping(run.metrics, "cannot be read"):

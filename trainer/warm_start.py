@@ -11,9 +11,8 @@ from typing import Any, Final
 from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
 from plyzero.network.onnx_network import Network
-from plyzero.run.directory import Run
+from plyzero.run.directory import KEY, Run
 from plyzero.run.models import max_model_bytes, publish_model
-from plyzero.run.run_id import KEY
 from plyzero.settings import parse_stored_settings
 from trainer.loop import Trainer
 from trainer.quantise import with_metadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -141,7 +141,7 @@ def _trained_seconds(root: Path) -> float:
     run = read_run(root)
     series = RunSeries(run)
     series.refresh()
-    beat = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+    beat: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
     return series.trained_seconds(figure(beat, "seconds"))
 
 

@@ -15,7 +15,7 @@ from plyzero.rules.catalog import GameSpec, failed_rules
 from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game, Outcome, outcome_code
 from plyzero.rules.notation import action_names
-from plyzero.run.games_json import VERSION, WINNERS
+from plyzero.run.json_games import VERSION, WINNERS
 
 
 class PlayedGame(NamedTuple):

@@ -54,7 +54,7 @@ def check(
     from plyzero.check.violations import PLAYING, RULES_ANSWER, TIME_IS_OVER, find_violation, laws_of
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
-    from plyzero.run.presets import preset_for, unmet_requirements
+    from plyzero.run.configuration import preset_for, unmet_requirements
     from plyzero.settings import Settings
 
     spec = find_game(game)

@@ -25,7 +25,7 @@ from plyzero.volume_errors import explain
 
 if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
-    from plyzero.run.game_import import Fault
+    from plyzero.run.json_games import Fault
     from plyzero.run.records import Games
 
 MAX_FAULTS: Final = 5
@@ -58,8 +58,7 @@ def imitate(
     spec = find_game(game)
     bot, options = _split(outputs)
     path = bot.absolute()  # rules may leave the current directory
-    from plyzero.run.configuration import resolve
-    from plyzero.run.presets import PRESETS, preset_for
+    from plyzero.run.configuration import PRESETS, preset_for, resolve
     from trainer.export import ExportError
     from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress
     from trainer.warm_start import write_bot
@@ -113,7 +112,7 @@ def _split(outputs: list[str]) -> tuple[Path, list[str]]:
 
 def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Callable[[str], None]) -> list[Fault]:
     """Add the games in a file and return the faults in it."""
-    from plyzero.run.game_import import Fault, import_games
+    from plyzero.run.json_games import Fault, import_games
 
     faults: list[Fault] = []
     sound = 0

@@ -112,7 +112,7 @@ def health(
 
     Of a run in a bucket this reads the directory --scratch alone, so a store that does not answer stops no process.
     """
-    from plyzero.ops.health import find_stalled_process
+    from plyzero.ops.status import find_stalled_process
     from plyzero.run.directory import check_scratch, local_directory
 
     check_scratch(run, scratch)
@@ -196,7 +196,7 @@ def replay_restore(
     ] = None,
 ) -> None:
     """Move files that are sound out of quarantine; the trainer then reads them once. Exit 1 if one is left there."""
-    from plyzero.ops.restore import restore
+    from plyzero.ops.verify import restore
     from plyzero.run.directory import open_run
 
     left = 0
@@ -210,7 +210,7 @@ def replay_restore(
 def replay_export(run: RunOption) -> None:
     """Print every recorded game as a JSON line."""
     from plyzero.run.directory import open_run
-    from plyzero.run.games_json import games_to_json
+    from plyzero.run.json_games import games_to_json
     from plyzero.run.replay import check_rules
     from plyzero.run.segments import SegmentError, list_segments, read_segment
 

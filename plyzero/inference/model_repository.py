@@ -20,8 +20,7 @@ from plyzero.rules.game import Game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import ModelName, max_model_bytes, read_model
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import explain
+from plyzero.volume_errors import FileErrors, explain
 
 CONFIG_FILE: Final = "config.pbtxt"
 MODEL_FILE: Final = "model.onnx"
@@ -55,7 +54,7 @@ def keep_repository(
     heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
     newest: ModelName | None = None
     published: ModelName | None = None
-    troubles = Troubles()
+    troubles = FileErrors()
 
     def beat(state: str, *, force: bool = False) -> None:
         model = str(published) if published else None

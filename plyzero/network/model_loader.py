@@ -14,16 +14,14 @@ from typing import Final, Self
 
 from plyzero.bucket import BucketPath
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
-from plyzero.files import interval, read_file
+from plyzero.files import interval, read_file, watch_directory
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import INT8, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.changes import watch_directory
-from plyzero.run.directory import RunDirectory, open_run
+from plyzero.run.directory import KEY, RunDirectory, RunId, open_run
 from plyzero.run.models import ModelName, best_model, int8_name, list_models, max_model_bytes, read_int8, read_model
-from plyzero.run.run_id import KEY, RunId
-from plyzero.run.troubles import Troubles
 from plyzero.settings import Precision, parse_stored_settings
+from plyzero.volume_errors import FileErrors
 
 MAX_ATTEMPTS: Final = 3
 """How many times ModelWatch tries to load a model that is damaged: over NFS a file may be incomplete at first."""
@@ -188,7 +186,7 @@ class ModelWatch:
         self._next_poll = 0.0
         self._current: ModelName | None = None
         self._refused: dict[ModelName, int] = {}  # failed attempts
-        self._troubles = Troubles()
+        self._troubles = FileErrors()
         self._end_events: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:

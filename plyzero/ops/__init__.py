@@ -1,16 +1,14 @@
 """What is running?
 
-supervisor  `plyzero train`: workers and a trainer on this machine, and reports of their progress
-ray_cluster  `plyzero ray up`: workers and a trainer on a Ray cluster, and what becomes of them
-keeper      starts a process again whenever it has ended
-rating      the newest model plays fixed opponents, beside the training
-failures    why a process failed, in one sentence, and whether the rules of the game are the cause
-sizes       weights and memory that a run needs, known before anything starts
-processes   signals, child processes, usable cores
-status      a snapshot of a run: its files, its processes, and which process waits for what
-accounts    games read, not read yet and removed; missing segments
-health      whether this container's process makes progress
-doctor      whether a machine and a volume meet the requirements
-verify      whether every file of a run is valid
-restore     sound files are moved out of quarantine
+supervisor   `plyzero train`: workers and a trainer on this machine, and reports of their progress
+ray_cluster  `plyzero ray up`: workers and a trainer on a Ray cluster
+keeper       starts a process again whenever it has ended
+rating       the newest model plays fixed opponents, beside the training
+failures     why a process failed, in one sentence, and whether the rules of the game are the cause
+sizes        weights and memory that a run needs, known before anything starts
+processes    signals and child processes
+status       a snapshot of a run: its files, its processes, and which process waits for what
+accounts     games read, not read yet and removed; missing segments
+doctor       whether a machine and a volume meet the requirements
+verify       whether every file of a run is valid; valid files are moved out of quarantine
 """

@@ -5,13 +5,13 @@ Everything is computed from the names of files and from the trainer's heartbeat;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import JournalName, list_journals
-from plyzero.run.metrics import number
+from plyzero.run.metrics import Beat, number
 from plyzero.run.segments import SegmentName, list_segments
 
 
@@ -35,13 +35,13 @@ class Accounts:
     problem: str | None
 
 
-def balance_accounts(run: RunDirectory, segments: Sequence[SegmentName], trainer: Mapping[str, Any]) -> Accounts:
-    """Return the accounts of `run` with these `segments`, by the trainer's heartbeat, which may be empty.
+def balance_accounts(run: RunDirectory, segments: Sequence[SegmentName], trainer: Beat | None) -> Accounts:
+    """Return the accounts of `run` with these `segments`, by the trainer's heartbeat.
 
     The trainer reads the segments of an incarnation in their order, so those before its cursor are read. They cannot
     hold more games than it has read.
     """
-    read, cursor = int(number(trainer, "games")), trainer.get("cursor", None if trainer else {})
+    read, cursor = (int(number(trainer, "games")), trainer.get("cursor")) if trainer else (0, {})
     gaps = find_gaps(run)
     missing = sum(gap.last - gap.first + 1 for gap in gaps)
     quarantined = sum(name.games for name in _quarantined(run))

@@ -17,18 +17,24 @@ from typing import Final, Literal
 
 from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError
-from plyzero.files import TEMPORARY, free_room, list_names, lock, open_to_append, read_file, remove, write_file
+from plyzero.files import (
+    TEMPORARY,
+    free_room,
+    list_names,
+    lock,
+    open_to_append,
+    read_file,
+    remove,
+    watch_directory,
+    write_file,
+)
 from plyzero.machine import usable_cores, usable_memory
-from plyzero.run.changes import watch_directory
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS
 
 NUM_SYNCS: Final = 20
 """Number of syncs whose median time is measured."""
-
-SLOW_SYNC_SECONDS: Final = 0.05
-"""Median time of a sync above which it is called slow."""
 
 EVENT_SECONDS: Final = 2.0
 """Time for which the probe waits for a file event."""
@@ -44,9 +50,7 @@ ProbeResult = tuple[Verdict, str]
 class Finding:
     """The result of one probe.
 
-    name:    what was probed.
-    verdict: ok, warning or failure.
-    says:    what was found and, if it is not ok, what plyzero does about it or what the user can do.
+    says: what was found and, if it is not ok, what plyzero does about it or what the user can do.
     """
 
     name: str
@@ -95,12 +99,10 @@ def _finding(name: str, probe: Callable[[], ProbeResult]) -> Finding:
 
 
 def _python() -> ProbeResult:
-    """Report the version of Python and the platform."""
     return "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
 
 
 def _packages() -> ProbeResult:
-    """Check the packages that every process needs."""
     found = {package: _version(package) for package in ("numpy", "numba", "zarr")}
     if missing := [package for package, its_version in found.items() if its_version is None]:
         return "failure", f"not installed: {', '.join(missing)}; pip install plyzero"
@@ -130,12 +132,10 @@ def _training() -> ProbeResult:
 
 
 def _cores() -> ProbeResult:
-    """Report the usable cores, which is the default number of workers of `plyzero train`."""
     return "ok", f"{usable_cores()} usable"
 
 
 def _memory() -> ProbeResult:
-    """Report the memory of the machine or of its container."""
     found = f"{usable_memory() / (1 << 30):.1f} GB"
     if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # macOS
         return "ok", found
@@ -144,7 +144,6 @@ def _memory() -> ProbeResult:
 
 
 def _directory(run: Path, place: Path) -> ProbeResult:
-    """Report what the directory contains."""
     if (run / "run.toml").exists():
         try:
             return "ok", f"{run} is a run of {read_run(run).game_name}"
@@ -165,7 +164,6 @@ def _settings(run: Path) -> Settings:
 
 
 def _writing(directory: Path) -> ProbeResult:
-    """Check that a file can be read as it was written."""
     path, content = directory / "written", os.urandom(4096)
     write_file(path, content)
     if read_file(path, max_bytes=len(content)) != content:
@@ -174,15 +172,11 @@ def _writing(directory: Path) -> ProbeResult:
 
 
 def _replacing(directory: Path) -> ProbeResult:
-    """Check that a rename replaces an existing file."""
     path = directory / "replaced"
     for content in (b"old", b"new"):
         write_file(path, content, replace=True)
     if read_file(path, max_bytes=3) != b"new":
-        return (
-            "failure",
-            "a replaced file keeps its old content, so processes would miss updates; use another volume",
-        )
+        return ("failure", "a replaced file keeps its old content, so processes would miss updates; use another volume")
     return "ok", "a rename replaces an existing file"
 
 
@@ -240,7 +234,6 @@ def _locks(directory: Path) -> ProbeResult:
 
 
 def _sync(directory: Path) -> ProbeResult:
-    """Measure how long it takes to write and sync 4 kB."""
     seconds = []
     with open_to_append(directory / "synced") as file:
         for _ in range(NUM_SYNCS):
@@ -251,7 +244,7 @@ def _sync(directory: Path) -> ProbeResult:
             seconds.append(perf_counter() - start)
     median = statistics.median(seconds)
     found = f"{median * 1000:.1f} ms to write and sync 4 kB, the median of {NUM_SYNCS}"
-    if median > SLOW_SYNC_SECONDS:
+    if median > 0.05:
         return "warning", (
             f"{found}, which is slow; the search does not wait for it, because files are written in a thread; "
             "raise selfplay.seal_seconds and store.sync_seconds"
@@ -290,7 +283,6 @@ def _file_events(directory: Path, settings: Settings) -> ProbeResult:
 
 
 def _access(run: BucketPath) -> ProbeResult:
-    """Check that the bucket can be listed and written, and report what is there."""
     is_run = (run / "run.toml").exists()
     probe, content = run / f"{TEMPORARY}doctor", os.urandom(4096)
     write_file(probe, content, replace=True)
@@ -303,14 +295,12 @@ def _access(run: BucketPath) -> ProbeResult:
 
 
 def _keeps_first(run: BucketPath) -> ProbeResult:
-    """Check that a second object of the same name is refused."""
     if keeps_first(run):
         return "ok", "creating an object that exists fails, as it must"
     return "failure", "an object can be created although it exists, so games could be lost; use another store"
 
 
 def _requests(run: BucketPath) -> ProbeResult:
-    """Measure how long requests take."""
     probe, seconds = run / f"{TEMPORARY}doctor", []
     for _ in range(NUM_SYNCS):
         start = perf_counter()

@@ -20,8 +20,6 @@ TOOLKIT: Final = tuple(str(ROOT / package) for package in ("plyzero", "selfplay"
 LIBRARIES: Final = (sys.prefix, sys.base_prefix, "<")
 """How the paths of the toolkit's own files begin, and of those of Python and of installed packages."""
 
-TRACEBACK: Final = "Traceback (most recent call last):\n"
-
 FRAME: Final = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
 """A line of a traceback: file, line and function."""
 
@@ -42,7 +40,7 @@ def describe_error(error: BaseException, game: GameSpec) -> str:
 
 def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
     """Return the sentence for a process that ended with `exit_code` and wrote `log`."""
-    _, found, tail = log.rpartition(TRACEBACK)
+    _, found, tail = log.rpartition("Traceback (most recent call last):\n")
     if found:
         frames = [Frame(file, int(line), function) for file, line, function in FRAME.findall(tail)]
         message = next((line for line in tail.splitlines() if line.strip() and not line.startswith(" ")), "an error")

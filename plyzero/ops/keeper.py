@@ -21,22 +21,12 @@ POLL_SECONDS: Final = 0.5
 """Time between two looks at the process, in seconds."""
 
 FIRST_DELAY: Final = 1.0
-"""Time after which a process that has ended is started again, in seconds; it doubles each time."""
-
-LAST_DELAY: Final = 60.0
-"""Longest such time, in seconds."""
-
-STEADY_SECONDS: Final = 60.0
-"""Time for which a process must have lasted so that the next one starts after FIRST_DELAY, in seconds."""
+"""Time after which a process that has ended is started again, in seconds; it doubles each time, up to a minute, until
+one lasts for a minute."""
 
 
 class Role(NamedTuple):
-    """A process to keep running.
-
-    name:      of the process and of its log.
-    arguments: of its command.
-    gpus:      number of GPUs that it needs.
-    """
+    """A process to keep running: its name, which its log has too, its command, and the GPUs that it needs."""
 
     name: str
     arguments: list[str]
@@ -44,7 +34,7 @@ class Role(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a keeper says of its process.
+    """The state of a keeper's process.
 
     node:      the host.
     process:   the process number; 0 while it has ended and is not started again yet.
@@ -61,16 +51,10 @@ class Report(NamedTuple):
 
 
 class Keeper:
-    """Keeps the process of a role running until `stop` is called.
-
-    The process stops when its standard input ends, which is a pipe from here, so it never outlives this one.
-    """
+    """Keeps a role's process running until `stop` is called; it ends with this one, whose pipe is its input."""
 
     def __init__(self, role: Role, log: Path, directory: str, environment: Mapping[str, str]) -> None:
-        """Start the process in `directory`, where modules of games are looked for, if there is such a directory here.
-
-        environment: variables to set.
-        """
+        """Start the process in `directory`, where modules of games are, if it exists here; set `environment`."""
         with suppress(OSError):
             os.chdir(directory)
         os.environ.update(environment)
@@ -83,7 +67,7 @@ class Keeper:
         start_thread(self._keep, name="keeper")
 
     def report(self) -> Report:
-        """Return what the process is doing."""
+        """Return the state of the process."""
         with self._lock:
             process = self._child.pid if self._child else 0
             return Report(socket.gethostname(), process, self._ended, self._exit_code, self._log)
@@ -102,14 +86,11 @@ class Keeper:
             time.sleep(POLL_SECONDS)
 
     def _look(self, now: float) -> None:
-        """Start the process if it does not run and the time has come; take note of its end."""
         if self._child is None:
             if now >= self._next_start and not self._is_stopping:
                 self._started = now
                 try:
-                    self._log_file.parent.mkdir(
-                        parents=True, exist_ok=True
-                    )  # of a run in a bucket: a disk of this node
+                    self._log_file.parent.mkdir(parents=True, exist_ok=True)  # on a disk of this node
                     self._child = Child(self._role.name, self._role.arguments, self._log_file)
                 except OSError as error:  # its log cannot be opened, or there is no memory for a process
                     self._take_note(now, 1, str(error))
@@ -118,8 +99,7 @@ class Keeper:
             self._child = None
 
     def _take_note(self, now: float, exit_code: int, log: str) -> None:
-        """Take note of the end of the process, and of when it is started again."""
         self._ended, self._exit_code, self._log = self._ended + 1, exit_code, log
-        if now - self._started >= STEADY_SECONDS:
+        if now - self._started >= 60.0:
             self._delay = FIRST_DELAY
-        self._next_start, self._delay = now + self._delay, min(LAST_DELAY, 2 * self._delay)
+        self._next_start, self._delay = now + self._delay, min(60.0, 2 * self._delay)

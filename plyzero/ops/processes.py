@@ -17,9 +17,6 @@ from plyzero.files import open_to_append
 from plyzero.threads import start_thread
 from plyzero.volume_errors import explain
 
-STOP_POLL_SECONDS: Final = 0.1
-"""Time between two looks whether a process that starts must end, in seconds."""
-
 log = logging.getLogger(__name__)
 
 
@@ -71,7 +68,7 @@ def ending_at_once(stop: threading.Event) -> Iterator[None]:
     is_over = threading.Event()
 
     def watch() -> None:
-        while not is_over.wait(STOP_POLL_SECONDS):
+        while not is_over.wait(0.1):
             if stop.is_set():
                 log.info("stopped while it started; there is nothing to store")
                 os._exit(0)

@@ -20,8 +20,7 @@ from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
-from plyzero.run.event_files import EventFile
-from plyzero.run.metrics import append_line
+from plyzero.run.metrics import EventFile, append_line
 from plyzero.run.models import ModelName
 from plyzero.threads import Thread
 
@@ -34,17 +33,10 @@ MATCH_SECONDS: Final = 20.0
 MAX_MATCH_SECONDS: Final = 90.0
 """Time in seconds after which a match is given up, because not even two games are finished."""
 
-RETRY_SECONDS: Final = 300.0
-"""Time in seconds after a measurement that failed before the next one begins."""
-
 
 @dataclass(frozen=True)
 class Rating:
-    """The measured strength of one published model.
-
-    step:   optimiser steps of the model.
-    scores: opponent -> result of the model's games against it.
-    """
+    """The step of a published model, and opponent -> result of its games against it."""
 
     step: int
     scores: dict[str, MatchResult]
@@ -77,7 +69,7 @@ class Rater:
             self._thread.start()
 
     def poll(self) -> Rating | str | None:
-        """Return a rating completed since the last call, or a sentence that says why there is none, or None."""
+        """Return a rating completed since the last call, or the reason why one failed, or None."""
         try:
             return self._results.get_nowait()
         except queue.Empty:
@@ -101,14 +93,12 @@ class Rater:
                 scores[opponent] = self._play(opponent, network)
             self._results.put(Rating(step=name.step, scores=scores))
             self._write_down(name, scores)
-        except _StoppedError:
-            pass
-        except FileNotFoundError:
-            pass  # it has been removed meanwhile; the next one is measured
+        except (_StoppedError, FileNotFoundError):
+            pass  # cancelled, or removed meanwhile: the next one is measured
         except _SlowError as error:
             self._results.put(f"step {name.step} is not measured: {error}")
         except Exception as error:
-            pause = RETRY_SECONDS
+            pause = 300.0  # seconds before the next one begins
             self._results.put(f"step {name.step} is not measured: {describe_error(error, self._run.game)}")
         finally:
             took = self._clock() - began
@@ -137,10 +127,8 @@ class Rater:
         bot = _Checked(Bot.from_network(network, simulations=settings.simulations), check)
         other = _Checked(find_player(opponent, self._run.game, rng), check)
         openings = random_openings(start, min(4, start.max_plies // 5), rng, count=(settings.games + 1) // 2)
-        for player in (bot, other):
-            player.choose_all(
-                [first_decision(start)]
-            )  # the first search loads compiled code, whose time must not count
+        for player in (bot, other):  # the first search loads compiled code, whose time must not count
+            player.choose_all([first_decision(start)])
         began = self._clock()
         results: list[MatchResult] = []
         played, games = 0, 2

@@ -20,26 +20,14 @@ POLL_SECONDS: Final = 0.5
 """Time between two looks at the actors, in seconds."""
 
 PROGRESS_SECONDS: Final = 10.0
-"""Time between two lines that say what the processes are doing, in seconds."""
-
-CONNECT_SECONDS: Final = 10.0
-"""Time within which a cluster must accept a connection, in seconds."""
-
-STORE_BYTES: Final = 100 << 20
-"""Memory for Ray's objects on a cluster that is started here, in bytes; plyzero has none there."""
+"""Time between two lines of progress, in seconds."""
 
 
-def keep_running(
-    run: Run,
-    roles: Sequence[Role],
-    *,
-    address: str | None,
-    on_line: Callable[[str], None],
-) -> None:
+def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_line: Callable[[str], None]) -> None:
     """Keep the processes of `roles` running on a Ray cluster, until a signal stops this process and them.
 
     address: of the cluster, auto = one that this machine belongs to, None = start one on this machine.
-    on_line: called with every change, and from time to time with what the processes are doing.
+    on_line: called with every change, and from time to time with the state of the processes.
 
     Raises UserError if there is no such cluster.
     """
@@ -56,20 +44,21 @@ def keep_running(
         watch = Watch(run, actors, on_line)
         while not stop.wait(POLL_SECONDS):
             watch.look()
-            watch.tell_progress()
+            watch.report_progress()
         watch.stop()
     finally:
         ray.shutdown()
 
 
 def _connect(address: str | None, *, cpus: int) -> threading.Event:
-    """Connect to a cluster, or start one with so many CPU slots. Return the event that signals set."""
+    """Connect to a cluster, or start one with `cpus` slots. Return the event that signals set."""
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, object] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        options |= {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+        store = 100 << 20  # bytes for Ray's objects, of which plyzero has none
+        options |= {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": store}
     try:
         _check_reachable(address)
         ray.init(address=address or "local", **options)
@@ -80,27 +69,27 @@ def _connect(address: str | None, *, cpus: int) -> threading.Event:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise OSError if nobody listens at HOST:PORT, which Ray itself says after many minutes only."""
+    """Raise OSError if nobody listens at HOST:PORT, which Ray itself reports only after many minutes."""
     host, _, port = (address or "").rpartition(":")
     if host and port.isdecimal():
-        socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=CONNECT_SECONDS).close()
+        socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=10.0).close()
 
 
 class Watch:
-    """Asks the actors what they do, and tells every change."""
+    """Asks the actors for their state, and reports every change."""
 
     def __init__(self, run: Run, actors: Mapping[str, Any], on_line: Callable[[str], None]) -> None:
         self._run, self._actors, self._on_line = run, actors, on_line
         self._began = time.monotonic()
-        self._messages = Messages(self._tell)
-        self._view = RunView(run, began=self._began, tell=self._messages)
+        self._messages = Messages(self._report_line)
+        self._view = RunView(run, began=self._began, notify=self._messages)
         self._questions: dict[Any, str] = {}  # reference to an answer that has not come yet -> name
         self._reports: dict[str, Report] = {}  # the newest ones
         self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
         self._next_progress = 0.0
 
     def look(self) -> None:
-        """Tell what has changed."""
+        """Report what has changed."""
         import ray
 
         asked = set(self._questions.values())
@@ -115,7 +104,7 @@ class Watch:
             except ray.exceptions.RayActorError:
                 if name not in self._absent:
                     self._absent.add(name)
-                    self._tell(f"{name}: its actor has died, Ray starts it again; its process ends by itself")
+                    self._report_line(f"{name}: its actor has died, Ray starts it again; its process ends by itself")
                 continue
             self._absent.discard(name)
             self._compare(name, self._reports.get(name), report)
@@ -124,34 +113,34 @@ class Watch:
     def _compare(self, name: str, before: Report | None, report: Report) -> None:
         if report.ended and (before is None or report.ended != before.ended):
             reason = f": {describe_log(report.log, report.exit_code, self._run.game)}" if report.exit_code else ""
-            self._tell(f"{name} has ended{reason}")
+            self._report_line(f"{name} has ended{reason}")
         if report.process and (before is None or report.process != before.process):
             again = " again" if before else ""
-            self._tell(f"{name} runs{again}, process {report.process} on {report.node}")
+            self._report_line(f"{name} runs{again}, process {report.process} on {report.node}")
 
-    def tell_progress(self) -> None:
-        """Every PROGRESS_SECONDS, tell what the processes are doing."""
+    def report_progress(self) -> None:
+        """Report the state of the processes, every PROGRESS_SECONDS."""
         if time.monotonic() < self._next_progress:
             return
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         if not self._messages.unless_error(self._view.refresh):
             return
         absent = f"Ray starts {', '.join(sorted(self._absent))}" if self._absent else ""
-        self._tell(", ".join(filter(None, [absent, self._view.describe([], rating=None)])))
+        self._report_line(", ".join(filter(None, [absent, self._view.describe([], rating=None)])))
 
     def stop(self) -> None:
         """Stop all processes and wait until they have ended, for STOP_SECONDS at most."""
-        self._tell("stopping: the workers store their finished games, the trainer saves")
+        self._report_line("stopping: the workers store their finished games, the trainer saves")
         for actor in self._actors.values():
             actor.stop.remote()
         deadline = time.monotonic() + STOP_SECONDS
         while left := sorted(name for name, report in self._reports.items() if report.process):
             if time.monotonic() >= deadline:
-                self._tell(f"not ended within {STOP_SECONDS:.0f} s: {', '.join(left)}")
+                self._report_line(f"not ended within {STOP_SECONDS:.0f} s: {', '.join(left)}")
                 return
             time.sleep(POLL_SECONDS)
             self.look()
 
-    def _tell(self, text: str) -> None:
+    def _report_line(self, text: str) -> None:
         seconds = int(time.monotonic() - self._began)
         self._on_line(f"{seconds // 60:3d}:{seconds % 60:02d}  {plain(text)}")

@@ -17,20 +17,8 @@ from plyzero.settings import MAX_MODEL_BYTES, NetworkSettings, Settings
 HEAD_PLANES: Final = 16
 """Smallest number of planes to which a head of the built-in network reduces the channels, unless there are fewer."""
 
-WORTH_SAYING: Final = 1 << 30
-"""Bytes of memory of a process from which on `plyzero check` reports them."""
-
 TRAINER_WEIGHT: Final = 40
 """Measured bytes for each weight while the trainer saves or exports: gradient, optimiser, average and copies."""
-
-TRAINER_ACTION: Final = 26
-"""Measured bytes for each action and position of a batch."""
-
-TRAINER_ACTIVATION: Final = 10
-"""Measured bytes for each channel of each square and block, and position of a batch, with half precision."""
-
-WORKER_WEIGHT: Final = 12
-"""Measured bytes for each weight while a worker loads a model."""
 
 
 class Sizes(NamedTuple):
@@ -49,10 +37,7 @@ class Sizes(NamedTuple):
 
 
 def network_weights(start: Game, network: NetworkSettings) -> tuple[int, int]:
-    """Return the number of weights that a model of the built-in network has, and of those of its policy's last layer.
-
-    That of another `network.module` is not known: 0.
-    """
+    """Return the weights of the built-in network and of its policy's last layer; 0, 0 for another network."""
     if network.module != NetworkSettings().module:
         return 0, 0
     (planes, rows, columns), actions, channels = start.observation_shape, start.num_actions, network.channels
@@ -82,10 +67,12 @@ def sizes_of(start: Game, settings: Settings) -> Sizes:
         legal = len(first_decision(start).legal_actions())
     except Exception:  # of a person's rules: it is reported where the game is played next
         legal = 0
-    worker = WORKER_WEIGHT * weights + (selfplay.cache_mb << 20)
+    # Measured bytes: 12 for each weight while a worker loads a model; in the trainer, for each position of a batch, 26
+    # for each action, and 10 for each channel of each square and block, with half precision.
+    worker = 12 * weights + (selfplay.cache_mb << 20)
     worker += selfplay.parallel_games * (nodes * (NODE.itemsize + legal * EDGE.itemsize) + 16 * (actions + size))
-    activations = rows * columns * network.channels * network.blocks * TRAINER_ACTIVATION
-    batch = trainer.batch_size * (actions * TRAINER_ACTION + activations + 8 * size)
+    activations = rows * columns * network.channels * network.blocks * 10
+    batch = trainer.batch_size * (actions * 26 + activations + 8 * size)
     item = size * np.dtype(start.observation_dtype).itemsize
     kept = math.ceil(size / 8) if np.dtype(start.observation_dtype).kind == "b" else item
     window = trainer.window_positions * (kept + math.ceil(actions / 8))
@@ -115,7 +102,7 @@ def describe_sizes(start: Game, settings: Settings, *, workers: int) -> str:
     except UserError as error:
         return f"warning: with the default settings {error}"
     sizes = sizes_of(start, settings)
-    if max(sizes.worker, sizes.trainer) < WORTH_SAYING:
+    if max(sizes.worker, sizes.trainer) < 1 << 30:
         return ""
     trainer, worker, advice = _gigabytes(sizes.trainer), _gigabytes(sizes.worker), _advice(start, settings, sizes)
     return (

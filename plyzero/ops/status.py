@@ -1,15 +1,18 @@
-"""A snapshot of a run for `plyzero status`: its files, its processes, and which process waits for what."""
+"""The state of a run: its files, its processes, which process waits for what, and whether those of a host progress."""
 
 from __future__ import annotations
 
 import math
+import socket
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from plyzero.ops.accounts import balance_accounts
 from plyzero.run.directory import RunDirectory
-from plyzero.run.liveness import ALIVE, LivenessMonitor
-from plyzero.run.metrics import TRAINER, last_line, number
+from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
+from plyzero.run.metrics import TRAINER, Beat, last_line, number, read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 
@@ -17,12 +20,21 @@ VERSION: Final = 1
 """Format version of a snapshot; docs/formats.md lists the fields."""
 
 
+class Process(Beat):
+    """A heartbeat with the name of its process and whether it is alive."""
+
+    name: str
+    life: Liveness
+
+
 def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
     """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
     segments = list(list_segments(run.segments))
     models = list_models(run.models)
-    processes = [{**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()]
-    accounts = balance_accounts(run, segments, monitor.heartbeats.get(TRAINER, {}))
+    processes: list[Process] = [
+        {**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()
+    ]
+    accounts = balance_accounts(run, segments, monitor.heartbeats.get(TRAINER))
     workers = _with_role(processes, "selfplay")
     running = [each for each in workers if each["life"] in ALIVE]
     return {
@@ -52,11 +64,8 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
     }
 
 
-def describe_waiting(processes: Sequence[dict[str, Any]], *, unread: int = 0) -> str:
-    """Return a sentence that says which processes wait, and for what.
-
-    unread: number of sealed games that the trainer has not read yet.
-    """
+def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
+    """Return which processes wait, and for what. unread: sealed games that the trainer has not read."""
     alive = [each for each in processes if each["life"] in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]
@@ -76,7 +85,7 @@ def describe_waiting(processes: Sequence[dict[str, Any]], *, unread: int = 0) ->
     return "no process is waiting for another"
 
 
-def balance(processes: Sequence[dict[str, Any]], *, ratio: float) -> dict[str, float] | None:
+def balance(processes: Sequence[Process], *, ratio: float) -> dict[str, float] | None:
     """Return how well workers and trainer are balanced, None until the rates of both have been measured.
 
     made_per_second, wanted_per_second: full-search positions per second that the workers generate, and that the trainer
@@ -94,5 +103,33 @@ def balance(processes: Sequence[dict[str, Any]], *, ratio: float) -> dict[str, f
     return {"made_per_second": round(made, 1), "wanted_per_second": round(wanted, 1), "suitable_workers": suitable}
 
 
-def _with_role(processes: Sequence[dict[str, Any]], role: str) -> list[dict[str, Any]]:
+def _with_role(processes: Sequence[Process], role: str) -> list[Process]:
     return [each for each in processes if each["role"] == role]
+
+
+def find_stalled_process(workers: Path, *, within: float, host: str | None = None) -> str | None:
+    """Return a sentence if no process of this host makes progress, None if one does.
+
+    workers: the directory of heartbeats.
+    within:  seconds in which the counter of a heartbeat must change.
+    """
+    host = host or socket.gethostname()
+    first = _counts(workers, host)
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if _counts(workers, host) - first:
+            return None
+        time.sleep(0.1)
+    if not first:
+        return f"no process of this run is running on this host ({host})"
+    return f"{min(first)[0]} has made no progress for {within:.0f} s"
+
+
+def _counts(workers: Path, host: str) -> set[tuple[str, int, int]]:
+    """Return name, process number and counter of every heartbeat of `host` whose process has not stopped."""
+    beats = read_heartbeats(workers).items()
+    return {
+        (name, beat["pid"], beat["beats"])
+        for name, beat in beats
+        if beat["host"] == host and beat["state"] != "stopped"
+    }

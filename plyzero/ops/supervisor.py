@@ -22,7 +22,7 @@ from plyzero.ops.processes import Child
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number, read_heartbeat
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import list_segments
 
@@ -36,16 +36,6 @@ POLL_SECONDS: Final = 0.25
 
 STOP_SECONDS: Final = 60.0
 """Time that the processes have to save and end, in seconds; then they are killed."""
-
-SAVING: Final = "the workers store their finished games, the trainer saves and publishes"
-"""What happens before `train` ends, for messages."""
-
-WAITS: Final = re.compile(r"volume_errors: (.*; will try again)\s*$")
-"""The end of the log of a process that waits for the volume before it starts."""
-
-WORKER_NICENESS: Final = 10
-"""Niceness of the workers. Where they and the trainer share too few cores, the trainer so has the time that the replay
-ratio needs, and the workers have the rest; the ratio itself bounds what the trainer takes."""
 
 PREVIOUS_SECONDS: Final = 30.0
 """Time for which `train` waits for the trainer of a `train` that was killed, which is still saving, in seconds."""
@@ -92,21 +82,20 @@ def train(
     on_report:   called for every model.
     rater:       measures models while they are trained, and the last one when `minutes` are over.
     on_rating:   called for every model whose strength has been measured.
-    on_progress: called every two seconds with a sentence that says what the processes are doing.
+    on_progress: called every two seconds with a sentence about the state of the processes.
     on_message:  called with every sentence that must not be missed: warnings, and why it is ending.
 
-    An error of the volume may pass, so it is told, and what failed is tried again. A KeyboardInterrupt that comes with
-    `stop` is the same as `stop`. Raises ChildFailedError. In every case all processes are stopped before this function
-    ends.
+    An error of the volume may be transient: it is reported, and the call is repeated. A KeyboardInterrupt that comes
+    with `stop` is the same as `stop`. Raises ChildFailedError. All processes are stopped before this function ends.
     """
     began = time.monotonic()
-    tell = Messages(on_message)
-    view = RunView(run, began=began, tell=tell)
+    notify = Messages(on_message)
+    view = RunView(run, began=began, notify=notify)
     is_over = False
 
     def report_models() -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
-        reports = tell.unless_error(view.new_reports) or []
+        reports = notify.unless_error(view.new_reports) or []
         for report in reports:
             on_report(report)
         return ModelName.parse(reports[-1].fields["model"]) if reports else None
@@ -114,36 +103,36 @@ def train(
     def report_rating() -> None:
         result = rater.poll() if rater else None
         if isinstance(result, str):
-            tell(f"warning: {result}")
+            notify(f"warning: {result}")
         elif result:
             on_rating(result)
 
     with until_interrupted(stop):
-        wait_for_previous_trainer(run, stop=stop, tell=tell)
-        tell.patiently(view.new_reports, stop)
-        with children(run, workers, device=device, options=options, on_progress=on_progress, tell=tell) as running:
+        wait_for_previous_trainer(run, stop=stop, notify=notify)
+        notify.patiently(view.new_reports, stop)
+        with children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify) as running:
             next_refresh = 0.0
             while not stop.wait(POLL_SECONDS) and not is_over:
                 check_children(running, run)
                 if name := report_models():
-                    if stop_when and (network := load(run, name, tell)) and stop_when(network):
+                    if stop_when and (network := load(run, name, notify)) and stop_when(network):
                         return
                     if rater:
                         rater.offer(name)
                 report_rating()
-                if time.monotonic() >= next_refresh and tell.unless_error(view.refresh):
-                    tell.warning(view.warning)
+                if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
+                    notify.warning(view.warning)
                     on_progress(view.describe(running, rating=rater.doing if rater else None))
                     next_refresh = time.monotonic() + BEAT_SECONDS
                 is_over = minutes is not None and time.monotonic() - began >= 60 * minutes
             check_children(running, run)
             if is_over:
-                tell(f"{minutes:g} minutes are over{view.lacking and f' before there is a model; {view.lacking}'}")
+                notify(f"{minutes:g} minutes are over{view.lacking and f' before there is a model; {view.lacking}'}")
     with until_interrupted(stop):
         report_models()
-        if tell.unless_error(view.refresh):
-            tell.warning(view.warning)
-        if rater and is_over and not stop.is_set() and (names := tell.unless_error(lambda: list_models(run.models))):
+        if notify.unless_error(view.refresh):
+            notify.warning(view.warning)
+        if rater and is_over and not stop.is_set() and (names := notify.unless_error(lambda: list_models(run.models))):
             rater.close()
             rater.offer(names[0], now=True)
             while rater.is_busy and not stop.wait(POLL_SECONDS):
@@ -152,18 +141,18 @@ def train(
 
 
 class Messages:
-    """Tells a person what must not be missed, each message once."""
+    """Reports what a person must not miss, each message once."""
 
     def __init__(self, on_message: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._on_message, self._clock = on_message, clock
         self._warning, self._warned_at = "", 0.0
-        self._errors: dict[str, float] = {}  # text -> when it was told
+        self._errors: dict[str, float] = {}  # text -> when it was reported
 
     def __call__(self, text: str) -> None:
         self._on_message(text)
 
     def warning(self, text: object) -> None:
-        """Tell a warning if it has changed, in more than its numbers or REPEAT_SECONDS ago."""
+        """Report a warning if it has changed in more than its numbers, or after REPEAT_SECONDS."""
         if not isinstance(text, str):
             self._warning = ""
             return
@@ -173,7 +162,7 @@ class Messages:
             self(f"warning: {text}")
 
     def unless_error(self, call: Callable[[], T]) -> T | None:
-        """Return `call()`; after an OSError tell it, the same one every REPEAT_SECONDS, and return None."""
+        """Return `call()`; report an OSError, the same one every REPEAT_SECONDS, and return None."""
         try:
             return call()
         except OSError as error:
@@ -190,14 +179,14 @@ class Messages:
 
 
 class RunView:
-    """What the files of a run say: the models that are new, and what its processes are doing.
+    """A run by its files: the models that are new, and the state of its processes.
 
     warning: the trainer's warning at the last refresh.
-    lacking: how far the run is from its first model, as it was described last; "" if it has one.
+    lacking: the distance to the first model, as it was described last; "" if there is one.
     """
 
-    def __init__(self, run: Run, *, began: float, tell: Messages) -> None:
-        self._run, self._began, self._tell = run, began, tell
+    def __init__(self, run: Run, *, began: float, notify: Messages) -> None:
+        self._run, self._began, self._notify = run, began, notify
         self._monitor = LivenessMonitor(run)
         self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
         self._next_look = 0.0
@@ -219,7 +208,7 @@ class RunView:
         for name in names:
             lines = self._lines.setdefault(name, NewLines(self._run.metrics / name))
             if sizes[name] > lines.offset:
-                self._tell.unless_error(partial(new.extend, lines.read()))
+                self._notify.unless_error(partial(new.extend, lines.read()))
         return [self._report(fields) for fields in new if ModelName.parse(str(fields.get("model")))]
 
     def _report(self, fields: dict[str, Any]) -> Report:
@@ -235,11 +224,12 @@ class RunView:
         self._has_model = self._has_model or bool(list_models(self._run.models))
         if not self._has_model:
             self._sealed = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
-        self.warning = self._monitor.heartbeats.get(TRAINER, {}).get("warning", self.warning)
+        if trainer := self._monitor.heartbeats.get(TRAINER):
+            self.warning = trainer.get("warning", self.warning)
         return True
 
     def describe(self, running: Sequence[Child], *, rating: str | None) -> str:
-        """Return a sentence that says what the living processes are doing."""
+        """Return a sentence about the state of the living processes."""
         beats = self._monitor.heartbeats
         alive = {name: beats[name] for name in beats if self._monitor.liveness(name) in ("ok", "stalled")}
         trainer = alive.pop(TRAINER, None)
@@ -247,8 +237,9 @@ class RunView:
         parts = []
         if starting := [child for child in running if child.pid not in beating]:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
-            parts += [found[1] for child in starting if (found := WAITS.search(child.read_log()))]
-        self.lacking = "" if self._has_model else self._describe_first_model(list(alive.values()), trainer or {})
+            waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
+            parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
+        self.lacking = "" if self._has_model else self._describe_first_model(list(alive.values()), trainer)
         parts += [self.lacking] if self.lacking else []
         for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
@@ -256,15 +247,15 @@ class RunView:
         parts += [rating] if rating else []
         return ", ".join(parts)
 
-    def _describe_first_model(self, workers: Sequence[Mapping[str, Any]], trainer: Mapping[str, Any]) -> str:
+    def _describe_first_model(self, workers: Sequence[Beat], trainer: Beat | None) -> str:
         """Return how far the run is from its first model."""
         settings = self._run.settings
         wanted = settings.selfplay.bootstrap_positions
-        read = int(number(trainer, "bootstrap_positions"))
+        read = int(number(trainer or {}, "bootstrap_positions"))
         made = min(wanted, max(read, self._sealed, int(sum(number(worker, "full_positions") for worker in workers))))
         if read < wanted:
             return f"games for the first model: {made} of {wanted} positions"
-        left = int(number(trainer, "credit")) // settings.trainer.batch_size
+        left = int(number(trainer or {}, "credit")) // settings.trainer.batch_size
         return f"learning from {read} positions for the first model: {left} more steps"
 
 
@@ -278,28 +269,28 @@ def until_interrupted(stop: threading.Event) -> Iterator[None]:
             raise
 
 
-def wait_for_previous_trainer(run: Run, *, stop: threading.Event, tell: Callable[[str], None]) -> None:
-    """Wait while a trainer that was left behind by a `train` that was killed saves, but at most PREVIOUS_SECONDS."""
+def wait_for_previous_trainer(run: Run, *, stop: threading.Event, notify: Callable[[str], None]) -> None:
+    """Wait while the trainer of a `train` that was killed still saves, but at most PREVIOUS_SECONDS."""
     deadline = time.monotonic() + PREVIOUS_SECONDS
     if is_held(run.trainer):
-        beat = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+        beat = read_heartbeat(run.workers / f"{TRAINER}.json")
         about = f" (process {beat['pid']} on {beat['host']})" if beat else ""
-        tell(f"this run still has a trainer{about}; waiting up to {PREVIOUS_SECONDS:.0f} s for it to save and end")
+        notify(f"this run still has a trainer{about}; waiting up to {PREVIOUS_SECONDS:.0f} s for it to save and end")
     while is_held(run.trainer) and time.monotonic() < deadline and not stop.wait(POLL_SECONDS):
         pass
 
 
-def load(run: Run, name: ModelName, tell: Messages) -> Network | None:
+def load(run: Run, name: ModelName, notify: Messages) -> Network | None:
     """Return a model, None if it cannot be loaded, for example because it has been removed meanwhile."""
     try:
-        return tell.unless_error(lambda: load_model(run.models, name, run.game, run_id=run.id))
+        return notify.unless_error(lambda: load_model(run.models, name, run.game, run_id=run.id))
     except ModelRefusedError as error:
-        tell(f"warning: {error}")
+        notify(f"warning: {error}")
         return None
 
 
 def check_children(running: Sequence[Child], run: Run) -> None:
-    """Raise ChildFailedError if one of the processes has ended without being asked to."""
+    """Raise ChildFailedError if one of the processes has ended by itself."""
     for child in running:
         if child.exit_code() is not None:
             raise ChildFailedError(f"{child.name} stopped by itself: {_reason(child, run)}")
@@ -313,12 +304,9 @@ def children(
     device: str,
     options: Sequence[str],
     on_progress: Callable[[str], None],
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Iterator[list[Child]]:
-    """Start the trainer and the workers; on exit ask all of them to stop, and wait until they have ended.
-
-    Raises ChildFailedError if one of them fails while it stops.
-    """
+    """Start the trainer and the workers; on exit stop them. Raises ChildFailedError if one fails while it stops."""
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
     common += ["--scratch", str(run.scratch)] if run.scratch else []
     running: list[Child] = []
@@ -327,26 +315,29 @@ def children(
         for each in range(workers):
             name = f"w{each}"
             arguments = ["selfplay", *common, "--name", name]
-            running.append(Child(name, arguments, run.logs / f"{name}.log", niceness=WORKER_NICENESS))
+            # Where cores are too few, the trainer has the time that the replay ratio needs, and the workers the rest.
+            running.append(Child(name, arguments, run.logs / f"{name}.log", niceness=10))
         yield running
     finally:
         ended = [child for child in running if child.exit_code() is not None]
         for child in running:
             child.ask_to_stop()
         for child in ended:
-            tell(f"{child.name} has ended by itself")
+            notify(f"{child.name} has ended by itself")
         try:
-            _wait_for_end(running, on_progress=on_progress, tell=tell)
+            _wait_for_end(running, on_progress=on_progress, notify=notify)
         except KeyboardInterrupt:  # the first signal comes while they stop already; no other one raises
-            _wait_for_end(running, on_progress=on_progress, tell=tell)
+            _wait_for_end(running, on_progress=on_progress, notify=notify)
         failed = [child for child in running if child not in ended and child.exit_code() != 0]
         if failed and not ended:
             raise ChildFailedError(f"{failed[0].name} failed while it stopped: {_reason(failed[0], run)}")
 
 
-def _wait_for_end(running: Sequence[Child], *, on_progress: Callable[[str], None], tell: Callable[[str], None]) -> None:
-    """Wait until all processes have ended, and kill those that have not after STOP_SECONDS."""
-    tell(f"stopping: {SAVING}")
+def _wait_for_end(
+    running: Sequence[Child], *, on_progress: Callable[[str], None], notify: Callable[[str], None]
+) -> None:
+    """Wait until all processes have ended; kill those that have not after STOP_SECONDS."""
+    notify("stopping: the workers store their finished games, the trainer saves and publishes")
     deadline = time.monotonic() + STOP_SECONDS
     while left := [child for child in running if child.exit_code() is None]:
         on_progress(f"stopping: waiting for {', '.join(child.name for child in left)}")
@@ -357,7 +348,6 @@ def _wait_for_end(running: Sequence[Child], *, on_progress: Callable[[str], None
 
 
 def _reason(child: Child, run: Run) -> str:
-    """Return why a process has ended and where its log is."""
     if child.was_killed:
         lost = "what it learned since its last saved state is" if child.name == TRAINER else "its unfinished games are"
         return f"it did not end within {STOP_SECONDS:.0f} s and was killed, {lost} lost (see {child.log})"

@@ -1,11 +1,11 @@
 """Adoption: the trainer seals the journals of dead workers. If it takes a living worker for dead, no game is lost.
 
 A journal is taken only if its lock is free, and if neither its owner's heartbeat nor its size has changed for a while
-by the clock of this process. The lock alone is not enough: it may not cross two mounts of one volume. Silence is not
-enough either: the owner may have been suspended. So a journal is taken in three steps, each of which may be the last of
-a process: rename it to `.taken`; read it, when its size has not changed for a while, and seal its games under the
-owner's name and number; remove it. Whoever finds a taken journal goes on from there. An owner that is alive notices the
-new name before it acknowledges another game (`Journal.append`), and goes on with its next journal.
+by the clock of this process. The lock alone is not enough: it may not cross two mounts of one volume. The time without
+a change is not enough either: the owner may have been suspended. So a journal is taken in three steps, after each of
+which a process may be killed: rename it to `.taken`; read it, when its size has not changed for a while, and seal its
+games under the owner's name and number; remove it. Whoever finds a taken journal goes on from there. An owner that is
+alive notices the new name before it acknowledges another game (`Journal.append`), and goes on with its next journal.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from plyzero import files
 from plyzero.run.directory import Run
@@ -24,8 +25,7 @@ from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.run.metrics import MAX_BEAT_BYTES
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, write_segment
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import UnreadableError
+from plyzero.volume_errors import FileErrors, UnreadableError
 
 log = logging.getLogger(__name__)
 
@@ -35,51 +35,51 @@ class Adoption:
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
-        self._troubles = Troubles(clock=clock)
-        self._observed: dict[JournalName, tuple[object, float]] = {}  # what was seen of it, and since when
+        self._file_errors = FileErrors(clock=clock)
+        self._observed: dict[JournalName, tuple[object, float]] = {}  # heartbeat and size, and since when
 
     def adopt(self) -> int:
         """Take and seal the journals that may be taken; return the number of games sealed.
 
-        What an error occurs with, a journal or the directory, is left for a later call, with one warning.
+        A journal or directory with which an error occurs is left for a later call, with one warning.
         """
         adopted, journals = 0, self._run.journals
-        with self._troubles.skipping(journals, "cannot be read"):
+        with self._file_errors.skipping(journals, "cannot be read"):
             names = list_journals(journals)
             self._observed = {name: seen for name, seen in self._observed.items() if name in names}
-            self._troubles.keep_only({journals, *(journals / str(name) for name in names)})
+            self._file_errors.keep_only({journals, *(journals / str(name) for name in names)})
             for name in names:
                 path = journals / str(name)
-                with self._troubles.skipping(path, "is not sealed yet"):
+                with self._file_errors.skipping(path, "is not sealed yet"):
                     adopted += self._adopt(name, path)
         return adopted
 
     @property
     def error(self) -> str | None:
         """A sentence about the journals that cannot be sealed at the moment, or None."""
-        summary = self._troubles.summary
+        summary = self._file_errors.summary
         return summary and f"cannot seal {summary}"
 
-    def _silence(self, name: JournalName, path: Path) -> float:
+    def _unchanged(self, name: JournalName, path: Path) -> float:
         """Return for how many seconds nothing has changed that a living owner would change."""
-        before = self._observed.pop(name, None)  # what cannot be read is not taken for silence
+        before = self._observed.pop(name, None)  # after an error the time begins anew
         heartbeat = b"" if name.taken else _read_heartbeat(self._run.local / "workers" / f"{name.owner}.json")
         evidence = (heartbeat, os.stat(path).st_size)
         self._observed[name] = before if before and before[0] == evidence else (evidence, self._clock())
         return self._clock() - self._observed[name][1]
 
     def _adopt(self, name: JournalName, path: Path) -> int:
-        """Take the next step with one journal if its owner was silent for long enough; return the games sealed."""
-        silence = self._silence(name, path)
-        if silence < by_beats(self._run, STALLED_SECONDS):
+        """Take the next step with one journal if nothing has changed for long enough; return the games sealed."""
+        unchanged = self._unchanged(name, path)
+        if unchanged < by_beats(self._run, STALLED_SECONDS):
             return 0
-        held = files.lock(path, needed=silence < GONE_SECONDS)
+        held = files.lock(path, needed=unchanged < GONE_SECONDS)
         if held is None:
             return 0
         try:
             if not name.taken:
                 taken = take_journal(self._run, name)
-                self._silence(taken, self._run.journals / str(taken))
+                self._unchanged(taken, self._run.journals / str(taken))
                 return 0
             return seal_taken(self._run, name)
         finally:
@@ -87,7 +87,7 @@ class Adoption:
 
 
 def take_journal(run: Run, name: JournalName) -> JournalName:
-    """Rename a journal, whose owner is silent, so that the owner notices; return the new name."""
+    """Rename a journal, so that its owner notices; return the new name."""
     taken = name._replace(taken=True)
     files.rename(run.journals / str(name), run.journals / str(taken))
     return taken
@@ -122,16 +122,9 @@ def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
     if not batches or (name.incarnation, name.sequence) in numbers:
         return 0
     games = Games.concatenate(batches)
+    writer: dict[str, Any] = {"worker": name.worker, "incarnation": name.incarnation, "sequence": name.sequence}
     try:
-        segment = write_segment(
-            run.segments,
-            games,
-            run.game,
-            worker=name.worker,
-            incarnation=name.incarnation,
-            sequence=name.sequence,
-            run_id=run.id,
-        )
+        segment = write_segment(run.segments, games, run.game, **writer, run_id=run.id)
     except FileExistsError:  # its owner is alive and has sealed it meanwhile
         return 0
     log.info("sealed %s for a dead process", segment.name)

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+import numpy as np
+from pydantic import ValidationError
 
 from plyzero.errors import UserError, nearest, shown
+from plyzero.rules.game import Game
+from plyzero.rules.random_game import random_game
 from plyzero.settings import Layer, SearchSettings, Settings, find_renamed, with_new_names
+
+PRESETS: Final[dict[str, dict[str, dict[str, object]]]] = {
+    "quick": {"selfplay": {"seal_seconds": 4.0}, "trainer": {"publish_seconds": 8.0}},
+    "standard": {
+        "network": {"blocks": 4, "channels": 64},
+        "trainer": {"window_positions": 50_000, "publish_seconds": 30.0},
+    },
+    "gpu": {
+        "selfplay": {"parallel_games": 512},
+        "network": {"blocks": 6, "channels": 96},
+        "trainer": {"batch_size": 1024, "learning_rate": 2e-3, "window_positions": 100_000},
+    },
+}
+"""Preset -> section -> key -> value. quick: minutes on two cores. standard: an hour or more on a few cores. gpu: a
+trainer with a GPU and many workers."""
 
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
 
-EXAMPLE: Final = "PLYZERO_SELFPLAY__SIMULATIONS"
-"""An environment variable that error messages show as an example."""
-
-EMPTY: Final[Layer] = {}
-"""A layer without settings."""
-
 
 def resolve(
     *,
-    preset: Layer = EMPTY,
-    run: Layer = EMPTY,
+    preset: Layer | None = None,
+    run: Layer | None = None,
     environment: Mapping[str, str],
     options: Iterable[str] = (),
 ) -> Settings:
@@ -33,12 +46,12 @@ def resolve(
     with the nearest known one; for a bad value, with the source it came from.
     """
     layers: list[tuple[str, Layer]] = [
-        ("the preset", preset),
-        ("run.toml", with_new_names(run)),
+        ("the preset", preset or {}),
+        ("run.toml", with_new_names(run or {})),
         ("the environment", parse_environment(environment)),
         ("-o", parse_options(options)),
     ]
-    merged: dict[str, dict[str, Any]] = {}
+    merged: dict[str, dict[str, object]] = {}
     for source, layer in layers:
         _check_renamed(source, layer)
         for section, values in layer.items():
@@ -56,7 +69,7 @@ def resolve(
         raise UserError(f"setting {key} from {source}: {message}, got {shown(first['input'])}") from error
 
 
-def change_search(settings: SearchSettings, changes: Mapping[str, Any]) -> SearchSettings:
+def change_search(settings: SearchSettings, changes: Mapping[str, object]) -> SearchSettings:
     """Return `settings` with `changes`, key -> value, such as c_puct -> 2. Raises UserError as `resolve` does."""
     _check_keys("search settings", "search", changes)
     try:
@@ -67,7 +80,7 @@ def change_search(settings: SearchSettings, changes: Mapping[str, Any]) -> Searc
         raise UserError(f"setting {key}: {first['msg']}, got {shown(first['input'])}") from error
 
 
-def parse_search_options(options: Iterable[str]) -> dict[str, Any]:
+def parse_search_options(options: Iterable[str]) -> dict[str, object]:
     """Return the changes in options such as search.c_puct=2. Raises UserError for settings of other sections."""
     layer = parse_options(options)
     if other := layer.keys() - {"search"}:
@@ -75,21 +88,22 @@ def parse_search_options(options: Iterable[str]) -> dict[str, Any]:
     return layer.get("search", {})
 
 
-def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, object]]:
     """Return the settings in environment variables such as PLYZERO_SELFPLAY__SIMULATIONS=64, by section."""
-    layer: dict[str, dict[str, Any]] = {}
+    layer: dict[str, dict[str, object]] = {}
     for name, value in environment.items():
         if name.startswith(PREFIX):
             if "__" not in name:
-                raise UserError(f"{name}: expected {PREFIX}SECTION__KEY with two underscores, such as {EXAMPLE}")
+                example = f"{PREFIX}SELFPLAY__SIMULATIONS"
+                raise UserError(f"{name}: expected {PREFIX}SECTION__KEY with two underscores, such as {example}")
             section, _, key = name.removeprefix(PREFIX).lower().partition("__")
             layer.setdefault(section, {})[key] = _parse_value(value)
     return layer
 
 
-def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
+def parse_options(options: Iterable[str]) -> dict[str, dict[str, object]]:
     """Return the settings in options such as selfplay.simulations=64, by section."""
-    layer: dict[str, dict[str, Any]] = {}
+    layer: dict[str, dict[str, object]] = {}
     for option in options:
         path, equals, value = option.partition("=")
         section, dot, key = path.strip().partition(".")
@@ -99,7 +113,7 @@ def parse_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
     return layer
 
 
-def _parse_value(text: str) -> Any:
+def _parse_value(text: str) -> str | None:
     return None if text.lower() in ("none", "") else text
 
 
@@ -119,18 +133,59 @@ def _variable(key: str) -> str:
     return PREFIX + key.replace(".", "__").upper()
 
 
-def _check_keys(source: str, section: str, values: Mapping[str, Any]) -> None:
-    sections = Settings.model_fields
-    if section not in sections:
-        raise UserError(f"{source}: no section is called {section!r}; {nearest(section, sections)}")
-    annotation = sections[section].annotation
-    assert isinstance(annotation, type)
-    assert issubclass(annotation, BaseModel)
+def _check_keys(source: str, section: str, values: Mapping[str, object]) -> None:
+    if section not in Settings.model_fields:
+        raise UserError(f"{source}: no section is called {section!r}; {nearest(section, Settings.model_fields)}")
+    known = type(getattr(Settings(), section)).model_fields
     for key in values:
-        if key not in annotation.model_fields:
-            near = nearest(f"{section}.{key}", [f"{section}.{name}" for name in annotation.model_fields])
+        if key not in known:
+            near = nearest(f"{section}.{key}", [f"{section}.{name}" for name in known])
             raise UserError(f"{source}: no setting is called {section}.{key}; {near}")
 
 
 def _has(layer: Layer, location: tuple[int | str, ...]) -> bool:
     return len(location) > 1 and location[1] in layer.get(str(location[0]), {})
+
+
+class Requirement(NamedTuple):
+    """The smallest value of a setting that suits a game."""
+
+    section: str
+    key: str
+    minimum: int
+
+
+def preset_for(name: str, start: Game) -> Layer:
+    """Return the settings of the preset `name`, enlarged where the game with the position `start` requires it."""
+    preset = {section: dict(values) for section, values in PRESETS[name].items()}
+    for required in unmet_requirements(name, start):
+        preset.setdefault(required.section, {})[required.key] = required.minimum
+    return preset
+
+
+def unmet_requirements(name: str, start: Game) -> list[Requirement]:
+    """Return the requirements of a game that exceed the preset `name`; none if its rules raise an error."""
+    try:
+        required = requirements(start)
+    except Exception:
+        return []
+    settings = Settings.model_validate(PRESETS[name])
+    return [each for each in required if each.minimum > getattr(getattr(settings, each.section), each.key)]
+
+
+def requirements(start: Game) -> list[Requirement]:
+    """Return the requirements of a game, estimated from its shapes and from eight random games.
+
+    The network has enough blocks for its receptive field, 3 + 4 · blocks squares wide, to span the board. The window
+    has room for 1000 games as long as random ones. With more than 64 legal moves a search has more simulations.
+    """
+    games = [random_game(start, np.random.default_rng(number)) for number in range(8)]
+    plies = sum(game.plies for game in games) / len(games)
+    max_legal = max(len(game.positions[i].legal_actions()) for game in games for i in game.decisions)
+    side = max(start.observation_shape[1:])
+    window = 1000 * plies * Settings().selfplay.full_search_probability
+    return [
+        Requirement("network", "blocks", minimum=math.ceil((side - 3) / 4)),
+        Requirement("trainer", "window_positions", minimum=math.ceil(window)),
+        Requirement("selfplay", "simulations", minimum=0 if max_legal <= 64 else 128 if max_legal <= 200 else 256),
+    ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import tomli_w
 
@@ -20,16 +21,46 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.lines import decode
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.run.configuration import resolve
-from plyzero.run.presets import PRESETS, preset_for
-from plyzero.run.run_id import MAX_BYTES, RunId, bring_up_to_date, new_run_id, pop_run_id
-from plyzero.settings import Settings
+from plyzero.run.configuration import PRESETS, preset_for, resolve
+from plyzero.settings import Settings, with_new_names
 
 FORMAT: Final = 1
 """Format version of a run directory; docs/formats.md describes the layout."""
 
-MAX_NAME: Final = 300
-"""Largest length of the name of a game in run.toml."""
+KEY: Final = "run"
+"""Where files have the id: a metadata key of models, an attribute of segments, and a key of journals and states."""
+
+WITHOUT: Final = "files_without_id"
+"""The key of run.toml, beside `id`, that says whether files without an id belong to the run too."""
+
+PATTERN: Final = r"[0-9a-f]{16}"
+"""Pattern of an id."""
+
+MAX_BYTES: Final = 1 << 14
+"""Largest size of a run.toml, in bytes."""
+
+
+class RunId(NamedTuple):
+    """The id of a run, which the files that belong to it carry.
+
+    text:          16 hex digits, random. A copy of a run has the id of the original, and goes on.
+    older_without: whether files without an id belong to it too, because the run is older than ids are.
+    """
+
+    text: str
+    older_without: bool = False
+
+    @property
+    def header(self) -> dict[str, str | bool]:
+        """The id as run.toml has it."""
+        return {"id": self.text, **({WITHOUT: True} if self.older_without else {})}
+
+    def find_fault(self, found: object) -> str | None:
+        """Return why a file whose id is `found`, None if it has none, is not of this run, or None if it is."""
+        if found == self.text or (found is None and self.older_without):
+            return None
+        of = "no run" if found is None else f"the run {shown(found)}"
+        return f"it is of {of}, and this is the run {self.text}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +147,7 @@ class RunDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(RunDirectory):
-    """An open run directory, with the rules of its game.
-
-    game: the game that is learned.
-    """
+    """An open run directory, with the rules of its game."""
 
     game: GameSpec
 
@@ -178,9 +206,8 @@ def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0
     if preset not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {preset!r}")
     settings = resolve(preset=preset_for(preset, game.start), environment=os.environ, options=options)
-    return Run(
-        root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, id=new_run_id(), game=game
-    )
+    run_id = RunId(secrets.token_hex(8))
+    return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, id=run_id, game=game)
 
 
 def write_run(run: Run) -> None:
@@ -188,7 +215,7 @@ def write_run(run: Run) -> None:
 
     Raises FileExistsError if it is a run already, and UserError if it is in a bucket that cannot hold one.
     """
-    table: dict[str, Any] = {
+    table: dict[str, object] = {
         "format": FORMAT,
         **(run.id.header if run.id else {}),
         "game": run.game.name,
@@ -240,10 +267,7 @@ def _load_game_of(root: Path, name: str) -> GameSpec:
 
 
 def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> RunDirectory:
-    """Return the run in `root` without its rules: nothing that run.toml names is imported.
-
-    Raises UserError if there is none, or if it cannot be read.
-    """
+    """Return the run in `root`; nothing that run.toml names is imported. Raises UserError if it cannot be read."""
     path = root / "run.toml"
     try:
         table = tomllib.loads(decode(read_file(path, max_bytes=MAX_BYTES)))
@@ -259,25 +283,17 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     name, version, seed = header["game"], header["game_version"], header["seed"]
     if not isinstance(name, str) or type(seed) is not int or header["preset"] not in list(PRESETS):
         raise UserError(f"{path} needs game (a string), seed (an integer) and preset ({', '.join(PRESETS)})")
-    if not (name.isprintable() and len(name) <= MAX_NAME and type(version) is int and abs(version) < 2**31):
+    if not (name.isprintable() and len(name) <= 300 and type(version) is int and abs(version) < 2**31):
         raise UserError(f"{path}: {shown(name)} with version {shown(version)} is not a game")
     _check_seed(seed)
-    try:
-        run_id = pop_run_id(table)
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from error
+    run_id = _pop_id(table, path)
     sections = {key: value for key, value in table.items() if isinstance(value, dict)}
     if outside := table.keys() - sections.keys():
         raise UserError(f"{path}: expected a section such as [selfplay] before {', '.join(sorted(outside))}")
     preset = str(header["preset"])
     settings = resolve(preset=PRESETS[preset], run=sections, environment=environment, options=options)
     return RunDirectory(
-        root=root.absolute(),
-        identity=f"{name} v{version}",
-        preset=preset,
-        seed=seed,
-        settings=settings,
-        id=run_id,
+        root=root.absolute(), identity=f"{name} v{version}", preset=preset, seed=seed, settings=settings, id=run_id
     )
 
 
@@ -339,3 +355,41 @@ def describe_changed_settings(run: Run) -> str | None:
 def _check_seed(seed: int) -> None:
     if not 0 <= seed < 2**63:
         raise UserError(f"expected a seed from 0 to 2^63 - 1, got {shown(seed)}")
+
+
+def _pop_id(table: dict[str, object], path: Path) -> RunId | None:
+    """Take the id out of the table of the run.toml `path`, None if it has none yet."""
+    text, older_without = table.pop("id", None), table.pop(WITHOUT, False)
+    if text is None:
+        return None
+    if not (isinstance(text, str) and re.fullmatch(PATTERN, text) and type(older_without) is bool):
+        raise UserError(f"{path}: expected an id of 16 hex digits and {WITHOUT} true or false, got {shown(text)}")
+    return RunId(text, older_without)
+
+
+def bring_up_to_date(root: Path) -> None:
+    """Give the run.toml of an earlier version an id, and the settings in it their present names.
+
+    Processes that do this at once write the same: the id is that of the first one to create the file `run-id`.
+    """
+    path = root / "run.toml"
+    text = decode(read_file(path, max_bytes=MAX_BYTES))
+    table = tomllib.loads(text)
+    sections = {key: value for key, value in table.items() if isinstance(value, dict)}
+    renamed = with_new_names(sections)
+    if "id" in table and renamed == sections:
+        return
+    if renamed != sections:
+        text = tomli_w.dumps(table | renamed)
+    if "id" not in table:
+        text = tomli_w.dumps(RunId(_claim(root / "run-id"), older_without=True).header) + text
+    write_file(path, text.encode(), replace=True)
+
+
+def _claim(path: Path) -> str:
+    with suppress(FileExistsError):
+        write_file(path, secrets.token_hex(8).encode())
+    text = read_file(path, max_bytes=MAX_BYTES).decode()
+    if not re.fullmatch(PATTERN, text):
+        raise UserError(f"{path} has no id of 16 hex digits; remove it and start again")
+    return text

@@ -29,10 +29,9 @@ from plyzero import files
 from plyzero.errors import plain
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
-from plyzero.run.run_id import KEY, RunId
-from plyzero.run.troubles import Troubles
-from plyzero.volume_errors import NO_LOCKS, UnreadableError
+from plyzero.run.directory import KEY, RunId
+from plyzero.run.records import GAME, MOVE, POSITION, Games, find_valid
+from plyzero.volume_errors import NO_LOCKS, FileErrors, UnreadableError
 
 SCHEMA: Final = "plyzero.journal/1"
 """Schema and version in the header of a journal; a reader refuses any other."""
@@ -46,12 +45,6 @@ FRAME: Final = struct.Struct("<4sII")
 MAX_BYTES: Final = 1 << 30
 """Largest size of a journal file that is read, in bytes."""
 
-MAX_CHECKED: Final = 1 << 20
-"""How many bytes more than twice its size are checked at most in search of the valid frames of a damaged file."""
-
-CHECK_COST: Final = 4096
-"""How many bytes an attempt to find a frame counts for, beside those of the frame."""
-
 NAME: Final = re.compile(
     r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.(?P<kind>wal|taken)"
 )
@@ -61,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class TakenError(Exception):
-    """Another process has taken a journal, because it held the owner for dead; its acknowledged games are sealed there.
+    """Another process has taken a journal, because it took the owner for dead, and seals its acknowledged games.
 
     written: whether the batch that was to be appended may be in the file that was taken.
     """
@@ -183,7 +176,7 @@ def now() -> float:
 
 
 def journal_name(worker: str, incarnation: str, sequence: int) -> str:
-    """Return the file name of a journal; its games become the segment of the same worker, incarnation and sequence."""
+    """Return the file name of a journal."""
     return str(JournalName(worker, incarnation, sequence))
 
 
@@ -216,36 +209,30 @@ def read_journal(
             continue
         try:
             batch = _decode(body, game)
-            sound, fault = find_sound(batch, game.start.num_actions)
+            valid, fault = find_valid(batch, game.start.num_actions)
         except (ValueError, OverflowError, struct.error) as error:
             on_fault(f"{path.name}: the batch at byte {offset} is left out: {error}")
             continue
         if fault:
-            count, total = int((~sound).sum()), len(sound)
+            count, total = int((~valid).sum()), len(valid)
             on_fault(f"{path.name}: of the batch at byte {offset}, {count} of {total} games are left out: {fault}")
-        if sound.any():
-            batches.append(batch if sound.all() else batch.select(sound))
+        if valid.any():
+            batches.append(batch if valid.all() else batch.select(valid))
     return batches
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return the header of a journal, which names its game and its writer.
-
-    Raises ValueError if there is none, and OSError if the volume did not give the file.
-    """
+    """Return the header of a journal. Raises ValueError if there is none, OSError if the file cannot be read."""
     _, body = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
     return parse_object(body or b"null")
 
 
-def owners(directory: Path, troubles: Troubles) -> set[str] | None:
-    """Return `<worker>.<incarnation>` of every process that holds the lock of a journal; None if there are no locks.
-
-    A journal that cannot be opened is skipped, with one warning.
-    """
+def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
+    """Return the owners of all journals that are locked; None without locks. One that cannot be opened is skipped."""
     alive = set()
     for name in list_journals(directory):
         path = directory / str(name)
-        with troubles.skipping(path, "cannot be opened"):
+        with file_errors.skipping(path, "cannot be opened"):
             try:
                 held = files.lock(path)
             except OSError as error:
@@ -276,11 +263,11 @@ def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | Non
         raise ValueError(f"{path.name} is refused: {foreign}")
 
 
-def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, Any]:
+def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, object]:
     return {"worker": worker, "incarnation": incarnation, "sequence": sequence}
 
 
-def _identity(game: GameSpec) -> dict[str, Any]:
+def _identity(game: GameSpec) -> dict[str, object]:
     start = game.start
     return {
         "game": game.identity,
@@ -299,7 +286,7 @@ def _frames(content: bytes) -> Iterator[tuple[int, bytes | None]]:
 
     An incomplete frame at the end is not yielded.
     """
-    offset, checked = 0, 0
+    offset, checked, most = 0, 0, (1 << 20) + 2 * len(content)  # bytes that are checked in search of valid frames
     while offset < len(content):
         body, after = _frame_at(content, offset)
         if body is not None:
@@ -307,12 +294,12 @@ def _frames(content: bytes) -> Iterator[tuple[int, bytes | None]]:
             offset = after
             continue
         following = offset
-        while body is None and checked <= MAX_CHECKED + 2 * len(content):
+        while body is None and checked <= most:
             following = content.find(MAGIC, following + 1)
             if following < 0:
                 break
             body, after = _frame_at(content, following)
-            checked += CHECK_COST + after - following
+            checked += 4096 + after - following  # an attempt costs something even where the frame is short
         if body is None:
             if not _is_incomplete(content, offset):
                 yield offset, None
@@ -334,7 +321,7 @@ def _frame_at(content: bytes, offset: int) -> tuple[bytes | None, int]:
 
 
 def _is_incomplete(content: bytes, offset: int) -> bool:
-    """Return whether the bytes from `offset` on are such as a killed process or a power failure leaves of a frame."""
+    """Return whether the bytes from `offset` on are the partial frame left by a killed process or a power failure."""
     if len(content) - offset < FRAME.size:
         return True
     magic, size, _ = FRAME.unpack_from(content, offset)
@@ -370,5 +357,4 @@ def _decode(body: bytes, game: GameSpec) -> Games:
 
 
 def _read_array(body: bytes, offset: int, dtype: np.dtype[Any], size: int) -> tuple[np.ndarray[Any, Any], int]:
-    """Return `size` elements of `body` from `offset`, and the offset after them."""
     return np.frombuffer(body, dtype, size, offset), offset + size * dtype.itemsize

@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plyzero import files
 from plyzero.errors import UserError
@@ -23,16 +23,10 @@ from plyzero.lines import parse_object
 from plyzero.volume_errors import NO_LOCKS
 
 LOCK: Final = "lease.lock"
-"""Name of the file that is locked."""
-
-NAME: Final = re.compile(r"fence-([0-9]{6})\.json")
-"""Pattern of the file name of a fence."""
+"""The file that is locked."""
 
 LAST_FENCE: Final = 999_999
 """The largest fence: the names of states and models have six digits for it."""
-
-MAX_BYTES: Final = 1 << 16
-"""Largest size of a fence file that is read, in bytes."""
 
 LOCK_WAIT_SECONDS: Final = 1.0
 """Time for which a trainer waits for the lock: `plyzero status` holds it for a moment when it tests it."""
@@ -41,16 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class Lease:
-    """A lease that is held from its construction until `release` or the end of the process.
+    """A lease, held until `release` or the end of the process; `fence` is the number of this start, from 1 on."""
 
-    fence: the number of this start of a trainer of the run: 1, 2, 3, ...
-    """
-
-    def __init__(self, directory: Path, about: Mapping[str, Any]) -> None:
-        """Acquire the lease of the run whose trainer directory is `directory`; `about` describes this process.
-
-        Raises UserError, which names the holder, if another trainer holds it.
-        """
+    def __init__(self, directory: Path, about: Mapping[str, object]) -> None:
+        """Acquire the lease for a process described by `about`. Raises UserError with the holder if it is held."""
         self._directory = directory
         self._held = _lock(directory)
         try:
@@ -61,7 +49,7 @@ class Lease:
 
     def check(self) -> None:
         """Raise UserError if another trainer has taken over, which is only possible if the lock was lost."""
-        newest = max(_fences(directory=self._directory), default=0)
+        newest = max(_fences(self._directory), default=0)
         if newest > self.fence:
             raise UserError(
                 f"another trainer ({_holder(self._directory)}) has taken over {self._directory.parent}; this trainer, "
@@ -108,11 +96,8 @@ def _lock(directory: Path) -> int | None:
         time.sleep(0.05)
 
 
-def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
-    """Create the file of the next fence number and return the number; no two trainers get the same.
-
-    Raises UserError if there is no next one.
-    """
+def _next_fence(directory: Path, about: Mapping[str, object]) -> int:
+    """Create the file of the next fence, a number that no other trainer gets. Raises UserError if there is none."""
     while True:
         fence = max(_fences(directory), default=0) + 1
         if fence > LAST_FENCE:
@@ -129,15 +114,14 @@ def _next_fence(directory: Path, about: Mapping[str, Any]) -> int:
 
 def _fences(directory: Path) -> list[int]:
     """Return the numbers of all fences; files with any other name, and what is not a file, are ignored."""
-    matches = (NAME.fullmatch(file) for file in files.list_files(directory))
+    matches = (re.fullmatch(r"fence-([0-9]{6})\.json", file) for file in files.list_files(directory))
     return [int(match[1]) for match in matches if match]
 
 
 def _holder(directory: Path) -> str:
-    """Return a description of the process that has the newest fence."""
     fence = max(_fences(directory), default=0)
     try:
-        about = parse_object(files.read_file(directory / f"fence-{fence:06d}.json", max_bytes=MAX_BYTES))
+        about = parse_object(files.read_file(directory / f"fence-{fence:06d}.json", max_bytes=1 << 16))
         return f"process {about['pid']} on {about['host']}, fence {fence}"
     except (OSError, ValueError, TypeError, KeyError):
         return f"fence {fence}"

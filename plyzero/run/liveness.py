@@ -7,22 +7,22 @@ compared.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from plyzero.files import interval
 from plyzero.run import journals, lease
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, beat_seconds, read_heartbeats
-from plyzero.run.troubles import Troubles
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, beat_seconds, read_heartbeats
+from plyzero.volume_errors import FileErrors
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
 """ok = the counter changes. stalled = it does not. gone = it does not, and the process holds no lock. stopped = the
 process reported that it has stopped."""
 
 ALIVE: Final = ("ok", "stalled")
-"""The liveness of a process that has not ended, as far as can be told."""
+"""The liveness of a process that has not ended, as far as is known."""
 
 STALLED_SECONDS: Final = 4 * BEAT_SECONDS
 """Time without a change after which a process is stalled, or gone if it holds no lock; see `by_beats`."""
@@ -40,38 +40,33 @@ def by_beats(run: RunDirectory, seconds: float) -> float:
 
 
 class LivenessMonitor:
-    """Observes the heartbeats of a run through repeated calls of `refresh`.
-
-    heartbeats: name -> fields of every heartbeat at the last refresh.
-    """
+    """Observes the heartbeats of a run, name -> heartbeat, through repeated calls of `refresh`."""
 
     def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
         self._observed: dict[str, _Observation] = {}
         self._lock_holders: set[str] | None = set()
-        self._troubles = Troubles(clock=clock)
-        self.heartbeats: dict[str, dict[str, Any]] = {}
+        self._file_errors = FileErrors(clock=clock)
+        self.heartbeats: dict[str, Beat] = {}
 
     def refresh(self) -> None:
         """Read all heartbeats and test all locks. What the volume does not give at the moment stays as it was."""
-        with self._troubles.skipping(self._run.workers, "cannot be read"):
+        with self._file_errors.skipping(self._run.workers, "cannot be read"):
             self.heartbeats = read_heartbeats(self._run.workers, before=self.heartbeats)
-        with self._troubles.skipping(self._run.journals, "cannot be read"):
+        with self._file_errors.skipping(self._run.journals, "cannot be read"):
             self._lock_holders = self._find_lock_holders()
         now = self._clock()
         for name, beat in self.heartbeats.items():
             count = (beat["pid"], beat["beats"])
             before = self._observed.get(name)
-            if before is None:
-                self._observed[name] = _Observation(count=count, since=now, has_changed=False)
-            elif count != before.count:
-                self._observed[name] = _Observation(count=count, since=now, has_changed=True)
+            if before is None or count != before.count:
+                self._observed[name] = _Observation(count, since=now, has_changed=before is not None)
 
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""
         return self._observed[name].has_changed
 
-    def silence(self, name: str) -> float:
+    def unchanged(self, name: str) -> float:
         """Return for how many seconds the counter of a process has not changed."""
         return self._clock() - self._observed[name].since
 
@@ -79,16 +74,16 @@ class LivenessMonitor:
         """Return whether a process in `heartbeats` is alive."""
         if self.heartbeats[name]["state"] == "stopped":
             return "stopped"
-        silence = self.silence(name)
+        unchanged = self.unchanged(name)
         holds_no_lock = self._lock_holders is not None and name not in self._lock_holders
         limit = UNLOCKED_SECONDS if holds_no_lock and not self.has_changed(name) else STALLED_SECONDS
-        if silence < by_beats(self._run, limit):
+        if unchanged < by_beats(self._run, limit):
             return "ok"
-        return "gone" if holds_no_lock or silence >= GONE_SECONDS else "stalled"
+        return "gone" if holds_no_lock or unchanged >= GONE_SECONDS else "stalled"
 
     def _find_lock_holders(self) -> set[str] | None:
         """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
-        workers = journals.owners(self._run.journals, self._troubles)
+        workers = journals.owners(self._run.journals, self._file_errors)
         trainer = lease.is_held(self._run.trainer)
         if workers is None or trainer is None:
             return None
@@ -97,22 +92,15 @@ class LivenessMonitor:
 
 @dataclass(frozen=True)
 class _Observation:
-    """What is known of one heartbeat.
-
-    count:       process number and counter that were read last.
-    since:       when they were first read, by the monitor's clock.
-    has_changed: whether they replaced other values.
-    """
+    """Process number and counter of a heartbeat, when they were first read, and whether they replaced others."""
 
     count: tuple[int, int]
     since: float
     has_changed: bool
 
 
-def watch_run(
-    run: RunDirectory, *, waits_for: Callable[[Mapping[str, Any]], bool] = lambda beat: True
-) -> LivenessMonitor:
-    """Return a monitor that has observed long enough to tell which processes are alive.
+def watch_run(run: RunDirectory, *, waits_for: Callable[[Beat], bool] = lambda beat: True) -> LivenessMonitor:
+    """Return a monitor that has observed long enough to know which processes are alive.
 
     waits_for: which heartbeats to wait for, until their counters change or are known not to.
     """

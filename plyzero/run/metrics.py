@@ -1,4 +1,4 @@
-"""Metrics of processes: files of JSON lines with one writer each, and heartbeats."""
+"""Metrics of processes: files of JSON lines with one writer each, heartbeats, and scalars for TensorBoard."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import json
 import logging
 import os
 import socket
+import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NotRequired, TypedDict
+
+import google_crc32c
 
 from plyzero.files import (
     TEMPORARY,
@@ -20,6 +23,7 @@ from plyzero.files import (
     interval,
     list_files,
     list_names,
+    open_to_append,
     read_file,
     read_files,
     read_part,
@@ -43,9 +47,6 @@ PART_BYTES: Final = 1 << 20
 LINE_SECONDS: Final = 60.0
 """Time between two lines of a worker, in seconds, during the first day of its process."""
 
-LINES_OF_A_DAY: Final = 1440
-"""So many lines a worker writes at first; each further line takes this share of its time longer."""
-
 MAX_BEAT_BYTES: Final = 1 << 16
 """Largest size of a heartbeat that is read, in bytes."""
 
@@ -57,7 +58,7 @@ def beat_seconds(directory: Path) -> float:
     return interval(directory, BEAT_SECONDS)
 
 
-def append_line(path: Path, fields: Mapping[str, Any]) -> None:
+def append_line(path: Path, fields: Mapping[str, object]) -> None:
     """Append one line to a metrics file that only this process writes; the field `time` (Unix seconds) is added."""
     line = json.dumps({"version": VERSION, "time": round(time.time(), 3), **fields}) + "\n"
     append(path, line.encode())
@@ -110,7 +111,7 @@ def last_line(path: Path) -> dict[str, Any] | None:
 
 
 class Writing:
-    """A context in which a file is written that nobody must wait for: an OSError is logged, the first of several."""
+    """A context for writing a file that nothing depends on: the first OSError of a series is logged."""
 
     def __init__(self, what: str) -> None:
         self._what, self._failing = what, False
@@ -126,10 +127,7 @@ class Writing:
 
 
 class SparseLines:
-    """Appends a line a minute to a metrics file; after a day more and more rarely, so that the file stays small.
-
-    A process of a year writes about 10,000 lines.
-    """
+    """Appends a line a minute to a metrics file; after a day more and more rarely: about 10,000 lines in a year."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = path, clock
@@ -137,14 +135,29 @@ class SparseLines:
         self._next = self._began + LINE_SECONDS
         self._writing = Writing("metrics")
 
-    def add(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
+    def add(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Append `fields` if a line is due, or if `force`. An OSError is only logged."""
         now = self._clock()
         if now < self._next and not force:
             return
-        self._next = now + max(LINE_SECONDS, (now - self._began) / LINES_OF_A_DAY)
+        self._next = now + max(LINE_SECONDS, (now - self._began) / 1440)  # the lines of a day
         with self._writing:
             append_line(self._path, fields)
+
+
+class Beat(TypedDict):
+    """A heartbeat as it is read: the fields of every process, which are checked, and some of a role, which are not.
+
+    Other fields, which docs/formats.md lists, are read with `number`.
+    """
+
+    role: str
+    state: str
+    beats: int
+    pid: int
+    host: str
+    cursor: NotRequired[object]
+    warning: NotRequired[object]
 
 
 class Heartbeat:
@@ -154,14 +167,14 @@ class Heartbeat:
     """
 
     def __init__(self, *paths: Path) -> None:
-        """Make a heartbeat of which each of `paths` becomes a copy."""
+        """Make a heartbeat with a copy at each of `paths`."""
         self._paths = paths
         self._interval = max(beat_seconds(path.parent) for path in paths)
         self._beats = 0
         self._next = 0.0
         self._writing = Writing("the heartbeat")
 
-    def beat(self, fields: Mapping[str, Any], *, force: bool = False) -> None:
+    def beat(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Write `fields` if the next heartbeat is due, or if `force`. An OSError is only logged."""
         now = time.monotonic()
         if now < self._next and not force:
@@ -177,7 +190,7 @@ class Heartbeat:
 
 
 @contextmanager
-def beating(heartbeat: Heartbeat, fields: Mapping[str, Any]) -> Iterator[None]:
+def beating(heartbeat: Heartbeat, fields: Mapping[str, object]) -> Iterator[None]:
     """Write a heartbeat from a thread while the block runs, which is a start that may take minutes."""
     ended = threading.Event()
 
@@ -194,17 +207,17 @@ def beating(heartbeat: Heartbeat, fields: Mapping[str, Any]) -> Iterator[None]:
         thread.join()
 
 
-def read_heartbeat(path: Path) -> dict[str, Any] | None:
-    """Return the fields of one heartbeat, None if the file does not exist, cannot be read or is not a heartbeat."""
+def read_heartbeat(path: Path) -> Beat | None:
+    """Return one heartbeat, None if the file does not exist, cannot be read or is not a heartbeat."""
     try:
         return _parse_heartbeat(read_file(path, max_bytes=MAX_BEAT_BYTES))
     except OSError:
         return None
 
 
-def _parse_heartbeat(content: bytes) -> dict[str, Any] | None:
+def _parse_heartbeat(content: bytes) -> Beat | None:
     try:
-        beat = json.loads(content)
+        beat: Beat = json.loads(content)
     except (ValueError, RecursionError):
         return None
     types = {"role": str, "state": str, "beats": int, "pid": int, "host": str}
@@ -213,7 +226,7 @@ def _parse_heartbeat(content: bytes) -> dict[str, Any] | None:
     return beat
 
 
-def figure(fields: Mapping[str, Any], key: str) -> float | None:
+def figure(fields: Mapping[str, object], key: str) -> float | None:
     """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
@@ -221,21 +234,19 @@ def figure(fields: Mapping[str, Any], key: str) -> float | None:
     return float(value)
 
 
-def number(fields: Mapping[str, Any], key: str) -> float:
+def number(fields: Mapping[str, object], key: str) -> float:
     """Return the number `key` of a heartbeat or a line; 0 if it is missing or not a plausible number."""
     return figure(fields, key) or 0.0
 
 
-def read_heartbeats(
-    directory: Path, *, before: Mapping[str, dict[str, Any]] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return name -> fields of all heartbeats in `directory`, including those of processes that have ended.
+def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None) -> dict[str, Beat]:
+    """Return name -> heartbeat of all processes in `directory`, including those that have ended.
 
-    before: the heartbeats of an earlier call, which stand for files that the volume does not give at the moment.
+    before: the heartbeats of an earlier call, used for files that cannot be read at the moment.
 
     Raises OSError if the directory exists and cannot be read.
     """
-    beats: dict[str, dict[str, Any] | None] = {}
+    beats: dict[str, Beat | None] = {}
     names = sorted(list_names(directory))
     paths = [directory / name for name in names if name.endswith(".json") and not name.startswith(TEMPORARY)]
     for path, found in zip(paths, read_files(paths, max_bytes=MAX_BEAT_BYTES), strict=True):
@@ -244,6 +255,76 @@ def read_heartbeats(
         elif not isinstance(found, FileNotFoundError | UnreadableError):
             beats[path.stem] = (before or {}).get(path.stem)
     return {name: beat for name, beat in beats.items() if beat is not None}
+
+
+class EventFile:
+    """Appends scalars for TensorBoard to an event file of this process, which is created with the first of them.
+
+    It is a sequence of TFRecords: the size of the content (u8), a checksum of these 8 bytes, the content and its
+    checksum. The content is an Event of TensorFlow's event.proto in the encoding of protocol buffers.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path: Path | None = None
+        self._writing = Writing("for TensorBoard")
+
+    def add(self, step: int, scalars: Mapping[str, float | None]) -> None:
+        """Append the values by tag at a step; None is left out. An OSError is only logged."""
+        now, records = time.time(), b""
+        time_field = b"\x09" + struct.pack("<d", now)
+        if self._path is None:
+            records = _record(time_field + _bytes_field(3, b"brain.Event:2"))
+        values = ((tag.encode(), value) for tag, value in scalars.items() if value is not None)
+        summary = (_bytes_field(1, tag) + b"\x15" + struct.pack("<f", value) for tag, value in values)
+        content = b"".join(_bytes_field(1, value) for value in summary)
+        records += _record(time_field + b"\x10" + _varint(step) + _bytes_field(5, content))
+        path = self._path or self._directory / f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
+        with self._writing:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with open_to_append(path) as file:
+                file.write(records)
+            self._path = path
+
+
+def select_scalars(line: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the scalars for TensorBoard of a line of the trainer's metrics, by tag."""
+    fields = {
+        "loss/policy": "policy_loss",
+        "loss/value": "value_loss",
+        "learned/policy": "policy_learned",
+        "learned/value": "value_learned",
+        "learned/policy_window": "window_policy_learned",
+        "learned/value_window": "window_value_learned",
+        "run/replay_ratio": "replay_ratio",
+        "run/games": "games",
+        "run/positions": "positions",
+    }
+    return {tag: line.get(field) for tag, field in fields.items()}
+
+
+def _record(content: bytes) -> bytes:
+    size = struct.pack("<Q", len(content))
+    return size + _checksum(size) + content + _checksum(content)
+
+
+def _checksum(content: bytes) -> bytes:
+    """Return the CRC-32C of `content`, masked as a TFRecord has it."""
+    crc = google_crc32c.value(content)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def _bytes_field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """Return a number in groups of 7 bits, the lowest first; the highest bit of a byte is set if more follow."""
+    groups = []
+    while number > 127:
+        groups.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*groups, number])
 
 
 class Rate:

@@ -21,14 +21,8 @@ from plyzero.run.metrics import read_lines
 from plyzero.settings import MAX_MODEL_BYTES
 from plyzero.volume_errors import UnreadableError
 
-NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.onnx")
-"""Pattern of the file name of a model."""
-
-INT8_NAME: Final = re.compile(r"(?P<fence>\d{6})-(?P<step>\d{9})-(?P<digest>[0-9a-f]{8})\.int8\.onnx")
-"""Pattern of the file name of a model's 8-bit form, with the digest of its own content."""
-
-LEAST_READ: Final = 1 << 27
-"""Size up to which ONNX files are read on every machine, in bytes: 33 million weights."""
+NAME: Final = re.compile(r"(\d{6})-(\d{9})-([0-9a-f]{8})(\.int8)?\.onnx")
+"""Pattern of the file name of a model, or of its 8-bit form: fence, step and the digest of its own content."""
 
 
 @dataclass(frozen=True, order=True)
@@ -52,9 +46,7 @@ class ModelName:
     def parse(name: str) -> ModelName | None:
         """Return the fields of the file name `name`, None if it is not the name of a model."""
         match = NAME.fullmatch(name)
-        if not match:
-            return None
-        parsed = ModelName(fence=int(match["fence"]), step=int(match["step"]), digest=match["digest"])
+        parsed = match and ModelName(int(match[1]), int(match[2]), match[3])
         return parsed if str(parsed) == name else None
 
 
@@ -77,14 +69,11 @@ def max_model_bytes() -> int:
     It is what the format can hold, but at most an eighth of this machine's memory: to load a file takes about four
     times its size, and it may come from somebody else.
     """
-    return min(MAX_MODEL_BYTES, max(LEAST_READ, usable_memory() // 8))
+    return min(MAX_MODEL_BYTES, max(1 << 27, usable_memory() // 8))  # 128 MB, 33 million weights, on every machine
 
 
 def list_models(directory: Path) -> list[ModelName]:
-    """Return the names of all models in `directory`, newest first; none if it does not exist.
-
-    Raises OSError if it cannot be listed, which does not mean that it is empty.
-    """
+    """Return the names of all models in `directory`, newest first. Raises OSError if it cannot be listed."""
     return select_models(list_names(directory))
 
 
@@ -109,9 +98,9 @@ def int8_name(name: ModelName, digest: str) -> str:
 
 def read_int8(directory: Path, file: str) -> bytes:
     """Return the content of the 8-bit form with the name `file`. Raises what `read_model` does."""
-    match = INT8_NAME.fullmatch(file)
+    match = NAME.fullmatch(file)
     assert match
-    return _read(directory / file, match["digest"])
+    return _read(directory / file, match[3])
 
 
 def list_int8(directory: Path) -> dict[str, tuple[int, int]]:
@@ -121,8 +110,8 @@ def list_int8(directory: Path) -> dict[str, tuple[int, int]]:
 
 def select_int8(names: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Return those of `names` that are 8-bit forms -> fence and step of their models."""
-    matches = filter(None, map(INT8_NAME.fullmatch, names))
-    return {each[0]: (int(each["fence"]), int(each["step"])) for each in matches}
+    matches = filter(None, map(NAME.fullmatch, names))
+    return {each[0]: (int(each[1]), int(each[2])) for each in matches if each[4]}
 
 
 def digest_of(content: bytes) -> str:

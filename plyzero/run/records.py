@@ -130,12 +130,12 @@ class Games:
 
 def check_games(games: Games, num_actions: int) -> None:
     """Raise ValueError, with the field and the index, for records that no worker writes; the trainer relies on this."""
-    _, fault = find_sound(games, num_actions)
+    _, fault = find_valid(games, num_actions)
     if fault:
         raise ValueError(fault)
 
 
-def find_sound(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str | None]:
+def find_valid(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str | None]:
     """Return which games, `[G]`, are such as a worker writes, and what is wrong with the others: field and index.
 
     Raises ValueError if the counts in the records do not match each other, so that no game can be told from the next.
@@ -177,14 +177,14 @@ def find_sound(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str |
         "move/prior": _in_range(move["prior"], 0),
         "move/q": np.isnan(move["q"]) | _in_range(move["q"], -1),
     }
-    sound, fault = np.ones(len(game), np.bool_), None
+    valid, fault = np.ones(len(game), np.bool_), None
     for field, holds in rules.items():
         if not holds.all():
             fault = fault or f"{field} has an impossible value at index {int(np.argmin(holds))}"
             wrong = np.flatnonzero(~holds)
             wrong = of_position[wrong] if field.startswith("move/") else wrong
-            sound[wrong if field.startswith("game/") else of_game[wrong]] = False
-    return sound, fault
+            valid[wrong if field.startswith("game/") else of_game[wrong]] = False
+    return valid, fault
 
 
 def _any(holds: NDArray[np.bool_], of_position: NDArray[np.int64], size: int) -> NDArray[np.bool_]:

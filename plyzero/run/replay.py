@@ -5,33 +5,34 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import thread_time
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain, shown
+from plyzero.files import read_file
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
-from plyzero.run.directory import Run, open_run, to_path
-from plyzero.run.recorded_game import find_recorded_game
+from plyzero.run import journals
+from plyzero.run.directory import KEY, Run, RunDirectory, open_run, to_path
 from plyzero.run.records import FOREIGN_FENCE, TRUNCATED, Games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
+from plyzero.run.zarr_zip import MAX_BYTES, Archive
 
 CHECK_SECONDS: Final = 0.3
 """CPU time for which the rules are compared with recorded games when a command starts, in seconds."""
 
 NEWEST: Final = 30
-"""The segment is chosen among so many newest ones, the smallest of them; so many of its newest games are compared."""
+"""Number of newest segments of which the smallest is chosen, and of its newest games, which are compared."""
 
-MOST_POSITIONS: Final = 20_000
-"""Larger segments than workers seal by default are passed over: reading them would take longer than CHECK_SECONDS."""
-
-ENDS: Final = {DRAW: "none, a draw", ONGOING: "none, as the game is not over"}
-"""Outcome code -> who has won, where that is no player."""
+MAX_SIZE: Final = 1 << 24
+"""Largest number of actions, and of numbers in an observation."""
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ def check_rules(run: Run) -> None:
     began, start, found = thread_time(), run.game.start, None
     rules = start.as_plain_python() if isinstance(start, CompiledGame) else start
     try:
-        small = [each for each in list_segments(run.segments) if each.positions <= MOST_POSITIONS]
+        small = [each for each in list_segments(run.segments) if each.positions <= 20_000]  # others take too long
         names = sorted(small, key=lambda each: (each.last_step, each.sequence, each))[-NEWEST:]
         for name in sorted(names, key=lambda each: each.positions):
             try:
@@ -125,7 +126,7 @@ def check_rules(run: Run) -> None:
 
 
 def _find_other_sizes(run: Run) -> str | None:
-    """Return what the records of `run` describe otherwise than its game does, None if there is no such thing."""
+    """Return how the sizes in the records of `run` differ from those of its game, None if they do not."""
     recorded = find_recorded_game(run)
     forms: dict[str, Callable[[Any], Any]] = {
         "num_actions": int,
@@ -188,5 +189,50 @@ def _compare_end(position: Game, game: np.void) -> str | None:
     then, now = int(game["winner"]), outcome_code(position.outcome())
     if then == now and (now == ONGOING) == (game["end"] == TRUNCATED):
         return None
-    recorded, by_rules = (ENDS.get(code, f"player {code}") for code in (then, now))
+    nobody = {DRAW: "none, a draw", ONGOING: "none, as the game is not over"}
+    recorded, by_rules = (nobody.get(code, f"player {code}") for code in (then, now))
     return f"the winner: recorded {recorded}, by the rules {by_rules}"
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """A game by its records: the attributes of `Game` that their readers use."""
+
+    version: int
+    num_actions: int
+    observation_shape: tuple[int, ...]
+    observation_dtype: str
+
+
+def find_recorded_game(run: RunDirectory) -> GameSpec | None:
+    """Return the game of `run` as its first readable segment or journal describes it, None if there is none.
+
+    Only the sizes are known: its `start` is a Shapes, which cannot be played.
+    """
+    version = int(run.identity.rpartition(" v")[2])
+    dtypes = ("bool", "uint8", "int8", "uint16", "int16", "int32", "float16", "float32", "float64")
+    for fields in _descriptions(run):
+        if run.id and run.id.find_fault(fields.get(KEY)):
+            continue
+        shape, actions, dtype = (fields.get(key) for key in ("observation_shape", "num_actions", "observation_dtype"))
+        sizes = [actions, *shape] if isinstance(shape, list) and len(shape) == 3 else [0]
+        known = all(type(size) is int and 0 < size <= MAX_SIZE for size in sizes) and dtype in dtypes
+        if known and math.prod(sizes[1:]) <= MAX_SIZE:
+            shapes = Shapes(version, sizes[0], tuple(sizes[1:]), str(dtype))
+            return GameSpec(run.game_name, cast(Game, shapes))
+    return None
+
+
+def _descriptions(run: RunDirectory) -> Iterator[dict[str, Any]]:
+    """Yield the attributes of the segments and the headers of the journals that can be read."""
+    for name in sorted(list_segments(run.segments)):
+        try:
+            archive = Archive(read_file(run.segments / str(name), max_bytes=MAX_BYTES))
+            yield {**archive.attributes, "observation_dtype": archive.data_type("position/observation") or "bool"}
+        except Exception:  # damage causes errors of many types, and is reported where the file is verified
+            continue
+    for journal in journals.list_journals(run.journals):
+        try:
+            yield journals.read_header(run.journals / str(journal))
+        except Exception:
+            continue

@@ -21,22 +21,16 @@ from numpy.typing import NDArray
 
 from plyzero.files import list_names, read_file, write_file
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.records import GAME, MOVE, POSITION, Games, find_sound
-from plyzero.run.run_id import KEY, RunId
+from plyzero.run.directory import KEY, RunId
+from plyzero.run.records import GAME, MOVE, POSITION, Games, find_valid
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 from plyzero.volume_errors import UnreadableError
 
 SCHEMA: Final = "plyzero.replay/1"
 """Schema and version of a segment; readers ignore unknown arrays and refuse another version."""
 
-NAME: Final = re.compile(
-    r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})"
-    r"-g(?P<games>\d+)-p(?P<positions>\d+)-f(?P<full>\d+)-m(?P<first_step>\d+)_(?P<last_step>\d+)\.zarr\.zip"
-)
-"""Pattern of the file name of a segment."""
-
-MAX_POSITIONS: Final = 1 << 20
-"""Largest number of positions in a segment that is read; workers seal long before."""
+NAME: Final = re.compile(r"([a-z0-9_]{1,32})\.([0-9a-f]{8})-(\d{8})-g(\d+)-p(\d+)-f(\d+)-m(\d+)_(\d+)\.zarr\.zip")
+"""Pattern of the file name of a segment: the fields of SegmentName in their order."""
 
 log = logging.getLogger(__name__)
 
@@ -86,16 +80,8 @@ class SegmentName:
         match = NAME.fullmatch(name)
         if not match:
             return None
-        parsed = SegmentName(
-            worker=match["worker"],
-            incarnation=match["incarnation"],
-            sequence=int(match["sequence"]),
-            games=int(match["games"]),
-            positions=int(match["positions"]),
-            full=int(match["full"]),
-            first_step=int(match["first_step"]),
-            last_step=int(match["last_step"]),
-        )
+        worker, incarnation, *numbers = match.groups()
+        parsed = SegmentName(worker, incarnation, *map(int, numbers))
         return parsed if str(parsed) == name else None
 
 
@@ -122,10 +108,10 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
     run_id: of the run that it must belong to; None = any.
 
     Raises SegmentError if the content was read and is damaged, does not match its name, is of another game, run or
-    schema, or has no sound game; and OSError if the volume did not give the content, which says nothing about it.
+    schema, or has no valid game; and OSError if the volume did not give the content, which says nothing about it.
     """
     name = SegmentName.parse(path.name)
-    if name is None or not 0 < name.games <= name.positions <= MAX_POSITIONS:
+    if name is None or not 0 < name.games <= name.positions <= 1 << 20:  # workers seal long before
         raise SegmentError(f"{path.name} cannot be read: its file name is not that of a segment")
     try:
         content = read_file(path, max_bytes=MAX_BYTES)
@@ -145,11 +131,11 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
             moves=_read_records(archive, "move", MOVE, int(positions["num_legal"].sum())),
             observations=_read_observations(archive, name.positions, game),
         )
-        sound, fault = find_sound(games, game.start.num_actions)
+        valid, fault = find_valid(games, game.start.num_actions)
         expected = _name_for(games, worker=name.worker, incarnation=name.incarnation, sequence=name.sequence)
         if expected != name:
             raise ValueError(f"by its content its name would be {expected}")
-        if not sound.any():
+        if not valid.any():
             raise ValueError(fault)
     except SegmentError:
         raise
@@ -158,17 +144,14 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
     except Exception as error:  # zipfile, zlib, zstd and json each raise their own errors for damage
         raise SegmentError(f"{path.name} cannot be read: {error!r}") from error
     if fault:
-        log.warning("%s: %d of %d games are left out: %s", path.name, (~sound).sum(), len(sound), fault)
-        return games.select(sound)
+        log.warning("%s: %d of %d games are left out: %s", path.name, (~valid).sum(), len(valid), fault)
+        return games.select(valid)
     return games
 
 
 def list_segments(directory: Path) -> Iterator[SegmentName]:
     """Yield the name of every sealed segment in `directory`, in no particular order."""
-    for file in list_names(directory):
-        name = SegmentName.parse(file)
-        if name:
-            yield name
+    yield from filter(None, map(SegmentName.parse, list_names(directory)))
 
 
 def _name_for(games: Games, *, worker: str, incarnation: str, sequence: int) -> SegmentName:
@@ -185,7 +168,7 @@ def _name_for(games: Games, *, worker: str, incarnation: str, sequence: int) -> 
     )
 
 
-def _attributes(name: SegmentName, game: GameSpec) -> dict[str, Any]:
+def _attributes(name: SegmentName, game: GameSpec) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "game": game.identity,

@@ -13,6 +13,7 @@ import struct
 import zipfile
 from collections.abc import Mapping
 from functools import cache
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 import numpy as np
@@ -29,14 +30,11 @@ MAX_BYTES: Final = 1 << 28
 MAX_ARRAY_BYTES: Final = 1 << 28
 """Largest size of a decoded array, in bytes."""
 
-MAX_METADATA_BYTES: Final = 1 << 20
-"""Largest size of a metadata member, in bytes."""
-
 MAX_MEMBERS: Final = 1000
 """Largest number of members in the zip file."""
 
 
-def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> bytes:
+def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, object]) -> bytes:
     """Return the content of a file with `arrays`, name -> array, each as one chunk with a checksum, and `attributes`.
 
     The same arrays and attributes always give the same bytes.
@@ -44,8 +42,8 @@ def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> b
     nodes: dict[str, dict[str, Any]] = {}
     chunks: dict[str, bytes] = {}
     for name, data in arrays.items():
-        for parent in _parents(name):
-            nodes[parent] = _group_metadata()
+        for parent in [*PurePosixPath(name).parents][:-1]:
+            nodes[str(parent)] = _group_metadata()
         nodes[name] = _array_metadata(data.dtype, data.shape)
         little = np.ascontiguousarray(data, data.dtype.newbyteorder("<"))
         chunks["/".join([name, "c", *["0"] * data.ndim])] = Zstd(level=1, checksum=True).encode(little)
@@ -59,11 +57,6 @@ def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> b
             member.compress_type = zipfile.ZIP_DEFLATED if key.endswith("zarr.json") else zipfile.ZIP_STORED
             archive.writestr(member, members[key])
     return file.getvalue()
-
-
-def _parents(name: str) -> list[str]:
-    parts = name.split("/")[:-1]
-    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
 @cache
@@ -105,7 +98,7 @@ class Archive:
         attributes = self._metadata("zarr.json").get("attributes")
         if not isinstance(attributes, dict):
             raise ValueError("the root group has no attributes")
-        self.attributes: dict[str, Any] = attributes
+        self.attributes: dict[str, object] = attributes
 
     def read(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the array `name`. Raises ValueError if it does not have this type and shape."""
@@ -141,7 +134,7 @@ class Archive:
         return str(self._metadata(file).get("data_type")) if file in self._zip.namelist() else None
 
     def _metadata(self, name: str) -> dict[str, Any]:
-        metadata = json.loads(self._member(name, max_bytes=MAX_METADATA_BYTES))
+        metadata = json.loads(self._member(name, max_bytes=1 << 20))
         if not isinstance(metadata, dict):
             raise ValueError(f"{name} is not a JSON object")
         return metadata

@@ -12,7 +12,7 @@ from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
 from plyzero.rules.catalog import GameSpec, load_game, with_location
 from plyzero.run.directory import Run, RunDirectory
-from plyzero.run.games_json import games_to_json
+from plyzero.run.json_games import games_to_json
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from plyzero.volume_errors import explain
 

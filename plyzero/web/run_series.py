@@ -21,7 +21,7 @@ from plyzero.play.match_result import match_result
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure
 from plyzero.run.models import ModelName
-from plyzero.run.troubles import Troubles
+from plyzero.volume_errors import FileErrors
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
@@ -96,7 +96,7 @@ class RunSeries:
         self._run = run
         self._reader = uuid.uuid4().hex[:8]
         self._files: dict[Path, NewLines] = {}
-        self._troubles = Troubles()
+        self._troubles = FileErrors()
         self._seconds: dict[Path, float] = {}
         self._next = 0
         self._learning = Columns(LEARNING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -112,7 +112,7 @@ class _Watched:
         newest = ModelName.parse(found["models"]["newest"] or "")
         processes = [self._process(each, newest) for each in _listed(found["processes"])]
         speeds = [each.get("positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
-        trainer = self._monitor.heartbeats.get(TRAINER, {})
+        trainer: Mapping[str, object] = self._monitor.heartbeats.get(TRAINER) or {}
         row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
         warnings, store = _warnings(found, free, self.run), self.run.settings.store
         now = {words_of(each["text"]) for each in warnings}
@@ -138,7 +138,7 @@ class _Watched:
         name, alive = beat["name"], beat["life"] in ALIVE
         shown = {
             **{key: beat[key] for key in ("name", "role", "life", "state", "host")},
-            "silent_seconds": self._monitor.silence(name),
+            "silent_seconds": self._monitor.unchanged(name),
             **{key: figure(beat, key) for key in FIGURES},
         }
         if beat["role"] != "selfplay":

@@ -13,7 +13,7 @@ from plyzero.check.survey import survey
 from plyzero.check.violations import find_violation, laws_of
 from plyzero.rules.chance import ENDLESS_ROLLS
 from plyzero.rules.random_game import random_game
-from plyzero.run.presets import requirements
+from plyzero.run.configuration import requirements
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race, WhoBegins
 
 

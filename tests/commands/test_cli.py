@@ -26,7 +26,7 @@ from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import liveness
 from plyzero.run.directory import create_run
-from plyzero.run.game_import import Fault, import_games
+from plyzero.run.json_games import Fault, import_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games

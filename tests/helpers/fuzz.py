@@ -17,6 +17,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+from numcodecs.zstd import Zstd
+from rich.console import Console
+
+from plyzero.commands.inspect import _print_status
+from plyzero.errors import ModelRefusedError, UserError
+from plyzero.network.onnx_network import Network
+from plyzero.ops.status import snapshot
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import open_run
+from plyzero.run.journals import FRAME, MAGIC, _decode, _encode, _identity, read_journal
+from plyzero.run.liveness import LivenessMonitor
+from plyzero.run.metrics import read_heartbeat
+from plyzero.run.models import best_model, publish_model
+from plyzero.run.segments import SegmentError, read_segment
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.settings import SearchSettings, TrainerSettings
+from selfplay.backpressure import TrainerProgress
+from tests.helpers.runs import small_run
+from tests.helpers.segments import same, some_games, write
+from tests.helpers.toys import Relay
+from trainer.export import untrained
+from trainer.targets import make_samples
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 3, 2**31, 2**63, 10**12, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")),
@@ -109,7 +132,7 @@ def twisted(rng: np.random.Generator, value: Any) -> Any:
 
 
 def memory_in(error: BaseException | None) -> bool:
-    """Tell whether a reader ran out of memory, whatever it says of it."""
+    """Return whether a reader ran out of memory, whatever error it raised."""
     while error is not None:
         if isinstance(error, MemoryError) or "bad_alloc" in str(error) or "bad allocation" in str(error):
             return True
@@ -125,9 +148,6 @@ def refused(error: Exception) -> bool:
 
 def learns_from(games: Any) -> None:
     """Raise BrokenError if the trainer could not use games that a reader has let through."""
-    from plyzero.settings import SearchSettings, TrainerSettings
-    from trainer.targets import make_samples
-
     with np.errstate(all="ignore"):
         samples = make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
     if not (np.isfinite(samples.wdl).all() and np.isfinite(samples.probabilities).all()):
@@ -138,10 +158,6 @@ class Segments:
     """Members changed and packed again with right checksums, chunks compressed anew, names that lie, plain damage."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.rules.catalog import GameSpec, load_game
-        from tests.helpers.segments import some_games, write
-        from tests.helpers.toys import Relay
-
         self.rng, self.whole = rng, []
         for game in (load_game("connect-four"), GameSpec("tests.helpers.toys:Relay", Relay(4))):
             games = some_games(game, int(rng.integers(1000)))
@@ -151,9 +167,6 @@ class Segments:
         learns_from(games)  # which compiles it
 
     def case(self) -> Case:
-        from plyzero.run.segments import SegmentError, read_segment
-        from tests.helpers.segments import same
-
         rng = self.rng
         game, games, name, content = pick(rng, self.whole)
         faithful = True
@@ -187,9 +200,7 @@ class Segments:
         return Case(name, content, judge)
 
     def _change(self, members: dict[str, bytes]) -> bool:
-        """Change one member; tell whether that may change what the file truly holds."""
-        from numcodecs.zstd import Zstd
-
+        """Change one member; return whether that may change the games in the file."""
         rng = self.rng
         key = pick(rng, sorted(members))
         if key.endswith("zarr.json"):
@@ -216,8 +227,6 @@ class Segments:
 
     @staticmethod
     def _plain(frame: bytes) -> bytes:
-        from numcodecs.zstd import Zstd
-
         try:
             return bytes(Zstd().decode(frame))
         except Exception:
@@ -239,11 +248,6 @@ class Journals:
     """Frames changed, with right checksums or not; plain damage."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.rules.catalog import GameSpec, load_game
-        from plyzero.run.journals import _decode, _encode, _identity
-        from tests.helpers.segments import some_games
-        from tests.helpers.toys import Relay
-
         self.rng, self.whole = rng, []
         for game in (load_game("connect-four"), GameSpec("tests.helpers.toys:Relay", Relay(4))):
             batches = [some_games(game, int(rng.integers(1000)), (2, 1)) for _ in range(3)]
@@ -252,9 +256,6 @@ class Journals:
             learns_from(_decode(_encode(batches[0]), game))  # which compiles it
 
     def case(self) -> Case:
-        from plyzero.run.journals import FRAME, MAGIC, read_journal
-        from tests.helpers.segments import same
-
         rng = self.rng
         game, batches, bodies = pick(rng, self.whole)
         bodies = list(bodies)
@@ -302,18 +303,10 @@ class Models:
     """Fields of the protobuf changed; bytes changed; sizes of tensors that lie."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.rules.catalog import load_game
-        from tests.helpers.runs import small_run
-        from trainer.export import untrained
-
         self.rng, self.game = rng, load_game("tic-tac-toe")
         self.content = untrained(small_run(directory / "run", "tic-tac-toe", "network.channels=4"))
 
     def case(self) -> Case:
-        from plyzero.errors import ModelRefusedError
-        from plyzero.network.onnx_network import Network
-        from plyzero.search.evaluators import EvaluationBatch
-
         content = damaged(self.rng, self.content, self.content) if self.rng.random() < 0.5 else self._changed()
         observations = np.zeros((3, *self.game.start.observation_shape), np.float32)
 
@@ -331,8 +324,6 @@ class Models:
         return Case("model.onnx", content, judge)
 
     def _changed(self) -> bytes:
-        import onnx
-
         rng = self.rng
         model = onnx.ModelProto.FromString(self.content)
         for _ in range(int(rng.integers(1, 4))):
@@ -357,10 +348,7 @@ class Models:
             else:
                 message.ClearField(field.name)
             return
-        odd = {
-            "int": (-1, 0, 1, 2, 7, 9, 16, 2**31 - 1),
-            "long": (-1, 0, 1, 3, 2**20, 2**31, 2**40, 2**62, -(2**63)),
-        }
+        odd = {"int": (-1, 0, 1, 2, 7, 9, 16, 2**31 - 1), "long": (-1, 0, 1, 3, 2**20, 2**31, 2**40, 2**62, -(2**63))}
         names = {field.CPPTYPE_INT32: "int", field.CPPTYPE_ENUM: "int", field.CPPTYPE_INT64: "long"}
         kind = names.get(field.cpp_type)
         current = pick(rng, value) if repeated and len(value) else value
@@ -388,16 +376,11 @@ class RunSettings:
     """Tokens of run.toml changed, sections and keys added; plain damage."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from tests.helpers.runs import small_run
-
         self.rng = rng
         small_run(directory / "run")
         self.text = (directory / "run" / "run.toml").read_text()
 
     def case(self) -> Case:
-        from plyzero.errors import UserError
-        from plyzero.run.directory import open_run
-
         rng = self.rng
         text = self.text
         for _ in range(int(rng.integers(1, 4))):
@@ -445,9 +428,6 @@ class Heartbeats:
     """Heartbeats and metric lines with fields of every wrong kind, as `status`, `replay` and the trainer read them."""
 
     def __init__(self, rng: np.random.Generator, directory: Path) -> None:
-        from plyzero.run.models import publish_model
-        from tests.helpers.runs import small_run
-
         self.rng = rng
         self.run = small_run(directory / "run")
         self.model = str(publish_model(self.run.models, b"x", fence=1, step=1))
@@ -468,16 +448,6 @@ class Heartbeats:
 
 def look(run: Any, path: Path) -> bool:
     """Do all that is done with heartbeats and metric lines, with `path` among those of `run`."""
-    from rich.console import Console
-
-    from plyzero.commands.inspect import _print_status
-    from plyzero.errors import UserError
-    from plyzero.ops.status import snapshot
-    from plyzero.run.liveness import LivenessMonitor
-    from plyzero.run.metrics import read_heartbeat
-    from plyzero.run.models import best_model
-    from selfplay.backpressure import TrainerProgress
-
     there = (run.metrics if path.suffix == ".jsonl" else run.workers) / path.name
     there.write_bytes(path.read_bytes())
     try:

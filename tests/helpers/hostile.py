@@ -1,11 +1,13 @@
-"""Files made wrong on purpose: limits on the time and memory of their readers, and an object that does harm."""
+"""Files made wrong on purpose, limits on the time and memory of their readers, and calls that fail."""
 
 import ctypes
 import json
 import os
 import re
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,35 @@ def with_value(games: Games, group: str, field: str, value: Any, at: int = 0) ->
     """Return `games`, with one number in them changed."""
     getattr(games, group)[field][at] = value
     return games
+
+
+def failing(number: int) -> Callable[..., Any]:
+    """Return a function that raises the OSError of this number, whatever it is called with."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def at_once(count: int, work: Callable[[int], object]) -> None:
+    """Call `work` with 0, 1, ... in as many threads, which begin at the same moment, and wait for all of them."""
+    barrier = threading.Barrier(count)
+
+    def begin(number: int) -> None:
+        barrier.wait()
+        work(number)
+
+    with ThreadPoolExecutor(count) as threads:
+        list(threads.map(begin, range(count)))
+
+
+NOT_JSON = (
+    *(b"", b"\0" * 1000, b"\xff\xfe\x00", b"{", b"null", b"[]", b"3", b'"x"', b"NaN", b"-Infinity", b"\n" * 1000),
+    *(b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 50_000, b"{" * 60_000, b"1" * 60_000, b"x" * 70_000),
+    b'{"beats": ' + b"1" * 5000 + b"}",
+)
+"""Bytes that are no JSON object, or one that nobody writes, for every reader of JSON."""
 
 
 def put(directory: Path, name: str, content: Any) -> Path:

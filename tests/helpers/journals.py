@@ -1,12 +1,24 @@
-"""Adoption without waiting: every journal whose lock is free is taken and sealed at once."""
+"""Journals of dead workers, and adoption without waiting."""
 
 import time
+from pathlib import Path
 
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
-from plyzero.run.journals import list_journals
+from plyzero.run.journals import Journal, journal_name, list_journals
 from plyzero.run.liveness import STALLED_SECONDS
+from plyzero.run.records import Games
 from tests.helpers.clock import Clock
+
+
+def leave(directory: Path, run: Run, *batches: Games, sequence: int = 0, owner: str = "w0.0123abcd") -> Path:
+    """Let a worker of `run` die over its journal in `directory`; return the path."""
+    worker, incarnation = owner.split(".")
+    journal = Journal(directory, run.game, run_id=run.id, worker=worker, incarnation=incarnation, sequence=sequence)
+    for games in batches:
+        journal.append(games)
+    journal.abandon()
+    return directory / journal_name(worker, incarnation, sequence)
 
 
 def adopt_journals(run: Run) -> int:

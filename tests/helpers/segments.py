@@ -2,17 +2,17 @@
 
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import Run, RunId
 from plyzero.run.records import GAME, MOVE, POSITION, Games
-from plyzero.run.run_id import RunId
 from plyzero.run.segments import write_segment
 from tests.helpers.toys import Relay
 
 CONNECT_FOUR = load_game("connect-four")
+OWNER = "w0.0123abcd"
 RELAY = GameSpec("tests.helpers.toys:Relay", Relay(4))  # its observations are not bits
 
 
@@ -46,9 +46,18 @@ def some_games(game: GameSpec, seed: int = 0, lengths: tuple[int, ...] = (3, 5))
     return Games(games, positions, moves, observations)
 
 
-def write(directory: Path, games: Games, game: GameSpec, sequence: int = 0, run_id: RunId | None = None) -> Path:
-    writer: dict[str, Any] = {"worker": "w0", "incarnation": "0123abcd", "sequence": sequence}
-    return write_segment(directory, games, game, **writer, run_id=run_id)
+def write(
+    directory: Path, games: Games, game: GameSpec, sequence: int = 0, run_id: RunId | None = None, owner: str = OWNER
+) -> Path:
+    worker, incarnation = owner.split(".")
+    return write_segment(
+        directory, games, game, worker=worker, incarnation=incarnation, sequence=sequence, run_id=run_id
+    )
+
+
+def seal(run: Run, games: Games, sequence: int = 0, owner: str = OWNER) -> Path:
+    """Write a segment into a run; return its path."""
+    return write(run.segments, games, run.game, sequence, run.id, owner)
 
 
 def same(one: Games, other: Games) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from plyzero.rules.game import Game, outcome_code
 from plyzero.rules.notation import action_names
-from plyzero.run.games_json import WINNERS
+from plyzero.run.json_games import WINNERS
 from tests.helpers.toys import move_values
 
 CENTRE_CORNERS_EDGES = (4, 0, 2, 6, 8, 1, 3, 5, 7)

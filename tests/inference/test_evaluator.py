@@ -18,9 +18,8 @@ from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network import model_loader
 from plyzero.network.model_loader import ModelWatch, load_newest
 from plyzero.rules.catalog import load_game
-from plyzero.run.directory import Run, open_run
+from plyzero.run.directory import Run, RunId, open_run
 from plyzero.run.models import ModelName, publish_model
-from plyzero.run.run_id import RunId
 from plyzero.search.evaluators import EvaluationBatch
 from selfplay.evaluated_games import LocalGames, RemoteGames
 from tests.helpers.inference import ask, batch_of, finished, records, refusal, server

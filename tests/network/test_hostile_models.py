@@ -24,9 +24,9 @@ from plyzero.network.onnx_network import ENCODING, Network
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, Outcome
+from plyzero.run.configuration import PRESETS
+from plyzero.run.directory import KEY, RunId
 from plyzero.run.models import ModelName, list_models, publish_model
-from plyzero.run.presets import PRESETS
-from plyzero.run.run_id import KEY, RunId
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.settings import MAX_MODEL_BYTES

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import plyzero.commands.cli
 import plyzero.ops.doctor
 from plyzero.commands.doctor import doctor
 from plyzero.ops.doctor import NUM_SYNCS, Finding, examine
+from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 
 MACHINE = ["python", "packages", "networks", "training", "cores", "memory"]
@@ -40,13 +40,6 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", lambda *_, **__: None)
     monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 0.01)
-
-
-def failing(number: int) -> Callable[..., None]:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return fail
 
 
 def found(run: Path | None) -> dict[str, Finding]:
@@ -120,18 +113,13 @@ def test_an_ordinary_directory_is_fit_and_left_as_it_was(tmp_path: Path):
     assert tree(tmp_path) == []
 
 
-def test_the_nearest_directory_that_exists_is_probed(tmp_path: Path):
+def test_the_nearest_directory_that_exists_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert unwell(Path("not/there")) == {}
     findings = found(tmp_path / "not" / "there")
     assert f"{tmp_path}, where it would be created, was probed" in findings["directory"].says
     assert findings["writing"].verdict == "ok"
     assert tree(tmp_path) == []
-
-
-def test_a_relative_directory_that_does_not_exist_is_probed_where_one_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    assert unwell(Path("not/there")) == {}
 
 
 def test_all_probes_happen_in_one_directory_that_no_reader_looks_at(tmp_path: Path):
@@ -153,18 +141,14 @@ def test_a_run_is_opened(tmp_path: Path):
     assert tree(tmp_path) == before
 
 
-def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed_all_the_same(tmp_path: Path):
-    (tmp_path / "run.toml").write_text("format = 1000")
-    findings = found(tmp_path)
-    assert findings["directory"].verdict == "failure"
-    assert "format 1000" in findings["directory"].says
-    assert [findings[name].verdict for name in PROBES] == ["ok"] * len(PROBES)
-
-
-def test_a_run_whose_file_cannot_be_read_is_unfit(tmp_path: Path):
-    (tmp_path / "run.toml").mkdir()
+@pytest.mark.parametrize("content", ["format = 1000", None])
+def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed_all_the_same(tmp_path: Path, content: str | None):
+    path = tmp_path / "run.toml"
+    path.write_text(content) if content else path.mkdir()
     assert unwell(tmp_path) == {"directory": "failure"}
-    assert found(tmp_path)["directory"].says == f"{tmp_path / 'run.toml'} cannot be read: not a file"
+    assert list(found(tmp_path)) == [*MACHINE, "directory", *PROBES]
+    says = "has format 1000;" if content else "cannot be read: not a file"
+    assert found(tmp_path)["directory"].says.startswith(f"{path} {says}")
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
@@ -182,80 +166,75 @@ def test_a_file_is_no_place_for_a_run(tmp_path: Path):
         assert unwell(run) == {"writing": "failure"}
 
 
-def test_one_probe_that_fails_does_not_keep_the_others_from_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("os.fsync", failing(errno.EIO))
-    findings = found(tmp_path)
-    assert unwell(tmp_path) == dict.fromkeys(set(PROBES) - {"free space"}, "failure")
-    assert findings["locks"].says == "the probe failed: Input/output error"
-    assert tree(tmp_path) == []
+link = os.link
 
 
-def test_what_is_read_must_be_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(plyzero.ops.doctor, "read_file", lambda *_, **__: b"old")
-    assert unwell(tmp_path) == {"writing": "failure", "replacing": "failure"}
+def fail_at_last(source: Path, target: Path) -> None:
+    (failing(errno.EIO) if target.name == "link" else link)(source, target)
 
 
-def test_without_hard_links_a_run_is_to_be_made_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("os.link", failing(errno.EPERM))
-    assert unwell(tmp_path) == {"exclusive names": "warning"}
-    assert found(tmp_path)["exclusive names"].says == (
-        "no hard links: two processes that start a new run at the same moment could both believe that they created "
-        "it; create it first with plyzero init"
-    )
-    assert tree(tmp_path) == []
-
-
-def test_a_link_that_fails_for_another_reason_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    link = os.link
-
-    def fail(source: Path, target: Path) -> None:
-        (failing(errno.EIO) if target.name == "link" else link)(source, target)
-
-    monkeypatch.setattr("os.link", fail)
-    assert unwell(tmp_path) == {"exclusive names": "failure"}
-
-
-def test_a_name_that_can_be_made_twice_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(plyzero.ops.doctor, "write_file", lambda path, content, **_: path.write_bytes(content))
-    assert unwell(tmp_path) == {"exclusive names": "failure"}
-
-
-def test_without_locks_the_dead_are_known_by_their_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fcntl.flock", failing(errno.ENOLCK))
-    assert unwell(tmp_path) == {"locks": "warning"}
-    assert found(tmp_path)["locks"].says == (
-        "no locks: journals of dead workers are sealed only after ten minutes without a heartbeat, and a second "
-        "trainer is detected by its fence number instead of being refused at once"
-    )
-
-
-def test_a_lock_that_fails_for_another_reason_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fcntl.flock", failing(errno.EIO))
-    assert unwell(tmp_path) == {"locks": "failure"}
+NO_LINKS = (
+    "no hard links: two processes that start a new run at the same moment could both believe that they created "
+    "it; create it first with plyzero init"
+)
+NO_LOCKS = (
+    "no locks: journals of dead workers are sealed only after ten minutes without a heartbeat, and a second "
+    "trainer is detected by its fence number instead of being refused at once"
+)
 
 
 @pytest.mark.parametrize(
-    ("flock", "says"),
+    ("call", "replacement", "verdict", "probes", "says"),
     [
-        (lambda *_: None, "granted twice at the same time"),
-        (failing(errno.EAGAIN), "refused although no process holds it"),
+        (
+            "os.fsync",
+            failing(errno.EIO),
+            "failure",
+            [name for name in PROBES if name != "free space"],
+            "the probe failed:",
+        ),
+        (
+            "plyzero.ops.doctor.read_file",
+            lambda *_, **__: b"old",
+            "failure",
+            ["writing", "replacing"],
+            "another volume",
+        ),
+        ("os.link", failing(errno.EPERM), "warning", ["exclusive names"], NO_LINKS),
+        ("os.link", fail_at_last, "failure", ["exclusive names"], "the probe failed: Input/output error"),
+        (
+            "plyzero.ops.doctor.write_file",
+            lambda path, content, **_: path.write_bytes(content),
+            "failure",
+            ["exclusive names"],
+            "a file can be created although its name is taken",
+        ),
+        ("fcntl.flock", failing(errno.ENOLCK), "warning", ["locks"], NO_LOCKS),
+        ("fcntl.flock", failing(errno.EIO), "failure", ["locks"], "the probe failed: Input/output error"),
+        ("fcntl.flock", lambda *_: None, "failure", ["locks"], "granted twice at the same time"),
+        ("fcntl.flock", failing(errno.EAGAIN), "failure", ["locks"], "refused although no process holds it"),
     ],
 )
-def test_a_lock_that_does_not_work_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flock: Callable[..., None], says: str
+def test_what_a_volume_lacks_is_reported_by_its_probe_and_the_others_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, replacement, verdict: str, probes: list[str], says: str
 ):
-    monkeypatch.setattr("fcntl.flock", flock)
-    assert unwell(tmp_path) == {"locks": "failure"}
-    assert says in found(tmp_path)["locks"].says
+    monkeypatch.setattr(call, replacement)
+    assert unwell(tmp_path) == dict.fromkeys(probes, verdict)
+    assert all(says in found(tmp_path)[probe].says for probe in probes)
+    assert tree(tmp_path) == []
 
 
-def test_no_descriptor_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_events: None):
+def test_no_descriptor_stays_open_and_no_thread_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    threads = threading.active_count()
+    found(tmp_path)
+    assert threading.active_count() == threads
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", failing(errno.ENOSPC))
     found(tmp_path)
     before = os.listdir("/proc/self/fd")
-    found(tmp_path)
     monkeypatch.setattr("fcntl.flock", failing(errno.ENOLCK))
     found(tmp_path)
     assert os.listdir("/proc/self/fd") == before
+    assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize(("milliseconds", "verdict"), [(49, "ok"), (51, "warning")])
@@ -292,33 +271,22 @@ def test_a_volume_with_less_room_than_the_reserve_is_unfit(
     assert ("workers will pause until there is more" in finding.says) == (verdict == "failure")
 
 
-def test_without_file_events_workers_poll(tmp_path: Path, no_events: None):
-    assert unwell(tmp_path) == {"file events": "warning"}
-    says = "no file events: workers find new models by polling every selfplay.poll_seconds (2 s)"
-    assert found(tmp_path)["file events"].says == says
-
-
-def test_nobody_watches_when_the_probe_is_over(tmp_path: Path):
-    before = threading.active_count()
-    found(tmp_path)
-    assert threading.active_count() == before
-
-
 @pytest.mark.parametrize(
-    ("failing_call", "number", "reason"),
+    ("call", "replacement", "reason"),
     [
-        ("watchdog.observers.api.BaseObserver.start", errno.ENOSPC, "No space left on device"),  # no watch is left
-        ("plyzero.run.changes.Observer", errno.EMFILE, "Too many open files"),  # no inotify instance is left
+        ("watchdog.observers.api.BaseObserver.schedule", lambda *_, **__: None, ""),  # no event comes
+        ("watchdog.observers.api.BaseObserver.start", failing(errno.ENOSPC), " (No space left on device)"),  # no watch
+        ("watchdog.observers.Observer", failing(errno.EMFILE), " (Too many open files)"),  # no inotify instance
     ],
 )
-def test_without_a_watch_workers_poll(tmp_path: Path, monkeypatch, failing_call: str, number: int, reason: str):
+def test_without_file_events_workers_poll(tmp_path: Path, monkeypatch, call: str, replacement, reason: str):
     threads = threading.active_count()
-    monkeypatch.setattr(failing_call, failing(number))
+    monkeypatch.setattr(call, replacement)
+    monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 0.01)
     finding = found(tmp_path)["file events"]
-    assert finding.verdict == "warning"
-    assert finding.says.startswith(f"no file events ({reason}): workers find new models by polling")
-    assert tree(tmp_path) == []
-    assert threading.active_count() == threads
+    says = f"no file events{reason}: workers find new models by polling every selfplay.poll_seconds (2 s)"
+    assert finding == Finding("file events", "warning", says)
+    assert (tree(tmp_path), threading.active_count()) == ([], threads)
 
 
 def test_who_stops_in_the_middle_leaves_nothing_either(tmp_path: Path):
@@ -374,6 +342,9 @@ def test_a_failure_ends_the_command_with_exit_code_1_and_a_sentence(
     printed = capsys.readouterr()
     assert printed.err == "plyzero: cannot run here until these are fixed: writing\n"
     assert os.strerror(errno.EROFS) in " ".join(printed.out.split())
+    if arguments:
+        told = json.loads(printed.out)
+        assert (told["fit"], told["findings"][-1]["verdict"]) == (False, "failure")
 
 
 def test_the_findings_as_json(tmp_path: Path, no_events: None):
@@ -385,15 +356,6 @@ def test_the_findings_as_json(tmp_path: Path, no_events: None):
     assert [finding["name"] for finding in told["findings"]] == [*MACHINE, "directory", *PROBES]
     assert all(finding.keys() == {"name", "verdict", "says"} for finding in told["findings"])
     assert told["findings"][-1]["verdict"] == "warning"
-
-
-def test_json_says_unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("os.mkdir", failing(errno.EROFS))
-    done = shown("--run", str(tmp_path), "--json")
-    assert done.exit_code == 1
-    told = json.loads(done.stdout)
-    assert told["fit"] is False
-    assert told["findings"][-1]["verdict"] == "failure"
 
 
 def test_torch_is_looked_up_and_not_imported(tmp_path: Path):

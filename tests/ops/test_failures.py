@@ -1,4 +1,4 @@
-"""Why a process failed: the sentence names the user's file where it is to blame, and does not where it is not."""
+"""The sentence about a failure names the user's file if it is the cause, and only then."""
 
 import copy
 import traceback
@@ -15,11 +15,7 @@ CHECK = "; to test the rules: plyzero check tests.helpers.toys:Written"
 
 def log_of(file: str, error: str = "ValueError: no") -> str:
     """The end of a log whose last call was in `file`."""
-    frames = [
-        (f"{ROOT}/plyzero/search/slots.py", 7, "run"),
-        (file, 12, "play"),
-        (copy.__file__, 9, "copy"),
-    ]
+    frames = [(f"{ROOT}/plyzero/search/slots.py", 7, "run"), (file, 12, "play"), (copy.__file__, 9, "copy")]
     calls = "".join(f'  File "{name}", line {line}, in {where}\n    code\n    ^^^^\n' for name, line, where in frames)
     return f"12:00 INFO trainer: step 7\nTraceback (most recent call last):\n{calls}{error}\n"
 
@@ -45,7 +41,7 @@ def test_the_rules_are_not_blamed_for_what_is_not_theirs(log: str, code: int, sa
     assert "plyzero check" not in found
 
 
-def test_a_file_of_the_user_that_is_not_of_the_game_is_named_without_blaming_the_rules():
+def test_another_file_of_the_user_is_named_without_blaming_the_rules():
     assert (
         describe_log(log_of("/home/me/my_net.py"), 1, GAME) == "ValueError: no, in /home/me/my_net.py, line 12 (play)"
     )

@@ -104,7 +104,7 @@ class Cluster:
         return self._log.read_text()
 
     def process_of(self, name: str, *, not_before: int = 0) -> int:
-        """Wait until a process runs that has started after so many others of the same name, and return its number."""
+        """Wait for a process of this name that has started after `not_before` others; return its number."""
 
         def found() -> list[str]:
             assert self.process.poll() is None, self.lines
@@ -125,9 +125,7 @@ def acknowledged(run: Run) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'plyzero[ray]'")
-def test_an_actor_or_a_process_that_is_killed_comes_back_and_no_acknowledged_game_is_lost(
-    tmp_path: Path, ray_folder: None
-):
+def test_a_killed_actor_or_process_is_started_again_and_no_acknowledged_game_is_lost(tmp_path: Path, ray_folder: None):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.seal_seconds=5", "trainer.publish_seconds=1")
     with Cluster(run, tmp_path / "log") as cluster:
         first = {name: cluster.process_of(name) for name in ("w0", "w1", "trainer")}

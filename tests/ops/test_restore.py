@@ -1,16 +1,15 @@
 """The way back from quarantine: what is sound goes back, and what is not stays with a reason."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
-from plyzero.run.segments import list_segments, write_segment
+from plyzero.run.segments import list_segments
 from tests.helpers.cli import plyzero
+from tests.helpers.journals import leave
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games, write
 
 
 @pytest.fixture
@@ -19,13 +18,8 @@ def run(tmp_path: Path) -> Run:
     run = small_run(tmp_path / "r", "tic-tac-toe")
     run.quarantine.mkdir()
     for sequence in range(2):
-        games = some_games(run.game, sequence)
-        write_segment(
-            run.quarantine, games, run.game, run_id=run.id, worker="w0", incarnation="0000000a", sequence=sequence
-        )
-    journal = Journal(run.quarantine, run.game, run_id=run.id, worker="w1", incarnation="0000000b", sequence=5)
-    journal.append(some_games(run.game, 5))
-    os.close(journal._descriptor)
+        write(run.quarantine, some_games(run.game, sequence), run.game, sequence, run.id, "w0.0000000a")
+    leave(run.quarantine, run, some_games(run.game, 5), sequence=5, owner="w1.0000000b")
     return run
 
 
@@ -57,15 +51,7 @@ def test_a_name_that_is_not_in_quarantine_is_wrong_input(run: Run):
 def test_what_is_damaged_foreign_or_there_already_stays_with_the_reason(run: Run):
     first, _, journal = names(run.quarantine)
     (run.quarantine / first).write_bytes(b"damaged")
-    write_segment(
-        run.segments,
-        some_games(run.game, 9, (2,)),
-        run.game,
-        run_id=run.id,
-        worker="w0",
-        incarnation="0000000a",
-        sequence=1,
-    )
+    seal(run, some_games(run.game, 9, (2,)), 1, "w0.0000000a")
     (run.quarantine / journal).rename(run.quarantine / journal.replace("-00000005", "-00000006"))
     (run.quarantine / "notes.txt").touch()
     done = plyzero("replay", "restore", "--run", str(run.root))

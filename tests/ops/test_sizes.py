@@ -68,11 +68,7 @@ def test_of_a_network_of_ones_own_nothing_is_assumed():
     ("size", "memory", "says"),
     [
         (1_000_000, 1 << 40, "weights, 6.4 GB, but an ONNX file has at most 2.1 GB; 100% of the weights are of the"),
-        (
-            100_000,
-            1 << 33,
-            "and the trainer needs 7.4 GB of memory, but this machine has 8.6 GB; 100% of",
-        ),
+        (100_000, 1 << 33, "and the trainer needs 7.4 GB of memory, but this machine has 8.6 GB; 100% of"),
     ],
 )
 @pytest.mark.parametrize("command", [["train", "--workers", "2", "--run", "D"], ["check", "--games", "2"]])

@@ -27,7 +27,7 @@ Step = Callable[[], object]
 
 
 class Script(threading.Event):
-    """Where `train` waits, the next thing happens to the run; after the last one training is stopped."""
+    """A stop event: each wait takes the next step of a script; after the last one training is stopped."""
 
     def __init__(self, *steps: Step) -> None:
         super().__init__()
@@ -39,8 +39,8 @@ class Script(threading.Event):
         return self.is_set()
 
 
-class Told:
-    """What `train` said."""
+class Output:
+    """The reports and messages of `train`."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
@@ -68,18 +68,18 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
 
 
-def trained(run: Run, *steps: Step, minutes: float | None = None) -> Told:
-    told = Told()
+def trained(run: Run, *steps: Step, minutes: float | None = None) -> Output:
+    output = Output()
     train(
         run,
         workers=1,
         minutes=minutes,
         stop=Script(*steps),
-        on_report=told.reports.append,
-        on_progress=told.progress.append,
-        on_message=told.messages.append,
+        on_report=output.reports.append,
+        on_progress=output.progress.append,
+        on_message=output.messages.append,
     )
-    return told
+    return output
 
 
 def publish(run: Run, step: int) -> None:
@@ -95,15 +95,15 @@ def test_models_that_were_removed_before_they_are_reported_keep_their_lines(run:
             publish(run, step)
 
     publish(run, 1)  # by a trainer before
-    told = trained(run, lambda: publish(run, 2), wake_up)
-    assert [report.fields["step"] for report in told.reports] == [2, 3, 4, 5]
+    output = trained(run, lambda: publish(run, 2), wake_up)
+    assert [report.fields["step"] for report in output.reports] == [2, 3, 4, 5]
 
 
 @pytest.mark.usefixtures("alone")
 def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("time.time", lambda: 1_700_000_000.0)
-    told = trained(run, lambda: publish(run, 2), lambda: publish(run, 4))
-    assert [report.positions_per_second for report in told.reports] == [0.0, 100.0]
+    output = trained(run, lambda: publish(run, 2), lambda: publish(run, 4))
+    assert [report.positions_per_second for report in output.reports] == [0.0, 100.0]
 
 
 @pytest.mark.usefixtures("alone")
@@ -114,7 +114,7 @@ def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: 
         (supervisor.LivenessMonitor, "refresh"),
     ],
 )
-def test_an_error_that_passes_while_train_reads_the_run_is_told_once_and_ends_nothing(
+def test_a_transient_error_while_train_reads_the_run_is_reported_once(
     run: Run, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ):
     failures, original = iter([OSError(errno.EIO, os.strerror(errno.EIO))] * 3), getattr(owner, name)
@@ -125,10 +125,10 @@ def test_an_error_that_passes_while_train_reads_the_run_is_told_once_and_ends_no
         return original(*arguments, **more)
 
     monkeypatch.setattr(owner, name, fail)
-    told = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), *[lambda: None] * 4)
-    assert [report.fields["step"] for report in told.reports] == [2]
-    assert told.progress
-    assert told.warnings() == ["warning: cannot read the run: [Errno 5] Input/output error; trying again"]
+    output = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), *[lambda: None] * 4)
+    assert [report.fields["step"] for report in output.reports] == [2]
+    assert output.progress
+    assert output.warnings() == ["warning: cannot read the run: [Errno 5] Input/output error; trying again"]
 
 
 @pytest.mark.usefixtures("alone")
@@ -138,19 +138,19 @@ def test_the_warnings_in_the_trainers_heartbeat_are_shown(run: Run):
     def beat(warning: str | None) -> Step:
         return lambda: heartbeat.beat({"role": "trainer", "state": "training", "warning": warning}, force=True)
 
-    told = trained(run, beat(None), beat("a"), beat("step 3 is not"), beat("step 4 is not"))
-    assert told.warnings() == ["warning: a", "warning: step 3 is not"]
+    output = trained(run, beat(None), beat("a"), beat("step 3 is not"), beat("step 4 is not"))
+    assert output.warnings() == ["warning: a", "warning: step 3 is not"]
 
 
 def test_a_warning_is_shown_again_when_it_changes_or_lasts():
     said: list[str] = []
     clock = Clock()
-    tell = Messages(said.append, clock=clock)
+    notify = Messages(said.append, clock=clock)
     for warning in ("a 1", "a 2", "b", "a 3", None, "a 3"):
-        tell.warning(warning)
+        notify.warning(warning)
     assert said == ["warning: a 1", "warning: b", "warning: a 3", "warning: a 3"]
     clock.now += REPEAT_SECONDS
-    tell.warning("a 4")
+    notify.warning("a 4")
     assert said[4:] == ["warning: a 4"]
 
 
@@ -159,11 +159,11 @@ def test_train_waits_for_the_trainer_of_a_train_that_was_killed(run: Run):
     files.write_file(run.trainer / LOCK, b"")
     held = files.lock(run.trainer / LOCK)
     began: list[bool] = []
-    told = trained(run, lambda: began.append(True), lambda: os.close(held or 0), lambda: publish(run, 2))
+    output = trained(run, lambda: began.append(True), lambda: os.close(held or 0), lambda: publish(run, 2))
     assert began
-    assert len(told.messages) == 1
-    assert told.messages[0].startswith("this run still has a trainer; waiting up to 30 s for it to save")
-    assert told.progress  # and went on
+    assert len(output.messages) == 1
+    assert output.messages[0].startswith("this run still has a trainer; waiting up to 30 s for it to save")
+    assert output.progress  # and went on
 
 
 def test_before_the_first_model_train_says_how_far_it_is(run: Run):
@@ -173,7 +173,7 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
     beat("w0.00000001", role="selfplay", state="playing", full_positions=50)
     beat("w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
     beat("trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
-    view = RunView(run, began=0.0, tell=Messages(print))
+    view = RunView(run, began=0.0, notify=Messages(print))
     view.refresh()
     assert view.describe([], rating=None) == (
         "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
@@ -188,7 +188,7 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
 
 def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: Run):
     play_segment(run, full=50)
-    view = RunView(run, began=0.0, tell=Messages(print))
+    view = RunView(run, began=0.0, notify=Messages(print))
     view.refresh()
     assert re.match("games for the first model: (5|6)[0-9] of 200 positions", view.describe([], rating=None))
 
@@ -203,19 +203,19 @@ def test_one_metrics_file_that_cannot_be_read_hides_no_other(run: Run, monkeypat
         return original(path, *arguments, **more)
 
     monkeypatch.setattr(metrics, "read_part", fail)
-    told = trained(run, lambda: append_line(run.metrics / "trainer-000000.jsonl", {}), lambda: publish(run, 2))
-    assert [report.fields["step"] for report in told.reports] == [2]
-    assert len(told.warnings()) == 1
+    output = trained(run, lambda: append_line(run.metrics / "trainer-000000.jsonl", {}), lambda: publish(run, 2))
+    assert [report.fields["step"] for report in output.reports] == [2]
+    assert len(output.warnings()) == 1
 
 
 def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypatch: pytest.MonkeyPatch):
     child = FakeChild("trainer", [], run.logs / "trainer.log")
     log = "12:00 INFO a: b\n12:01 WARNING plyzero.volume_errors: trainer/: Permission denied; will try again\n"
     monkeypatch.setattr(child, "read_log", lambda: log)
-    said = RunView(run, began=0.0, tell=Messages(print)).describe([child], rating=None)
+    said = RunView(run, began=0.0, notify=Messages(print)).describe([child], rating=None)
     assert said.startswith("starting trainer, trainer/: Permission denied; will try again, ")
     monkeypatch.setattr(child, "read_log", lambda: log + "12:02 INFO goes on\n")
-    assert "again" not in RunView(run, began=0.0, tell=Messages(print)).describe([child], rating=None)
+    assert "again" not in RunView(run, began=0.0, notify=Messages(print)).describe([child], rating=None)
 
 
 class FakeChild:
@@ -246,8 +246,8 @@ class FakeChild:
 @pytest.mark.usefixtures("alone")
 def test_a_training_that_ends_before_its_first_model_says_how_much_was_missing(run: Run):
     fields = {"role": TRAINER, "state": "training", "bootstrap_positions": 210, "credit": 23 * 32}
-    told = trained(run, lambda: Heartbeat(run.workers / f"{TRAINER}.json").beat(fields), minutes=0)
-    assert told.messages == [
+    output = trained(run, lambda: Heartbeat(run.workers / f"{TRAINER}.json").beat(fields), minutes=0)
+    assert output.messages == [
         "0 minutes are over before there is a model; learning from 210 positions for the first model: 23 more steps"
     ]
 
@@ -274,7 +274,9 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
         ({"hangs": True}, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
     ],
 )
-def test_a_process_that_fails_while_it_stops_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str):
+def test_a_process_that_fails_while_it_stops_is_reported(
+    run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str
+):
     monkeypatch.setattr(supervisor, "Child", lambda *arguments, **more: FakeChild(*arguments, **more, **how))
     monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
     with pytest.raises(ChildFailedError) as error:

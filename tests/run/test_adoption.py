@@ -2,11 +2,11 @@
 
 import errno
 import os
-import socket
+import stat
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,14 @@ from plyzero.run.journals import Journal, JournalName, TakenError, journal_name,
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games
-from plyzero.run.segments import list_segments, write_segment
+from plyzero.run.segments import list_segments
 from selfplay import replay_writer
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import failing
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games
 from tests.helpers.victims import visible
 
 WRITER = {"worker": "w0", "incarnation": "0000000a"}
@@ -64,16 +65,12 @@ def begin(run: Run, *identities: int) -> Journal:
     return journal
 
 
-def die(journal: Journal) -> None:
-    os.close(journal._descriptor)
-
-
 def journals(run: Run) -> list[str]:
     return [str(name) for name in list_journals(run.journals)]
 
 
 def test_a_journal_is_taken_after_a_silence_and_sealed_after_another(run: Run, clock: Clock):
-    die(begin(run, 1, 2))
+    begin(run, 1, 2).abandon()
     adoption = Adoption(run, clock=clock)
     for seconds, there in ((0, "wal"), (STALLED_SECONDS - 1, "wal"), (1, "taken"), (STALLED_SECONDS - 1, "taken")):
         clock.now += seconds
@@ -116,11 +113,8 @@ def test_a_journal_whose_lock_is_held_is_not_adopted_however_silent_its_owner_is
 def test_where_there_are_no_locks_a_journal_is_adopted_only_after_a_long_silence(
     run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
-    die(begin(run, 1))
+    monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.ENOLCK))
+    begin(run, 1).abandon()
     adoption = Adoption(run, clock=clock)
     assert adoption.adopt() == 0
     clock.now += GONE_SECONDS - 1
@@ -137,61 +131,43 @@ def test_a_heartbeat_that_cannot_be_read_is_not_taken_for_silence(
 ):
     begin(run, 1)
     Heartbeat(run.workers / f"{OWNER}.json").beat({"role": "selfplay", "state": "playing"})
-
-    def fail(*_: object, **__: object) -> bytes:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     adoption = Adoption(run, clock=clock)
     adoption.adopt()
     clock.now += STALLED_SECONDS / 2
     with monkeypatch.context() as patch:
-        patch.setattr("plyzero.run.adoption.files.read_file", fail)
+        patch.setattr("plyzero.run.adoption.files.read_file", failing(errno.EIO))
         adoption.adopt()
     clock.now += STALLED_SECONDS / 2
     adoption.adopt()
     assert journals(run) == [str(FIRST)]
 
 
-@contextmanager
-def a_socket(path: Path) -> Iterator[None]:
-    directory = os.open(path.parent, os.O_RDONLY)  # the name of a socket has at most 107 characters
-    with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(f"/proc/self/fd/{directory}/{path.name}")
-        yield
-    os.close(directory)
+ENTRIES = {
+    "socket": lambda path: os.mknod(path, 0o600 | stat.S_IFSOCK),
+    "directory": os.mkdir,
+    "link to itself": lambda path: os.symlink(path.name, path),
+}
 
 
-@contextmanager
-def a_directory(path: Path) -> Iterator[None]:
-    path.mkdir()
-    yield
-
-
-@contextmanager
-def a_link_to_itself(path: Path) -> Iterator[None]:
-    path.symlink_to(path.name)
-    yield
-
-
-@pytest.mark.parametrize("entry", [a_socket, a_directory, a_link_to_itself])
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_a_journal_that_cannot_be_opened_stops_no_other_and_is_logged_once(
-    entry: Callable[[Path], contextmanager], run: Run, clock: Clock, caplog: pytest.LogCaptureFixture
+    entry: str, run: Run, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    die(begin(run, 1))
+    begin(run, 1).abandon()
     odd = run.journals / journal_name("a0", "00000000", 0)
-    with entry(odd):
-        adoption, sealed = Adoption(run, clock=clock), 0
-        for _ in range(6):
-            sealed += adoption.adopt()
-            clock.now += STALLED_SECONDS
-        assert (sealed, visible(run)) == (1, Counter([1]))
-        warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
-        assert [text.partition(":")[0] for text in warnings] == [f"{odd.name} is not sealed yet"]
-        assert adoption.error.startswith("cannot seal 1 file: ")
+    ENTRIES[entry](odd)
+    adoption, sealed = Adoption(run, clock=clock), 0
+    for _ in range(6):
+        sealed += adoption.adopt()
+        clock.now += STALLED_SECONDS
+    assert (sealed, visible(run)) == (1, Counter([1]))
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert [text.partition(":")[0] for text in warnings] == [f"{odd.name} is not sealed yet"]
+    assert adoption.error.startswith("cannot seal 1 file: ")
 
 
 def test_a_damaged_journal_is_kept_in_quarantine_after_its_sound_games_were_sealed(run: Run):
-    die(begin(run, 1, 2, 3))
+    begin(run, 1, 2, 3).abandon()
     path = run.journals / str(FIRST)
     content = path.read_bytes()
     at = content.index(b"PZJ1", content.index(b"PZJ1", 1) + 1) + 20  # in the second game
@@ -202,7 +178,7 @@ def test_a_damaged_journal_is_kept_in_quarantine_after_its_sound_games_were_seal
 
 
 def test_the_copy_of_a_journal_counts_nothing_twice(run: Run):
-    die(begin(run, 1, 2))
+    begin(run, 1, 2).abandon()
     copy = run.journals / journal_name("w1", "0000000b", 3)
     copy.write_bytes((run.journals / str(FIRST)).read_bytes())
     assert adopt_journals(run) == 2
@@ -395,7 +371,7 @@ def test_games_of_a_taken_journal_that_were_not_sealed_are_written_anew(
     taken.unlink()
     if sealed:
         games = Games.concatenate([game(run, identity) for identity in sealed])
-        write_segment(run.segments, games, run.game, run_id=run.id, **WRITER, sequence=0)
+        seal(run, games, owner=OWNER)
     for _ in range(2):
         clock.now += replay_writer.LISTING_SECONDS
         writer._write()
@@ -405,7 +381,7 @@ def test_games_of_a_taken_journal_that_were_not_sealed_are_written_anew(
     assert writer.unsealed_full_positions == 0
 
 
-def test_a_writer_that_slept_until_its_segment_was_removed_does_not_write_its_games_anew(
+def test_a_writer_that_slept_until_its_segment_was_removed_writes_no_game_again(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     clock = Clock()
@@ -428,13 +404,9 @@ def test_a_writer_that_slept_until_its_segment_was_removed_does_not_write_its_ga
 def test_journals_that_cannot_be_listed_are_warned_of_once_and_adopted_later(
     run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    os.close(begin(run, 1)._descriptor)
+    begin(run, 1).abandon()
     adoption, original = Adoption(run, clock=clock), adoption_module.list_journals
-
-    def fail(directory: Path) -> list[JournalName]:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr(adoption_module, "list_journals", fail)
+    monkeypatch.setattr(adoption_module, "list_journals", failing(errno.EMFILE))
     assert [adoption.adopt(), adoption.adopt()] == [0, 0]
     assert adoption.error == "cannot seal 1 file: Too many open files"
     monkeypatch.setattr(adoption_module, "list_journals", original)

@@ -1,7 +1,6 @@
 """Settings and run directories: the layers, and one clear sentence for everything that is wrong."""
 
 import json
-import threading
 import tomllib
 from contextlib import closing
 from pathlib import Path
@@ -13,12 +12,11 @@ from pydantic import ValidationError
 from plyzero.errors import UserError
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Outcome
-from plyzero.run.configuration import resolve
+from plyzero.run.configuration import PRESETS, preset_for, resolve
 from plyzero.run.directory import create_run, open_or_create_run, open_run, read_run
-from plyzero.run.presets import PRESETS, preset_for
-from plyzero.run.segments import write_segment
 from plyzero.settings import RENAMED, Settings, find_renamed, parse_stored_settings
-from tests.helpers.segments import some_games
+from tests.helpers.hostile import at_once
+from tests.helpers.segments import seal, some_games
 from tests.helpers.toys import Written
 from trainer.loop import Trainer
 
@@ -49,10 +47,7 @@ def test_lists_and_none_can_be_written_on_the_command_line():
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        (
-            {"options": ["selfplay.simulation=4"]},
-            r"-o: no setting is called .*; .*selfplay.simulations",
-        ),
+        ({"options": ["selfplay.simulation=4"]}, r"-o: no setting is called .*; .*selfplay.simulations"),
         ({"options": ["selfply.simulations=4"]}, r"-o: no section is called 'selfply'; the nearest is selfplay"),
         ({"run": {"trainer": {"batch": 4}}}, r"run.toml: no setting is called trainer.batch; .* trainer.batch_size"),
         ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),
@@ -61,8 +56,13 @@ def test_lists_and_none_can_be_written_on_the_command_line():
             r"setting selfplay.parallel_games from -o: .*integer.*, got 'many'",
         ),
         (
-            {"environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}},
+            {"run": {"selfplay": {"parallel_games": 3}}, "environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}},
             r"selfplay.parallel_games from the environment: .* got '0'",
+        ),
+        ({"run": {"selfplay": {"parallel_games": "x"}}}, r"selfplay.parallel_games from run.toml: .* got 'x'"),
+        (  # the layer that holds is named
+            {"run": {"selfplay": {"parallel_games": 3}}, "options": ["selfplay.parallel_games=-7"]},
+            r"selfplay.parallel_games from -o: .* got '-7'",
         ),
         ({"environment": {"PLYZERO_SELFPLAY_SLOTS": "4"}}, r"PLYZERO_SELFPLAY_SLOTS: expected PLYZERO_SECTION__KEY"),
         ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
@@ -125,18 +125,6 @@ def test_a_damaged_run_file_is_one_sentence(tmp_path: Path, change, message: str
         open_run(tmp_path)
 
 
-def test_a_run_file_may_begin_with_a_byte_order_mark(tmp_path: Path):
-    made = create_run(tmp_path, load_game("tic-tac-toe"))
-    path = tmp_path / "run.toml"
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert open_run(tmp_path).settings == made.settings
-
-
-def test_a_directory_without_a_run_is_one_sentence(tmp_path: Path):
-    with pytest.raises(UserError, match=r"is not a run directory: it has no run.toml; make one with plyzero init"):
-        open_run(tmp_path / "nowhere")
-
-
 def test_a_run_is_not_taken_up_with_another_seed_or_preset(tmp_path: Path):
     game = load_game("tic-tac-toe")
     open_or_create_run(tmp_path, game, seed=3)
@@ -149,27 +137,10 @@ def test_a_run_is_not_taken_up_with_another_seed_or_preset(tmp_path: Path):
 
 def test_many_processes_may_make_one_run_at_once(tmp_path: Path):
     game, runs = load_game("tic-tac-toe"), []
-    threads = [
-        threading.Thread(target=lambda seed=seed: runs.append(open_or_create_run(tmp_path / "r", game, seed=None)))
-        for seed in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(8, lambda _: runs.append(open_or_create_run(tmp_path / "r", game, seed=None)))
     assert len(runs) == 8
     assert len({run.settings.model_dump_json() for run in runs}) == 1
     assert not list((tmp_path / "r").glob(".tmp-*"))
-
-
-def test_a_bad_value_is_blamed_on_the_layer_that_holds():
-    layers = {"run": {"selfplay": {"parallel_games": 3}}, "environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}}
-    with pytest.raises(UserError, match=r"selfplay.parallel_games from the environment"):
-        resolve(**layers)
-    with pytest.raises(UserError, match=r"selfplay.parallel_games from -o: .* got '-7'"):
-        resolve(**layers, options=["selfplay.parallel_games=-7"])
-    with pytest.raises(UserError, match=r"selfplay.parallel_games from run.toml: .* got 'x'"):
-        resolve(run={"selfplay": {"parallel_games": "x"}}, environment={})
 
 
 def test_every_preset_makes_valid_settings():
@@ -177,9 +148,17 @@ def test_every_preset_makes_valid_settings():
         resolve(preset=preset_for(preset, load_game("othello").start), environment={})
 
 
-def test_a_preset_that_is_not_there_is_refused(tmp_path: Path):
-    with pytest.raises(UserError, match="expected one of the presets quick, standard, gpu, got 'fast'"):
-        create_run(tmp_path / "r", load_game("tic-tac-toe"), preset="fast")
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"preset": "fast"}, "expected one of the presets quick, standard, gpu, got 'fast'"),
+        ({"options": ["selfplay.parallel_games=0"]}, "setting selfplay.parallel_games from -o"),
+    ],
+)
+def test_a_wrong_preset_or_setting_makes_no_run(tmp_path: Path, wrong: dict, message: str):
+    with pytest.raises(UserError, match=message):
+        create_run(tmp_path / "r", load_game("tic-tac-toe"), **wrong)
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
@@ -235,12 +214,6 @@ def test_the_environment_and_options_hold_for_an_open_run_and_do_not_change_its_
     assert (tmp_path / "run.toml").read_bytes() == written
 
 
-def test_a_bad_setting_makes_no_run(tmp_path: Path):
-    with pytest.raises(UserError):
-        create_run(tmp_path / "r", load_game("tic-tac-toe"), options=["selfplay.parallel_games=0"])
-    assert not (tmp_path / "r").exists()
-
-
 def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
     create_run(tmp_path, load_game("tic-tac-toe"), seed=3)
     written = (tmp_path / "run.toml").read_bytes()
@@ -254,26 +227,26 @@ def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
     [
         (
             ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=151"],
-            ["trainer.bootstrap_passes=1.5", "selfplay.bootstrap_positions=100", "trainer.batch_size=150"],
+            "trainer.batch_size=150",
             "trainer.bootstrap_passes * selfplay.bootstrap_positions = 1.5 * 100 = 150 is less than "
             "trainer.batch_size = 151: the trainer could never make a step, and the workers would wait forever for its "
             "first model",
         ),
         (
             ["trainer.replay_ratio=0.5", "trainer.window_positions=799", "trainer.batch_size=100"],
-            ["trainer.replay_ratio=0.5", "trainer.window_positions=800", "trainer.batch_size=100"],
+            "trainer.window_positions=800",
             "trainer.replay_ratio * trainer.window_positions = 0.5 * 799 = 399.5 is less than 4 * trainer.batch_size "
             "= 400: the trainer could never collect enough positions for its steps",
         ),
     ],
 )
-def test_settings_under_which_everybody_would_wait_for_ever_are_refused_with_the_arithmetic(
-    bad: list[str], good: list[str], sentence: str
+def test_settings_with_which_all_would_wait_forever_are_refused_with_the_arithmetic(
+    bad: list[str], good: str, sentence: str
 ):
     with pytest.raises(UserError) as refused:
         resolve(environment={}, options=bad)
     assert str(refused.value) == sentence
-    resolve(environment={}, options=good)
+    resolve(environment={}, options=[*bad, good])
 
 
 VERSION_0_1 = """\
@@ -327,7 +300,7 @@ def test_every_renamed_setting_had_another_name_and_has_a_new_one_that_exists():
     assert len(set(RENAMED.values())) == len(RENAMED) == 12
 
 
-def test_a_run_of_version_0_1_is_read_and_has_the_new_names_once_it_is_opened_for_writing(tmp_path: Path):
+def test_a_run_of_version_0_1_is_read_and_gets_the_new_names_when_it_is_written(tmp_path: Path):
     path = tmp_path / "run.toml"
     path.write_text(VERSION_0_1)
     settings = open_run(tmp_path).settings
@@ -350,7 +323,7 @@ def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: 
     (run.root / "run.toml").write_text(with_new_names(VERSION_0_1))
     run = open_run(run.root)
     games = some_games(run.game, 1, (9, 9, 9, 9))
-    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=0)
+    seal(run, games)
     with closing(Trainer(run, device="cpu")) as before:
         before.ingest()
         before.train_step()
@@ -361,7 +334,7 @@ def test_a_run_of_version_0_1_continues_when_its_settings_are_renamed(tmp_path: 
         after.train_step()
 
 
-def test_renamed_settings_are_refused_in_the_environment_and_after_o_and_read_in_a_run_toml():
+def test_renamed_settings_are_read_in_a_run_toml_and_refused_elsewhere():
     with pytest.raises(UserError) as refused:
         resolve(environment={"PLYZERO_STORE__RESERVE_MB": "1", "PLYZERO_SEARCH__KIND": "puct"})
     assert str(refused.value) == (

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.run.directory import Run
-from plyzero.run.journals import FRAME, Journal, journal_name, owners, read_journal
+from plyzero.run.directory import Run, RunId
+from plyzero.run.journals import Journal, journal_name, owners, read_journal
 from plyzero.run.records import Games
-from plyzero.run.run_id import RunId
-from plyzero.run.segments import SegmentName, list_segments, read_segment, write_segment
-from plyzero.run.troubles import Troubles
+from plyzero.run.segments import SegmentName, list_segments, read_segment
+from plyzero.volume_errors import FileErrors
+from tests.helpers.hostile import failing
 from tests.helpers.journals import adopt_journals
+from tests.helpers.journals import leave as leave_journal
 from tests.helpers.runs import small_run
-from tests.helpers.segments import CONNECT_FOUR, RELAY, same, some_games
+from tests.helpers.segments import CONNECT_FOUR, RELAY, same, seal, some_games
 
 WRITER = {"worker": "w0", "incarnation": "0123abcd"}
 KINDS = pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])
@@ -38,29 +39,12 @@ def finished(game: GameSpec, count: int, seed: int = 0) -> list[Games]:
     return [some_games(game, seed + number, (1 + number % 3,)) for number in range(count)]
 
 
-def die(journal: Journal) -> None:
-    """Do what the system does for a process that is killed."""
-    os.close(journal._descriptor)
-
-
-def leave(run: Run, games: list[Games], sequence: int = 0, incarnation: str = "0123abcd") -> Path:
-    """Let a worker die over its journal."""
-    journal = begin(run.journals, run.game, sequence, incarnation, run.id)
-    for each in games:
-        journal.append(each)
-    die(journal)
-    return run.journals / journal_name("w0", incarnation, sequence)
+def leave(run: Run, games: list[Games], sequence: int = 0) -> Path:
+    return leave_journal(run.journals, run, *games, sequence=sequence)
 
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
-
-
-def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
 
 
 @KINDS
@@ -74,14 +58,10 @@ def test_what_is_appended_is_read_back_exactly_and_in_order(game: GameSpec, tmp_
     assert all(same(*pair) for pair in zip(found, games, strict=True))
 
 
-def test_a_new_journal_holds_no_games_and_nothing_lies_beside_it(tmp_path: Path):
-    begin(tmp_path, CONNECT_FOUR, sequence=12)
+def test_a_new_journal_has_no_games_nothing_lies_beside_it_and_a_closed_one_is_gone(tmp_path: Path):
+    journal = begin(tmp_path, CONNECT_FOUR, sequence=12)
     assert names(tmp_path) == ["w0.0123abcd-00000012.wal"]
     assert read_journal(tmp_path / "w0.0123abcd-00000012.wal", CONNECT_FOUR) == []
-
-
-def test_a_closed_journal_is_gone(tmp_path: Path):
-    journal = begin(tmp_path, CONNECT_FOUR)
     journal.append(some_games(CONNECT_FOUR))
     journal.close()
     assert names(tmp_path) == []
@@ -113,30 +93,6 @@ def test_a_journal_torn_within_its_header_is_put_away_whole(run: Run):
         assert (names(run.journals), names(run.quarantine)) == ([], [path.name])
         assert (run.quarantine / path.name).read_bytes() == whole[:size]
     assert names(run.segments) == []
-
-
-def test_a_frame_whose_checksum_is_wrong_is_left_out_and_later_ones_are_read(tmp_path: Path):
-    path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
-    games, starts = finished(CONNECT_FOUR, 3), []
-    for each in games:
-        starts.append(path.stat().st_size)
-        journal.append(each)
-    whole = path.read_bytes()
-    for at in (starts[1], starts[1] + 5, starts[1] + 9, starts[1] + FRAME.size, starts[2] - 1):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x04]) + whole[at + 1 :])
-        found = read_journal(path, CONNECT_FOUR)
-        assert len(found) == 2
-        assert all(same(*pair) for pair in zip(found, games[::2], strict=True))
-
-
-def test_a_frame_that_is_shorter_than_it_says_ends_a_journal_though_its_checksum_is_right(tmp_path: Path):
-    path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
-    start = path.stat().st_size
-    journal.append(some_games(CONNECT_FOUR))
-    whole = path.read_bytes()
-    magic, size, checksum = FRAME.unpack_from(whole, start)
-    path.write_bytes(whole[:start] + FRAME.pack(magic, size + 1, checksum) + whole[start + FRAME.size :])
-    assert read_journal(path, CONNECT_FOUR) == []
 
 
 @pytest.mark.parametrize("taken", [0, 1, 40, 200])
@@ -176,19 +132,16 @@ def test_the_journal_of_a_dead_worker_is_sealed_under_the_dead_ones_name(run: Ru
     assert adopt_journals(run) == 0
 
 
-def test_a_journal_that_is_sealed_already_is_only_removed(run: Run):
+def test_a_journal_that_is_empty_or_sealed_already_is_only_removed(run: Run):
+    leave(run, [])
+    assert adopt_journals(run) == 0
+    assert names(run.segments) == names(run.journals) == names(run.quarantine) == []
     games = finished(run.game, 2)
-    write_segment(run.segments, Games.concatenate(games), run.game, run_id=run.id, **WRITER, sequence=0)
+    seal(run, Games.concatenate(games))
     sealed = names(run.segments)
     leave(run, games)
     assert adopt_journals(run) == 0
     assert (names(run.segments), names(run.journals)) == (sealed, [])
-
-
-def test_an_empty_journal_of_a_dead_worker_is_removed(run: Run):
-    leave(run, [])
-    assert adopt_journals(run) == 0
-    assert names(run.segments) == names(run.journals) == names(run.quarantine) == []
 
 
 def foreign(run: Run, path: Path) -> None:
@@ -248,12 +201,8 @@ def test_an_error_of_the_volume_leaves_a_journal_where_it_is(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     path = leave(run, finished(run.game, 2))
-
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with monkeypatch.context() as patch:
-        patch.setattr("plyzero.files.os.pwrite", full)
+        patch.setattr("plyzero.files.os.pwrite", failing(errno.ENOSPC))
         assert adopt_journals(run) == 0
     assert f"{path.stem}.taken is not sealed yet: No space left on device" in caplog.text
     assert (names(run.journals), names(run.segments)) == ([f"{path.stem}.taken"], [])
@@ -264,12 +213,8 @@ def test_a_journal_that_the_volume_does_not_give_just_now_is_not_taken_for_damag
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     path = leave(run, finished(run.game, 2))
-
-    def fail(*_: object, **__: object) -> bytes:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     with monkeypatch.context() as patch:
-        patch.setattr("plyzero.run.journals.files.read_file", fail)
+        patch.setattr("plyzero.run.journals.files.read_file", failing(errno.EIO))
         assert adopt_journals(run) == 0
     assert names(run.journals) == [path.name]
     assert adopt_journals(run) == 2
@@ -277,28 +222,25 @@ def test_a_journal_that_the_volume_does_not_give_just_now_is_not_taken_for_damag
 
 def test_owners_are_those_who_hold_a_journal(run: Run):
     journals = [begin(run.journals, run.game, incarnation=f"0000000{number}", run_id=run.id) for number in range(3)]
-    assert owners(run.journals, Troubles()) == {"w0.00000000", "w0.00000001", "w0.00000002"}
-    die(journals[0])
+    assert owners(run.journals, FileErrors()) == {"w0.00000000", "w0.00000001", "w0.00000002"}
+    journals[0].abandon()
     journals[2].close()
-    assert owners(run.journals, Troubles()) == {"w0.00000001"}
+    assert owners(run.journals, FileErrors()) == {"w0.00000001"}
     assert len(names(run.journals)) == 2  # looking changes nothing
 
 
 def test_where_there_are_no_locks_nobody_knows_the_owners(run: Run, monkeypatch: pytest.MonkeyPatch):
-    no_locks(monkeypatch)
-    assert owners(run.journals, Troubles()) == set()
+    monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.ENOLCK))
+    assert owners(run.journals, FileErrors()) == set()
     begin(run.journals, run.game, run_id=run.id)
-    assert owners(run.journals, Troubles()) is None
+    assert owners(run.journals, FileErrors()) is None
 
 
 def test_a_journal_that_cannot_be_begun_holds_no_descriptor(run: Run, monkeypatch: pytest.MonkeyPatch):
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     before = len(os.listdir("/proc/self/fd"))
     for call in ("plyzero.files.rename", "plyzero.files.lock"):
         with monkeypatch.context() as patch:
-            patch.setattr(call, lambda *_, **__: fail())
+            patch.setattr(call, failing(errno.EIO))
             with pytest.raises(OSError, match="Input/output"):
                 begin(run.journals, run.game, run_id=run.id)
     assert len(os.listdir("/proc/self/fd")) == before

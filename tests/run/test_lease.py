@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,9 +18,10 @@ from plyzero.run import lease as lease_module
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease, is_held
 from plyzero.run.models import list_models
-from plyzero.run.segments import list_segments, write_segment
+from plyzero.run.segments import list_segments
+from tests.helpers.hostile import at_once, failing
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games
 from trainer.loop import Trainer
 
 HOLD = """
@@ -65,10 +65,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
+    monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.ENOLCK))
 
 
 def test_a_second_trainer_is_refused_in_one_sentence_that_names_the_first(directory: Path, hold, impatient):
@@ -128,10 +125,7 @@ def test_where_there_are_no_locks_nobody_knows_who_holds_and_the_fence_decides(
 def test_an_error_of_the_volume_is_not_taken_for_a_volume_without_locks(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr("plyzero.files.fcntl.flock", fail)
+    monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.EIO))
     with pytest.raises(OSError, match="Input/output error"):
         Lease(directory, {})
     assert list(directory.glob("fence-*")) == []
@@ -149,38 +143,23 @@ def test_fences_grow_with_every_start(directory: Path):
     assert Lease(directory, {}).fence == 12
 
 
-def test_no_two_trainers_that_start_at_once_get_the_same_fence(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    no_locks(monkeypatch)
-    barrier, fences = threading.Barrier(12), []
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_trainers_that_start_at_once_never_share_the_lease_or_a_fence(
+    has_locks: bool, directory: Path, monkeypatch: pytest.MonkeyPatch, impatient
+):
+    held, refused = list[Lease](), list[str]()
+    if not has_locks:
+        no_locks(monkeypatch)
 
-    def start() -> None:
-        barrier.wait()
-        fences.append(Lease(directory, {}).fence)
-
-    threads = [threading.Thread(target=start) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(fences) == list(range(1, 13))
-
-
-def test_of_many_who_start_at_once_one_gets_the_lease(directory: Path, impatient):
-    barrier, held, refused = threading.Barrier(6), [], []
-
-    def start() -> None:
-        barrier.wait()
+    def start(_: int) -> None:
         try:
             held.append(Lease(directory, {}))
         except UserError as error:
             refused.append(str(error))
 
-    threads = [threading.Thread(target=start) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(held), len(refused)) == (1, 5)
+    at_once(12, start)
+    assert sorted(lease.fence for lease in held) == ([1] if has_locks else list(range(1, 13)))
+    assert len(refused) == 12 - len(held)
     assert all("already has a trainer" in text for text in refused)
 
 
@@ -198,14 +177,14 @@ def run(tmp_path: Path) -> Run:
     options = ("trainer.batch_size=2", "trainer.window_positions=1", "store.keep_positions=1", "store.min_free_mb=0")
     run = small_run(tmp_path / "run", "tic-tac-toe", "trainer.window_growth=0", *options)
     for sequence in range(4):
-        seal(run, sequence)
+        seal_some(run, sequence)
     return run
 
 
-def seal(run: Run, sequence: int) -> None:
+def seal_some(run: Run, sequence: int) -> None:
     games = some_games(run.game, sequence, (6, 6))
     games.positions["full"][:] = 1
-    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0000000a", sequence=sequence)
+    seal(run, games, sequence)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -228,7 +207,7 @@ def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
             new.ingest()
             new.train_step()
             new.publish()
-            seal(run, 4)
+            seal_some(run, 4)
             places = (run.models, run.trainer, run.segments, run.metrics)
             before = [contents(place) for place in places]
             for _ in range(5):
@@ -268,9 +247,7 @@ def test_a_successor_who_comes_while_a_model_is_being_exported_is_not_overtaken(
     successors[0].close()
 
 
-def test_a_model_that_an_old_trainer_lets_out_at_the_last_moment_comes_before_its_successors(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_last_model_of_an_old_trainer_comes_before_those_of_its_successor(run: Run, monkeypatch: pytest.MonkeyPatch):
     from trainer import loop
 
     publish, newer = loop.publish_model, []
@@ -324,12 +301,9 @@ def test_after_the_highest_fence_a_trainer_is_refused_with_a_sentence(directory:
 
 
 def test_a_lease_whose_fence_cannot_be_written_is_free_again(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     Lease(directory, {}).release()
     with monkeypatch.context() as patch:
-        patch.setattr("plyzero.run.lease.files.write_file", fail)
+        patch.setattr("plyzero.run.lease.files.write_file", failing(errno.EIO))
         with pytest.raises(OSError, match="Input/output"):
             Lease(directory, {})
     assert Lease(directory, {}).fence == 2

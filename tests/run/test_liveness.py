@@ -2,7 +2,6 @@
 
 import errno
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from plyzero.run.lease import Lease
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, UNLOCKED_SECONDS, LivenessMonitor, watch_run
 from plyzero.run.metrics import Heartbeat
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import at_once, failing
 from tests.helpers.runs import small_run
 
 WORKER = "w0.0123abcd"
@@ -40,13 +40,6 @@ def hold_journal(run: Run) -> Journal:
     return Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=0)
 
 
-def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("plyzero.files.fcntl.flock", refuse)
-
-
 def test_a_process_whose_count_moves_is_well_whether_it_holds_a_lock_or_not(run: Run, clock: Clock):
     beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
     beat()
@@ -58,23 +51,29 @@ def test_a_process_whose_count_moves_is_well_whether_it_holds_a_lock_or_not(run:
         clock.now += STALLED_SECONDS - 0.5
         assert monitor.liveness(WORKER) == "ok"
     assert monitor.has_changed(WORKER)
-    assert monitor.silence(WORKER) == STALLED_SECONDS - 0.5
+    assert monitor.unchanged(WORKER) == STALLED_SECONDS - 0.5
 
 
-def test_a_silent_process_that_holds_its_journal_is_stalled(run: Run, clock: Clock):
-    beat, journal, monitor = beating(run), hold_journal(run), LivenessMonitor(run, clock=clock)
+def after(clock: Clock, seconds: float, monitor: LivenessMonitor, name: str = WORKER) -> str:
+    """Return the liveness of a process `seconds` later."""
+    clock.now += seconds
+    monitor.refresh()
+    return monitor.liveness(name)
+
+
+@pytest.mark.parametrize("name", [WORKER, "trainer"])
+def test_a_process_without_a_new_heartbeat_is_stalled_while_it_holds_its_lock_and_gone_without(
+    name: str, run: Run, clock: Clock
+):
+    beat, monitor = beating(run, name, "any"), LivenessMonitor(run, clock=clock)
+    release = hold_journal(run).abandon if name == WORKER else Lease(run.trainer, {}).release
     beat()
-    monitor.refresh()
-    clock.now += STALLED_SECONDS
-    monitor.refresh()
-    assert monitor.liveness(WORKER) == "stalled"
+    assert after(clock, 0, monitor, name) == "ok"
+    assert after(clock, STALLED_SECONDS, monitor, name) == "stalled"
     beat()
-    monitor.refresh()
-    assert monitor.liveness(WORKER) == "ok"
-    clock.now += STALLED_SECONDS
-    os.close(journal._descriptor)
-    monitor.refresh()
-    assert monitor.liveness(WORKER) == "gone"
+    assert after(clock, 0, monitor, name) == "ok"
+    release()
+    assert after(clock, STALLED_SECONDS, monitor, name) == "gone"
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
@@ -92,66 +91,34 @@ def test_who_can_only_read_a_run_sees_at_once_that_a_killed_process_is_gone(
     beat()
     monkeypatch.setattr(os, "open", open_to_read)
     monitor.refresh()
-    clock.now += STALLED_SECONDS
-    monitor.refresh()
-    assert monitor.liveness(WORKER) == "stalled"
-    os.close(journal._descriptor)
-    monitor.refresh()
-    assert monitor.liveness(WORKER) == "gone"
+    assert after(clock, STALLED_SECONDS, monitor) == "stalled"
+    journal.abandon()
+    assert after(clock, 0, monitor) == "gone"
     assert caplog.text == ""
 
 
 def test_the_lock_of_another_process_proves_nothing(run: Run, clock: Clock):
     Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="ffffffff", sequence=0)
-    beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
-    beat()
+    monitor = LivenessMonitor(run, clock=clock)
+    beating(run)()
     monitor.refresh()
-    clock.now += STALLED_SECONDS
-    monitor.refresh()
-    assert monitor.liveness(WORKER) == "gone"
+    assert after(clock, STALLED_SECONDS, monitor) == "gone"
 
 
-def test_a_silent_trainer_is_stalled_while_it_holds_the_lease_and_gone_without(run: Run, clock: Clock):
-    beat, lease, monitor = (
-        beating(run, "trainer", "trainer"),
-        Lease(run.trainer, {}),
-        LivenessMonitor(run, clock=clock),
-    )
-    beat("training")
-    monitor.refresh()
-    clock.now += STALLED_SECONDS
-    monitor.refresh()
-    assert monitor.liveness("trainer") == "stalled"
-    lease.release()
-    monitor.refresh()
-    assert monitor.liveness("trainer") == "gone"
-
-
-def test_after_a_very_long_silence_even_who_holds_a_lock_is_gone(run: Run, clock: Clock):
-    beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
-    hold_journal(run)
-    beat()
-    monitor.refresh()
-    clock.now += GONE_SECONDS - 1
-    monitor.refresh()
-    assert monitor.liveness(WORKER) == "stalled"
-    clock.now += 1
-    assert monitor.liveness(WORKER) == "gone"
-
-
-def test_where_there_are_no_locks_a_silent_process_is_gone_only_after_a_long_time(
-    run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_a_process_that_may_hold_a_lock_is_gone_after_ten_minutes_without_a_new_heartbeat(
+    has_locks: bool, run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    no_locks(monkeypatch)
+    if not has_locks:
+        monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.ENOLCK))
     beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
     hold_journal(run)
     beat()
     Lease(run.trainer, {})
     monitor.refresh()
-    for seconds, life in ((STALLED_SECONDS, "stalled"), (GONE_SECONDS - 1, "stalled"), (GONE_SECONDS, "gone")):
-        clock.now = 1000 + seconds
-        monitor.refresh()
-        assert monitor.liveness(WORKER) == life
+    assert after(clock, STALLED_SECONDS, monitor) == "stalled"
+    assert after(clock, GONE_SECONDS - STALLED_SECONDS - 1, monitor) == "stalled"
+    assert after(clock, 1, monitor) == "gone"
 
 
 def test_a_process_that_said_it_stopped_has_stopped_however_long_ago(run: Run, clock: Clock):
@@ -167,7 +134,7 @@ def test_a_process_seen_for_the_first_time_has_the_benefit_of_the_doubt(run: Run
     beating(run)()
     monitor = LivenessMonitor(run, clock=clock)
     monitor.refresh()
-    assert (monitor.liveness(WORKER), monitor.has_changed(WORKER), monitor.silence(WORKER)) == ("ok", False, 0)
+    assert (monitor.liveness(WORKER), monitor.has_changed(WORKER), monitor.unchanged(WORKER)) == ("ok", False, 0)
 
 
 @pytest.mark.parametrize("years", [-10, 10])
@@ -200,13 +167,10 @@ def test_a_restarted_process_of_the_same_name_counts_as_moving(run: Run, clock: 
     monitor = LivenessMonitor(run, clock=clock)
     beating(run, "trainer", "trainer")("training")
     monitor.refresh()
-    clock.now += STALLED_SECONDS
-    monitor.refresh()
-    assert monitor.liveness("trainer") == "gone"
+    assert after(clock, STALLED_SECONDS, monitor, "trainer") == "gone"
     monkeypatch.setattr("os.getpid", lambda: 4242424)
     beating(run, "trainer", "trainer")("training")  # its count is 1, as before
-    monitor.refresh()
-    assert monitor.liveness("trainer") == "ok"
+    assert after(clock, 0, monitor, "trainer") == "ok"
     assert monitor.has_changed("trainer")
 
 
@@ -221,10 +185,7 @@ def test_a_process_whose_heartbeat_was_removed_is_forgotten(run: Run, clock: Clo
 
 @pytest.mark.parametrize("state", ["stopped", None])
 def test_nobody_waits_where_everything_has_stopped(state: str | None, run: Run, monkeypatch: pytest.MonkeyPatch):
-    def sleep(_: float) -> None:
-        raise AssertionError("it waits")
-
-    monkeypatch.setattr("plyzero.run.liveness.time.sleep", sleep)
+    monkeypatch.setattr("plyzero.run.liveness.time.sleep", lambda _: pytest.fail("it waits"))
     if state:
         beating(run)(state)
     assert [*watch_run(run).heartbeats] == ([WORKER] if state else [])
@@ -270,7 +231,7 @@ def test_looking_from_many_threads_never_takes_a_living_process_for_gone(run: Ru
     hold_journal(run)
     verdicts: list[str] = []
 
-    def look() -> None:
+    def look(_: int) -> None:
         monitor = LivenessMonitor(run, clock=clock)
         monitor._observed[WORKER] = liveness._Observation(
             count=(os.getpid(), 1), since=clock.now - STALLED_SECONDS, has_changed=True
@@ -279,10 +240,6 @@ def test_looking_from_many_threads_never_takes_a_living_process_for_gone(run: Ru
             monitor.refresh()
             verdicts.append(monitor.liveness(WORKER))
 
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(4, look)
     assert set(verdicts) == {"stalled"}
     assert len(verdicts) == 80

@@ -1,5 +1,6 @@
 """Models: the newest good one is found, whatever else lies there."""
 
+import errno
 import shutil
 import threading
 import time
@@ -17,6 +18,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models, publish_model
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 from trainer.retention import Retention
@@ -48,16 +50,13 @@ def test_names_order_by_fence_and_then_by_step():
 
 
 def test_the_newest_is_the_highest_name_whose_content_matches_its_digest(run: Run, content):
+    assert load_newest(run.models, run.game) is None
     publish_model(run.models, content["tic-tac-toe"], fence=1, step=9)
     newest = publish_model(run.models, content["tic-tac-toe"], fence=2, step=3)
     network = load_newest(run.models, run.game)
     assert (network.label, network.fence, network.step) == (str(newest), 2, 3)
     (run.models / str(newest)).write_bytes(content["tic-tac-toe"][:-1])
     assert load_newest(run.models, run.game).step == 9
-
-
-def test_without_any_model_there_is_none(run: Run):
-    assert load_newest(run.models, run.game) is None
 
 
 def test_a_model_of_a_step_is_found_or_the_steps_are_named(run: Run, content):
@@ -100,29 +99,30 @@ def test_a_bad_model_is_refused_once_and_stands_in_nobodys_way(run: Run, content
     assert watch.newer().step == 5
 
 
+def wait_for(watch: ModelWatch) -> Network:
+    deadline = time.monotonic() + 60
+    while (network := watch.newer()) is None:
+        assert time.monotonic() < deadline
+        watch.wait(0.01)
+    return network
+
+
 def test_a_file_event_wakes_a_watch_long_before_its_poll(run: Run, content):
     with ModelWatch(run.models, run.game, poll_seconds=3600, threads=1) as watch:
         assert watch.newer() is None
         publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
-        deadline = time.monotonic() + 60
-        while (network := watch.newer()) is None:
-            assert time.monotonic() < deadline
-            watch.wait(0.1)
-        assert network.step == 1
+        assert wait_for(watch).step == 1
 
 
-@pytest.mark.parametrize("failing", ["plyzero.run.changes.Observer", "watchdog.observers.api.BaseObserver.schedule"])
-def test_a_watch_without_file_events_polls(run: Run, content, monkeypatch: pytest.MonkeyPatch, caplog, failing: str):
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("inotify limit reached")
-
+@pytest.mark.parametrize("call", ["watchdog.observers.Observer", "watchdog.observers.api.BaseObserver.schedule"])
+def test_a_watch_without_file_events_polls(run: Run, content, monkeypatch: pytest.MonkeyPatch, caplog, call: str):
     threads = threading.active_count()
-    monkeypatch.setattr(failing, fail)
+    monkeypatch.setattr(call, failing(errno.EMFILE))
     with ModelWatch(run.models, run.game, poll_seconds=0, threads=1) as watch:
         publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
         assert watch.newer().step == 1
         assert threading.active_count() == threads
-    assert caplog.text.count("no file events (inotify limit reached): polling") == 1
+    assert caplog.text.count("no file events ([Errno 24] Too many open files): polling") == 1
 
 
 def test_names_in_the_directory_that_are_no_models_are_passed_over(run: Run, content):
@@ -137,11 +137,7 @@ def test_a_watch_polls_again_and_again(run: Run, content, monkeypatch: pytest.Mo
     with ModelWatch(run.models, run.game, poll_seconds=0.02, threads=1) as watch:
         for step in (1, 2, 3):
             publish_model(run.models, content["tic-tac-toe"], fence=1, step=step)
-            deadline = time.monotonic() + 60
-            while (network := watch.newer()) is None:
-                assert time.monotonic() < deadline
-                watch.wait(0.01)
-            assert network.step == step
+            assert wait_for(watch).step == step
 
 
 def test_a_watch_never_goes_back_when_its_model_is_retired(run: Run, content, watch: ModelWatch):
@@ -197,7 +193,7 @@ def test_a_model_may_be_played_from_a_copy_outside_of_its_run(run: Run, content,
     assert (network.label, network.fence, network.step) == ("best.onnx", 0, 0)
 
 
-def test_a_slow_reader_gets_a_model_at_every_look_while_many_are_published_and_old_ones_removed(
+def test_a_slow_reader_gets_a_model_while_many_are_published_and_old_ones_removed(
     run: Run, content, watch: ModelWatch, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     clock = Clock()

@@ -33,7 +33,7 @@ def test_a_damaged_segment_is_left_out_with_a_warning(tmp_path: Path, caplog: py
 
 
 def test_where_there_are_no_games_one_sentence_says_so(tmp_path: Path):
-    with pytest.raises(UserError, match="is not a run directory"):
+    with pytest.raises(UserError, match=r"is not a run directory: it has no run.toml; make one with plyzero init"):
         read_games(tmp_path)
     run = small_run(tmp_path / "r")
     with pytest.raises(UserError, match="r has no sealed games yet"):

@@ -14,7 +14,7 @@ from plyzero.errors import ModelRefusedError, UserError
 from plyzero.network.model_loader import ModelWatch, is_of_network, load_model, load_network
 from plyzero.ops.verify import find_faults
 from plyzero.rules.catalog import load_game
-from plyzero.run import run_id
+from plyzero.run import directory as directory_module
 from plyzero.run.adoption import seal_taken, take_journal
 from plyzero.run.directory import Run, create_run, open_or_create_run, open_run, read_run
 from plyzero.run.journals import Journal, list_journals, read_journal
@@ -179,13 +179,13 @@ def test_reading_an_older_run_gives_it_no_id(run: Run):
 def test_processes_that_open_an_older_run_at_once_agree_on_its_id(run: Run, monkeypatch: pytest.MonkeyPatch):
     text = without_id(run).root.joinpath("run.toml").read_text() + "# my own remark\n"
     (run.root / "run.toml").write_text(text)
-    together, claim = threading.Barrier(4), run_id._claim
+    together, claim = threading.Barrier(4), directory_module._claim
 
     def claim_together(path: Path) -> str:
         together.wait(30)  # all have read a run.toml without an id
         return claim(path)
 
-    monkeypatch.setattr(run_id, "_claim", claim_together)
+    monkeypatch.setattr(directory_module, "_claim", claim_together)
     with ThreadPoolExecutor(4) as threads:
         opened = list(threads.map(lambda _: open_or_create_run(run.root, None), range(4)))
     assert len({each.id for each in opened}) == 1
@@ -209,7 +209,7 @@ def test_an_id_of_another_form_is_refused_in_one_sentence(run: Run, line: str):
         read_run(run.root)
 
 
-def test_a_network_that_the_settings_no_longer_name_leaves_it_open_whether_it_can_be_trained(tmp_path: Path):
+def test_a_run_is_of_its_network_only_while_its_settings_name_it(tmp_path: Path):
     run = create_run(tmp_path / "r", load_game("tic-tac-toe"), options=["network.blocks=1", "network.channels=8"])
     assert not is_of_network(run)  # there is no model
     add_model(run)
@@ -227,4 +227,5 @@ def _log(caplog: pytest.LogCaptureFixture) -> None:
 def test_an_older_run_whose_file_begins_with_a_byte_order_mark_gets_an_id(run: Run):
     path = without_id(run).root / "run.toml"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert open_run(run.root).settings == run.settings
     assert open_or_create_run(run.root, None).id

@@ -9,7 +9,7 @@ from plyzero.errors import UserError
 from plyzero.rules.chance import MAX_ROLLS, chances_of, is_chance, replay_game, roll_at, roll_on, roll_random
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.notation import play_named
-from plyzero.run.games_json import games_to_json
+from plyzero.run.json_games import games_to_json
 from plyzero.run.records import Games
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay

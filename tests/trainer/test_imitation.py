@@ -17,11 +17,10 @@ from plyzero.network.onnx_network import reachable_observations
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import load_game
 from plyzero.run.configuration import resolve
-from plyzero.run.directory import open_run, plan_run, write_run
-from plyzero.run.game_import import import_games
+from plyzero.run.directory import KEY, open_run, plan_run, write_run
+from plyzero.run.json_games import import_games
 from plyzero.run.models import list_models, read_model
 from plyzero.run.records import Games
-from plyzero.run.run_id import KEY
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import Settings
 from tests.helpers.runs import SMALL, play_segment

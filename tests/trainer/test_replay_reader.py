@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plyzero import files
-from plyzero.ops.restore import restore
+from plyzero.ops.verify import restore
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal

@@ -13,7 +13,7 @@ import torch
 
 from plyzero import files
 from plyzero.files import Room
-from plyzero.ops.restore import restore
+from plyzero.ops.verify import restore
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, journal_name
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS

@@ -1,9 +1,10 @@
-"""Games from JSON lines, such as `replay export` writes them, as records: replayed by the rules and checked."""
+"""Recorded games as JSON objects, which any program can read; and games from JSON lines, checked by the rules."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,11 +13,16 @@ from numpy.typing import NDArray
 from plyzero.errors import plain, shown
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance
-from plyzero.rules.game import DRAW, ONGOING, outcome_code
-from plyzero.rules.notation import play_named
-from plyzero.run.games_json import WINNERS
+from plyzero.rules.chance import is_chance, replay_game
+from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
+from plyzero.rules.notation import action_names, play_named
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
+
+VERSION: Final = 1
+"""Format version of the objects; docs/formats.md lists the fields."""
+
+WINNERS: Final = {DRAW: "draw", ONGOING: None, 0: "first", 1: "second"}
+"""Outcome code -> the field `winner`."""
 
 CHOSEN: Final = 1
 """The `search` of a move that somebody chose: PUCT, whose policy is the visits; the played move has all of them."""
@@ -25,8 +31,30 @@ UNPROVEN: Final = 2
 """The `proven` of every position: UNPROVEN of plyzero.search.tree."""
 
 
+def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
+    """Yield a JSON object per game; `start` is the initial position of the game."""
+    for one in games:
+        (game,), positions = one.games, one.positions
+        moves: list[int] = []
+        actions = positions["action"].tolist()
+        for action, (_, rolls) in zip([*actions, None], replay_game(start, game, actions), strict=True):
+            moves += rolls if action is None else [*rolls, action]
+        yield {
+            "version": VERSION,
+            "id": f"{game['id']:016x}",
+            "moves": action_names(start, tuple(moves)),
+            "winner": WINNERS[int(game["winner"])],
+            "end": "truncated" if game["end"] == TRUNCATED else "rule",
+            "opening_plies": int(game["opening_plies"]),
+            "players": positions["to_play"].tolist(),
+            "values": [round(float(value), 4) for value in positions["root_value"]],
+            "full": positions["full"].tolist(),
+            "models": positions["model_step"].tolist(),
+        }
+
+
 class Fault(NamedTuple):
-    """Why a line is not a finished game: its number, from 1 on, and what is wrong."""
+    """The number of a line that is not a finished game, from 1 on, and what is wrong with it."""
 
     line: int
     reason: str
@@ -114,7 +142,7 @@ def _result(found: dict[str, Any], winner: int, *, is_long: bool) -> tuple[int, 
     return winner, BY_RULE
 
 
-def _integer(found: dict[str, Any], field: str, *, most: int) -> int:
+def _integer(found: dict[str, object], field: str, *, most: int) -> int:
     """Return a field that is an integer from 0 to `most`, 0 if it is missing."""
     value = found.get(field, 0)
     if type(value) is not int or not 0 <= value <= most:
@@ -123,7 +151,7 @@ def _integer(found: dict[str, Any], field: str, *, most: int) -> int:
 
 
 def _per_ply(
-    found: dict[str, Any], field: str, missing: NDArray[Any], *, least: Any = 0, most: Any = 1
+    found: dict[str, object], field: str, missing: NDArray[Any], *, least: Any = 0, most: Any = 1
 ) -> NDArray[np.float64]:
     """Return a field that has a number from `least` to `most` for every ply; `missing`, `[n]`, if it is not there."""
     values = found.get(field)
@@ -144,10 +172,7 @@ def _per_ply(
 def _identity(found: dict[str, Any]) -> int:
     """Return the number of the game, 0 if it has none."""
     text = found.get("id", "0")
-    try:
-        number = int(text, 16)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}") from error
-    if not 0 <= number < 1 << 64:
-        raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}")
-    return number
+    with suppress(TypeError, ValueError):
+        if 0 <= (number := int(text, 16)) < 1 << 64:
+            return number
+    raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}")

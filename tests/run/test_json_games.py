@@ -10,8 +10,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.random_game import random_move
-from plyzero.run.game_import import CHOSEN, UNPROVEN, Fault, import_games
-from plyzero.run.games_json import games_to_json
+from plyzero.run.json_games import CHOSEN, UNPROVEN, Fault, games_to_json, import_games
 from plyzero.run.records import BY_RULE, TRUNCATED, Games, check_games
 from plyzero.run.segments import read_segment
 from plyzero.search import tree
