@@ -7,6 +7,7 @@ averaged by torch's `DistributedDataParallel`, so all processes have the same we
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -17,13 +18,15 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from queue import SimpleQueue
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -34,15 +37,15 @@ from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
 from plyzero.errors import UserError
-from plyzero.rules.catalog import GameSpec
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.game import Game
 from plyzero.settings import Settings
 from plyzero.threads import start_thread
+from trainer.learner import Learner
 from trainer.loss import BatchTensors, Losses
+from trainer.parts import make_parts
 from trainer.state import pack_state
 from trainer.window import Batch
-
-if TYPE_CHECKING:
-    from trainer.learner import Learner
 
 START_SECONDS: Final = 300.0
 """Longest time until all processes can make a step, in seconds."""
@@ -59,7 +62,7 @@ END_SECONDS: Final = 10.0
 POLL_SECONDS: Final = 0.1
 """Time between two looks at the processes, in seconds."""
 
-COMMAND: Final = "from trainer.rank import run_rank; run_rank()"
+COMMAND: Final = "from trainer.data_parallel import run_rank; run_rank()"
 """The program of the other processes."""
 
 log = logging.getLogger(__name__)
@@ -199,6 +202,78 @@ class Ranks:
 
 def _reason(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
+def run_rank() -> None:
+    """Be one of the other processes: make steps with the rows that come through standard input, until it ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # rank 0 decides when it ends
+    inbox = Inbox(Connection(os.dup(0), writable=False))
+    try:
+        work = json.loads(inbox.receive())
+        place, game = Place(*work["place"]), load_game(work["game"])
+        settings = Settings.model_validate(work["settings"])
+        state = torch.load(io.BytesIO(inbox.receive()), map_location="cpu", weights_only=True)
+        torch.set_num_threads(settings.trainer.threads)
+        parts = make_parts(game, settings)
+        torch.manual_seed(int(np.random.SeedSequence([work["seed"], place.rank, state["step"]]).generate_state(1)[0]))
+        device = torch.device(place.device)
+        learner = Learner(parts.network, parts.loss, settings.trainer, device, halves_on_cpu=False)
+        learner.load_state_dict(state)
+        store = place.store()
+        store.set(f"ready {place.rank}", "")
+        place.join(learner, store)
+        while True:
+            learner.learn(inbox.receive_batch(game.start))
+    except EOFError:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    except BaseException:
+        if not inbox.has_ended.wait(NOTICE_SECONDS):  # then rank 0 has ended, which is why a step failed
+            traceback.print_exc()
+            os._exit(1)
+    os._exit(0)  # whatever threads are still running
+
+
+class Inbox:
+    """What rank 0 sends. When it ends, this process does, if the main thread does not notice then by a timer.
+
+    has_ended: set when rank 0 has closed its end, or has ended itself.
+    """
+
+    def __init__(self, source: Connection) -> None:
+        self.has_ended = threading.Event()
+        self._messages: SimpleQueue[bytes | None] = SimpleQueue()
+        start_thread(self._read, source, name="inbox")
+
+    def receive(self) -> bytes:
+        """Return the next message. Raises EOFError if there is none."""
+        message = self._messages.get()
+        if message is None:
+            raise EOFError
+        return message
+
+    def receive_batch(self, start: Game) -> Batch:
+        """Return rows of a batch of the game with the position `start`. Raises EOFError if there is none."""
+        return Batch(
+            observations=self._receive_rows(start.observation_shape, np.float32),
+            legal=self._receive_rows((start.num_actions,), np.bool_),
+            policy=self._receive_rows((start.num_actions,), np.float32),
+            wdl=self._receive_rows((3,), np.float32),
+        )
+
+    def _receive_rows(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+        return np.frombuffer(self.receive(), dtype).reshape(-1, *shape).copy()
+
+    def _read(self, source: Connection) -> None:
+        try:
+            while True:
+                self._messages.put(source.recv_bytes())
+        except (EOFError, OSError):
+            self.has_ended.set()
+            self._messages.put(None)
+            time.sleep(END_SECONDS / 2)
+            os._exit(0)  # the main thread is in a step, which no process will answer
 
 
 class Place(NamedTuple):

@@ -1,4 +1,4 @@
-"""Imitation: the network learns the moves and the results of recorded games, whoever has played them."""
+"""Imitation: the network learns the moves and results of recorded games; a run can begin with the bot it becomes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import copy
 import hashlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, plain
+from plyzero.files import read_file, write_file
+from plyzero.network.onnx_network import Network
 from plyzero.play.match_result import wilson_interval
 from plyzero.rules.catalog import GameSpec
+from plyzero.run.directory import Run
+from plyzero.run.models import max_model_bytes, publish_model
 from plyzero.run.records import Games
-from plyzero.settings import Settings
-from trainer.export import describe_model, export
+from plyzero.run.run_id import KEY
+from plyzero.settings import Settings, parse_stored_settings
+from trainer.export import describe_model, export, with_metadata
 from trainer.learner import Learner
+from trainer.loop import Trainer
 from trainer.loss import loss, to_device
 from trainer.network import choose_device
 from trainer.parts import make_parts
+from trainer.state import pack_state, read_state
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
@@ -46,6 +55,13 @@ EXPORT_POSITIONS: Final = 256
 
 BATCH: Final = 1024
 """Number of positions that are evaluated at once."""
+
+STATE: Final = ".pt"
+"""Suffix of the file beside the ONNX file with the state of the learner: weights in the form in which they are trained.
+
+An ONNX file alone would not do: its batch normalisation is folded into the convolutions, and the weights themselves,
+their moving average and the optimiser are all needed to go on as if there had been no break.
+"""
 
 
 class Agreement(NamedTuple):
@@ -84,7 +100,7 @@ class Imitated(NamedTuple):
     """What imitation has learned.
 
     model:     the ONNX file.
-    state:     of the learner, from which a run can continue (`trainer.warm_start`).
+    state:     of the learner, from which a run can continue (`begin_run`).
     agreement: on the held-out games.
     new:       on those of their positions that no training game has, symmetric ones included; None without any.
     guess:     the agreement of random moves.
@@ -236,3 +252,61 @@ def agreement(hits: NDArray[np.bool_], of_game: NDArray[np.int64]) -> Agreement:
         independent = min(n, share * (1 - share) / variance) if variance > 0 else n
     low, high = wilson_interval(share, max(1, round(independent)))
     return Agreement(n, share, low, high)
+
+
+def write_bot(path: Path, model: bytes, state: Mapping[str, Any]) -> None:
+    """Write the ONNX file `path` and, before it, the state of the learner beside it; files there are replaced."""
+    write_file(path.with_suffix(STATE), pack_state({**state, "model": _digest(model)}), replace=True)
+    write_file(path, model, replace=True)
+
+
+def read_bot(path: Path, run: Run) -> tuple[bytes, dict[str, Any]]:
+    """Return what `write_bot` has written: the ONNX file, and the state, from which the trainer of `run` can continue.
+
+    Raises UserError if a file is missing or damaged, if the bot is of another game, or if its network has other
+    settings than the run's.
+    """
+    try:
+        model = read_file(path, max_bytes=max_model_bytes())
+        metadata = Network(model, run.game, label=path.name).metadata
+        found = parse_stored_settings(metadata.get("settings", "")).network.model_dump()
+    except OSError as error:
+        raise UserError(f"cannot use {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"{path} does not say with which settings it was trained: {plain(str(error), 200)}") from error
+    own = run.settings.network.model_dump()
+    if different := {key: value for key, value in found.items() if value != own[key]}:
+        asked = ", ".join(f"{key} = {own[key]}" for key in different)
+        options = " ".join(f"-o network.{key}={value}" for key, value in different.items())
+        raise UserError(f"{path} is another network than that of the run, which has {asked}; give {options}")
+    beside = path.with_suffix(STATE)
+    advice = f"`plyzero imitate` writes it beside {path.name}, and a run needs both"
+    if not beside.exists():
+        raise UserError(f"{beside} does not exist; {advice}")
+    state = read_state(beside, advice)
+    if state.get("model") != _digest(model):
+        raise UserError(f"{beside} is not of {path.name}, but of another model; {advice}")
+    return model, state
+
+
+def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
+    """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
+
+    The ledger begins with zero: it does not count what the learner has learned before.
+    Raises UserError if the state is not of the run's network.
+    """
+    assert run.id
+    with closing(Trainer(run, device="cpu")) as trainer:
+        try:
+            trainer.load_state_dict(state)
+        except RuntimeError as error:
+            raise UserError(
+                f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
+            ) from error
+        trainer.save()
+        own = with_metadata(model, KEY, run.id.text)
+        publish_model(run.models, own, fence=trainer.lease.fence, step=trainer.step)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

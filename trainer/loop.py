@@ -33,12 +33,11 @@ from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import PASSING_WRITES, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
-from trainer.export import ExportError, describe_model, export, is_finite
+from trainer.export import ExportError, describe_model, export, is_finite, make_forms
 from trainer.learner import Learner, load_weights
 from trainer.ledger import Ledger
 from trainer.network import choose_device
 from trainer.parts import make_parts
-from trainer.quantise import make_forms
 from trainer.replay_reader import ReplayReader
 from trainer.retention import Retention
 from trainer.state import load_state, save_state
@@ -47,26 +46,13 @@ from trainer.window import Window, window_size
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS: Final = 1.0
-"""Seconds between two searches of the store for new segments."""
-
-MAINTAIN_SECONDS: Final = 10.0
-"""Seconds between two calls of `maintain`."""
-
-CURSOR_ENTRIES: Final = 1000
-"""Largest number of incarnations in the heartbeat's cursor, so that the heartbeat stays small."""
-
-LOG_SECONDS: Final = 30.0
-"""Time without a new model after which the log says how far the trainer is, in seconds."""
-
-EXPORT_POSITIONS: Final = 256
-"""Number of positions on which an exported model is compared with torch."""
-
-FIRST_SAVE_SECONDS: Final = 60.0
-"""Time between two states that are saved before there is a model, in seconds; later each model has one."""
-
-SAVE_SECONDS: Final = 40.0
-"""Time for which a trainer that ends tries to save its state, where the volume has an error, in seconds."""
+POLL_SECONDS: Final = 1.0  # between two listings of the store
+MAINTAIN_SECONDS: Final = 10.0  # between two calls of `maintain`
+LOG_SECONDS: Final = 30.0  # without a new model, after which progress is logged
+FIRST_SAVE_SECONDS: Final = 60.0  # between two states before there is a model; later each model has one
+SAVE_SECONDS: Final = 40.0  # for which a trainer that ends retries to save its state
+CURSOR_ENTRIES: Final = 1000  # largest number of incarnations in the heartbeat, which stays small
+EXPORT_POSITIONS: Final = 256  # on which an exported model is compared with torch
 
 
 def run_trainer(
@@ -118,6 +104,13 @@ def starting_beat(run: Run) -> dict[str, Any]:
     last = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
     own = ("version", "beats", "pid", "host", "thread_error")
     return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
+
+
+def check_resumes(run: Run) -> None:
+    """Raise UserError if the trainer of `run` could not continue from its newest state. Nothing is written."""
+    if state := load_state(run.trainer):
+        parts = make_parts(run.game, run.settings)
+        load_weights(Learner(parts.network, parts.loss, run.settings.trainer, torch.device("cpu")), state, run)
 
 
 class Trainer(Learner):

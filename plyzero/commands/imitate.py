@@ -61,8 +61,7 @@ def imitate(
     from plyzero.run.configuration import resolve
     from plyzero.run.presets import PRESETS, preset_for
     from trainer.export import ExportError
-    from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress
-    from trainer.warm_start import write_bot
+    from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress, write_bot
 
     if preset not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {shown(preset)}")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from trainer import data_parallel, rank
+from trainer import data_parallel
 from trainer.learner import Learner
 from trainer.window import Batch
 
@@ -33,7 +33,7 @@ def main(folder: str) -> None:
         return losses
 
     Learner.learn = observed_learn  # type: ignore[method-assign]
-    rank.run_rank()
+    data_parallel.run_rank()
 
 
 def snapshot(learner: Learner) -> dict[str, dict[str, torch.Tensor]]:

@@ -28,11 +28,20 @@ from tests.helpers.runs import SMALL, play_segment
 from tests.helpers.teachers import encoded, game_lines, perfect
 from trainer import imitation as imitation_module
 from trainer import learner
-from trainer.imitation import HELD_OUT, TARGETS, Imitated, Imitation, Progress, agreement
+from trainer.export import with_metadata
+from trainer.imitation import (
+    HELD_OUT,
+    TARGETS,
+    Imitated,
+    Imitation,
+    Progress,
+    agreement,
+    begin_run,
+    read_bot,
+    write_bot,
+)
 from trainer.loop import Trainer
-from trainer.quantise import with_metadata
 from trainer.state import read_state
-from trainer.warm_start import begin_run, read_bot, write_bot
 
 GAME = load_game("tic-tac-toe")
 STEPS, PATIENCE = 50, 2

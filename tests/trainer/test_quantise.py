@@ -22,10 +22,9 @@ from plyzero.run.models import list_int8, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from tests.helpers.clock import Clock
 from tests.helpers.runs import play_segment, small_run
-from trainer import quantise as module
-from trainer.export import untrained
+from trainer import export as module
+from trainer.export import Forms, compare, make_forms, quantise, untrained
 from trainer.loop import Trainer
-from trainer.quantise import Forms, compare, make_forms, quantise
 from trainer.retention import Retention
 
 BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
@@ -113,7 +112,7 @@ def test_a_form_that_differs_too_much_or_cannot_be_made_is_not_published_and_the
     assert "no 8-bit form: it changes policies by" in caplog.text
     assert make_forms(run, b"no model", seen) == Forms(b"no model")
     assert "no 8-bit form: DecodeError" in caplog.text
-    assert {record.name for record in caplog.records} == {"trainer.quantise"}  # nothing of ONNX Runtime's
+    assert {record.name for record in caplog.records} == {"trainer.export"}  # nothing of ONNX Runtime's
 
 
 @pytest.fixture
