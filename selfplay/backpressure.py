@@ -13,11 +13,8 @@ from plyzero.run.segments import list_segments
 from plyzero.run.troubles import Troubles
 from selfplay.replay_writer import ReplayWriter
 
-REFRESH_SECONDS: Final = 1.0
-"""Time between two refreshes of what is known of the volume, in seconds."""
-
-PROGRESS_SECONDS: Final = 30.0
-"""Time without a trained position after which no worker waits for the trainer, in seconds."""
+REFRESH_SECONDS: Final = 1.0  # between two readings of the volume
+PROGRESS_SECONDS: Final = 30.0  # without a trained position, after which no worker waits for the trainer
 
 
 class Backpressure:

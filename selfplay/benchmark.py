@@ -25,21 +25,13 @@ from plyzero.search.slots import SearchSlots
 from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter
 
-VERSION: Final = 2
-"""Version of the JSON object that `measure` returns."""
-
+VERSION: Final = 2  # of the JSON object that `measure` returns
 TURN_SECONDS: Final = 0.5
-"""Length of one turn."""
-
-WARM_SECONDS: Final = 2.0
-"""Time that is not counted at the start: caches fill, and all games leave their openings."""
+WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
 
 
-MANY_HITS: Final = 0.9
-"""Share of look-ups above which the cache, and not the network, evaluates a game."""
-
-LITTLE_NETWORK: Final = 0.2
-"""Share of the worker's time below which the network does not limit it."""
+MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the network, evaluates a game
+LITTLE_NETWORK: Final = 0.2  # share of the worker's time below which the network does not limit it
 
 
 def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable[[str], None]) -> dict[str, Any]:

@@ -48,8 +48,7 @@ MAX_GIVEN_UP: Final = 3
 GAMES_PER_GIVEN_UP: Final = 100
 """So many games may be given up because the rules fail, and another one for so many games that are finished."""
 
-MAX_TEMPERATURE_PLIES: Final = 40
-"""Longest default of selfplay.temperature_plies: max_plies may be many times what a game lasts."""
+MAX_TEMPERATURE_PLIES: Final = 40  # default at most: max_plies may be many times what a game lasts
 
 
 class GamesInPlay:

@@ -18,15 +18,9 @@ from plyzero.run.segments import SegmentError, list_segments, read_segment, writ
 from plyzero.threads import Thread
 from plyzero.volume_errors import PASSING_WRITES, explain
 
-BUFFER_POSITIONS: Final = 16_384
-"""Positions that may wait to be journaled; with more the worker pauses."""
-
-SEAL_BYTES: Final = 1 << 26
-"""Size of the games in memory, in bytes, at which a segment is sealed, however few positions it has."""
-
-MAX_GAME_BYTES: Final = 1 << 27
-"""Largest size of one game in memory, in bytes; the trainer reads no segment with an array of twice that size."""
-
+BUFFER_POSITIONS: Final = 16_384  # waiting to be journaled; with more the worker pauses
+SEAL_BYTES: Final = 1 << 26  # in memory, at which a segment is sealed, however few positions it has
+MAX_GAME_BYTES: Final = 1 << 27  # in memory; the trainer reads no segment with an array of twice that size
 TRANSIENT_ERRORS: Final = {
     *PASSING_WRITES,
     errno.EEXIST,
@@ -34,11 +28,8 @@ TRANSIENT_ERRORS: Final = {
 }
 """Error numbers after which the thread tries again, without dropping a game."""
 
-LISTING_SECONDS: Final = 60.0
-"""Time for which a directory may be listed without a new file, as over NFS, in seconds."""
-
-CLOSING_SECONDS: Final = 10.0
-"""Time for which the thread tries to write the last games, when the worker ends and the volume has an error."""
+LISTING_SECONDS: Final = 60.0  # for which a directory may be listed without a new file, as over NFS
+CLOSING_SECONDS: Final = 10.0  # for which the last games are tried when the worker ends and the volume has an error
 
 log = logging.getLogger(__name__)
 

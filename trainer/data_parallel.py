@@ -47,23 +47,12 @@ from trainer.parts import make_parts
 from trainer.state import pack_state
 from trainer.window import Batch
 
-START_SECONDS: Final = 300.0
-"""Longest time until all processes can make a step, in seconds."""
-
-STEP_SECONDS: Final = 300.0
-"""Longest time that a step may take, in seconds; it takes longer only if a process does not answer any more."""
-
-NOTICE_SECONDS: Final = 5.0
-"""Time within which the end of another process is noticed after a step has failed because of it, in seconds."""
-
-END_SECONDS: Final = 10.0
-"""Time that a process has to end, in seconds; then it is killed."""
-
-POLL_SECONDS: Final = 0.1
-"""Time between two looks at the processes, in seconds."""
-
+START_SECONDS: Final = 300.0  # until all processes can make a step
+STEP_SECONDS: Final = 300.0  # for a step; it takes longer only if a process no longer answers
+NOTICE_SECONDS: Final = 5.0  # within which the end of another process is noticed after a step has failed because of it
+END_SECONDS: Final = 10.0  # for a process to end, before it is killed
+POLL_SECONDS: Final = 0.1  # between two looks at the processes
 COMMAND: Final = "from trainer.data_parallel import run_rank; run_rank()"
-"""The program of the other processes."""
 
 log = logging.getLogger(__name__)
 

@@ -38,14 +38,9 @@ TOLERANCE: Final = 1e-4
 """Largest allowed difference between torch and ONNX Runtime: of any logit or probability, and, where logits are larger
 than 1, as a share of the largest one. Rounding errors grow with the logits, to about 1e-6 of them in 32 bits."""
 
-MAX_PROBABILITY_TOLERANCE: Final = 0.05
-"""Largest allowed difference of any probability, however large the logits are."""
-
-MAX_POLICY_KL: Final = 0.02
-"""Largest mean KL divergence of the policies of the two forms with which the 8-bit one is used, in nats."""
-
-MAX_VALUE_ERROR: Final = 0.05
-"""Largest mean difference of their values, which go from -1 to 1."""
+MAX_PROBABILITY_TOLERANCE: Final = 0.05  # of any probability, however large the logits are
+MAX_POLICY_KL: Final = 0.02  # largest mean KL divergence of the policies of a usable 8-bit form, in nats
+MAX_VALUE_ERROR: Final = 0.05  # largest mean difference of their values, which go from -1 to 1
 
 log = logging.getLogger(__name__)
 

@@ -35,27 +35,13 @@ from trainer.state import pack_state, read_state
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
-TARGETS: Final = "trainer.targets=trainer.targets:played_moves"
-"""The setting with which a network learns what was played; one of the user's own may take its place."""
-
-HELD_OUT: Final = 10
-"""One of this many games is held out."""
-
-STEPS: Final = 100
-"""Number of steps between two evaluations."""
-
-PATIENCE: Final = 10
-"""Training ends after this many evaluations in a row that are not better than the best one."""
-
-MAX_EVALUATED: Final = 8192
-"""Number of held-out positions, the first ones, on which the network is evaluated while it is trained."""
-
-EXPORT_POSITIONS: Final = 256
-"""Number of positions on which the exported model is compared with torch."""
-
-BATCH: Final = 1024
-"""Number of positions that are evaluated at once."""
-
+TARGETS: Final = "trainer.targets=trainer.targets:played_moves"  # the default with imitation
+HELD_OUT: Final = 10  # one of this many games is held out
+STEPS: Final = 100  # between two evaluations
+PATIENCE: Final = 10  # evaluations in a row without an improvement, after which training ends
+MAX_EVALUATED: Final = 8192  # held-out positions, the first ones, that are evaluated during training
+EXPORT_POSITIONS: Final = 256  # on which the exported model is compared with torch
+BATCH: Final = 1024  # positions that are evaluated at once
 STATE: Final = ".pt"
 """Suffix of the file beside the ONNX file with the state of the learner: weights in the form in which they are trained.
 

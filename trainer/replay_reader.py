@@ -21,11 +21,8 @@ from plyzero.run.segments import SegmentError, SegmentName, read_segment
 from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import PASSING, retry
 
-GAP_SECONDS: Final = 60.0
-"""Seconds for which a missing segment is waited for, because over NFS a directory may show a later one first."""
-
-TRIES: Final = 3
-"""Number of attempts to read a segment, one per poll, before it is moved to quarantine."""
+GAP_SECONDS: Final = 60.0  # for a missing segment to appear: over NFS a directory may show a later one first
+TRIES: Final = 3  # attempts to read a segment, one per poll, before it is moved to quarantine
 
 Skipped = list[tuple[int, int, bool]]
 """Ranges of sequence numbers that the cursor has passed without a segment: first, last + 1, and whether they were

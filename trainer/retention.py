@@ -23,8 +23,7 @@ from trainer.state import NUM_STATES
 log = logging.getLogger(__name__)
 
 
-KEPT_WORKER_METRICS: Final = 256
-"""Number of the newest metrics files of ended workers that are kept."""
+KEPT_WORKER_METRICS: Final = 256  # metrics files of ended workers, the newest ones
 
 
 class RequiredSegments(NamedTuple):

@@ -16,20 +16,11 @@ from plyzero.errors import UserError, shown
 from plyzero.files import list_files, read_file, remove, write_file
 from plyzero.volume_errors import UnreadableError
 
-FORMAT: Final = 2
-"""Format version of a state; docs/formats.md lists the fields."""
-
-NUM_STATES: Final = 2
-"""Number of the newest states that are kept."""
-
-MAX_BYTES: Final = 1 << 33
-"""Largest size of a state that is read, in bytes."""
-
-MAX_MEMBERS: Final = 100_000
-"""Largest number of members in the zip archive of a state."""
-
-NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")
-"""Pattern of the file name of a state: fence and step."""
+FORMAT: Final = 2  # docs/formats.md lists the fields
+NUM_STATES: Final = 2  # the newest ones, which are kept
+MAX_BYTES: Final = 1 << 33  # of a state that is read
+MAX_MEMBERS: Final = 100_000  # of its zip archive
+NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")  # fence and step
 
 log = logging.getLogger(__name__)
 

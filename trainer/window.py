@@ -13,8 +13,7 @@ from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 from trainer.targets import Samples
 
-CHUNK_POSITIONS: Final = 8192
-"""Number of positions from which on a chunk of the window is full."""
+CHUNK_POSITIONS: Final = 8192  # a chunk with this many is full
 
 
 class Batch(NamedTuple):

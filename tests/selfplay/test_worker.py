@@ -337,7 +337,7 @@ def test_a_worker_has_a_heartbeat_while_it_compiles(tmp_path: Path, monkeypatch:
             seen.extend(beat["state"] for beat in read_heartbeats(run.workers).values())
         raise InterruptedError
 
-    monkeypatch.setattr("selfplay.worker.LocalGames", compile_slowly)
+    monkeypatch.setattr("selfplay.worker.EvaluatedGames", compile_slowly)
     with pytest.raises(InterruptedError):
         run_worker(run, name="w0", stop=threading.Event())
     assert seen == ["compiling"]

@@ -17,11 +17,8 @@ from plyzero.rules.game import DRAW, Game
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.search.tree import UNPROVEN
 
-NEWEST_POSITIONS: Final = 32_768
-"""Number of the newest positions that are compared."""
-
-SEGMENT_POSITIONS: Final = 4096
-"""Number of positions that are taken from one segment at most, so that many workers cost no more than a few."""
+NEWEST_POSITIONS: Final = 32_768  # that are compared
+SEGMENT_POSITIONS: Final = 4096  # from one segment at most, so that many workers cost no more than a few
 
 Hashes = NDArray[np.uint64]
 

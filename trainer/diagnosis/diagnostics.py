@@ -34,17 +34,10 @@ from trainer.diagnosis.perspective import PointOfViewTest
 from trainer.loss import loss, to_device
 from trainer.window import Window
 
-HELD_OUT: Final = 32
-"""One of this many games is held out."""
-
-SAMPLE_SIZE: Final = 512
-"""Number of positions on which a network is evaluated, of the held-out ones and of the window each."""
-
-CHECK_SECONDS: Final = 10.0
-"""Seconds between two checks of the games while no model has been published yet."""
-
-OPENING_PLIES: Final = 8
-"""Length of an opening in plies; for a game shorter than 16 plies, half of the game."""
+HELD_OUT: Final = 32  # one of this many games is held out
+SAMPLE_SIZE: Final = 512  # positions on which a network is evaluated, held-out ones and of the window each
+CHECK_SECONDS: Final = 10.0  # between two checks of the games before there is a model
+OPENING_PLIES: Final = 8  # of an opening; of a game shorter than 16 plies, half of the game
 
 
 class GameResult(NamedTuple):

@@ -8,38 +8,17 @@ from typing import Final, NamedTuple
 from trainer.diagnosis.consistency import Agreement, Consistency
 from trainer.diagnosis.perspective import PointOfView
 
-NEWEST_GAMES: Final = 500
-"""Number of the newest games of which statistics are kept; no warning about what they are like is based on fewer."""
-
-MIN_CONSTANT_GAMES: Final = 20
-"""Number of games that must have one observation in common before there is a warning."""
-
-MIN_OPENINGS: Final = 10
-"""Number of different openings in the newest games below which there is a warning."""
-
-MAX_STALE_SECONDS: Final = 300.0
-"""Time for which a worker may play with an outdated model before there is a warning."""
-
-MIN_POLICY: Final = 0.25
-"""Skill of the policy below which a network may not have learned: the legal actions alone predict a part of it."""
-
-MIN_VALUE: Final = 0.02
-"""Skill of the value below which a network may not have learned."""
-
-MIN_KNOWN_VALUE: Final = 0.1
-"""Skill of the value above which the observation shows enough to predict the result for the player to move."""
-
-DIVERGED: Final = -0.5
-"""Skill of the policy on the games it is trained on below which a network has diverged."""
-
-CONFIRMATIONS: Final = 3
-"""Number of models in a row of which a warning about what the network has learned must be true."""
-
-MAX_DIFFERENT: Final = 0.05
-"""Share of the compared positions that may contradict each other; some games rarely end by a rule that is not shown."""
-
-MIN_DIFFERENT: Final = 3
-"""Number of positions that must contradict each other before there is a warning."""
+NEWEST_GAMES: Final = 500  # in the statistics; no warning about them is based on fewer
+MIN_CONSTANT_GAMES: Final = 20  # with one observation in common before there is a warning
+MIN_OPENINGS: Final = 10  # different openings in the newest games
+MAX_STALE_SECONDS: Final = 300.0  # for which a worker may play with an outdated model
+MIN_VALUE: Final = 0.02  # skill below which a network may not have learned
+MIN_POLICY: Final = 0.25  # the same for the policy, a part of which the legal actions alone predict
+MIN_KNOWN_VALUE: Final = 0.1  # skill above which the observation shows enough to predict the mover's result
+DIVERGED: Final = -0.5  # skill of the policy, on the games it is trained on, below which a network has diverged
+CONFIRMATIONS: Final = 3  # models in a row for which a warning about what the network has learned must be true
+MAX_DIFFERENT: Final = 0.05  # share of the compared positions; some games rarely end by a rule that is not shown
+MIN_DIFFERENT: Final = 3  # positions that must contradict each other
 
 
 class Learned(NamedTuple):

@@ -16,17 +16,10 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.run.records import Games
 
-NEWEST_POSITIONS: Final = 16_384
-"""Number of the newest positions to which the regression is fitted, or on which it is tested."""
-
-SEGMENT_POSITIONS: Final = 4096
-"""Number of positions that are taken from one segment at most."""
-
-FEATURES: Final = 256
-"""Number of features; a larger observation is projected at random."""
-
-MIN_GAMES: Final = 200
-"""Number of games of which nothing is said with fewer."""
+NEWEST_POSITIONS: Final = 16_384  # to which the regression is fitted, or on which it is tested
+SEGMENT_POSITIONS: Final = 4096  # from one segment at most
+FEATURES: Final = 256  # a larger observation is projected at random
+MIN_GAMES: Final = 200  # smallest number of games for a result
 
 
 class PointOfView(NamedTuple):
