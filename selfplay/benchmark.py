@@ -1,5 +1,4 @@
-"""How fast a worker plays, compared with its network alone: in one process, in turns, so that both see the same
-machine load."""
+"""The speed of a worker beside that of its network alone: one process, in turns, so both see the same machine load."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
 
 @dataclass(frozen=True)
 class Turn:
-    """What was done in one turn, or in several: positions evaluated, wall-clock time and CPU time."""
+    """One turn, or the sum of several: positions evaluated, wall-clock time and CPU time."""
 
     evaluations: int
     seconds: float
@@ -96,12 +95,10 @@ class Turn:
 
     @property
     def per_second(self) -> float:
-        """Evaluations per second."""
         return self.evaluations / self.seconds
 
     @property
     def per_cpu_second(self) -> float:
-        """Evaluations per second of CPU time of the whole process."""
         return self.evaluations / self.cpu_seconds
 
 
@@ -142,7 +139,6 @@ class MeasuredWorker:
     """
 
     def __init__(self, run: Run, network: Network, writer: ReplayWriter) -> None:
-        """Begin the games of `run`; finished ones go to `writer`."""
         self._network, self._writer = network, writer
         self._games = GamesInPlay(run.game.start, run.settings, seeds=count())
         self.batch = np.zeros((0, *run.game.start.observation_shape), np.float32)

@@ -41,12 +41,11 @@ log = logging.getLogger(__name__)
 
 PAGE_BYTES: Final = 1 << 16
 PAGE_MOVES: Final = 4096
-"""So many bytes of observations and legal actions of a game are in tables; what was recorded before them is kept
-compressed."""
+"""Bytes of observations and number of legal actions of a game's record in tables; earlier rows are kept compressed."""
 
 MAX_GIVEN_UP: Final = 3
 GAMES_PER_GIVEN_UP: Final = 100
-"""So many games may be given up because the rules fail, and another one for so many games that are finished."""
+"""Number of games that may be given up because the rules fail, and of finished games that allow another one."""
 
 MAX_TEMPERATURE_PLIES: Final = 40  # default at most: max_plies may be many times what a game lasts
 
@@ -236,7 +235,6 @@ class GamesInPlay:
         self._seconds["record"] += perf_counter() - began
 
     def _finish(self, slot: int) -> Games:
-        """Return the record of a game that is over."""
         began = perf_counter()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / GAMES_PER_GIVEN_UP)
         game = self._records.games[slot]

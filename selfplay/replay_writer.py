@@ -67,7 +67,7 @@ class ReplayWriter:
     def __enter__(self) -> Self:
         try:
             self._open_journal()
-        except OSError as error:  # one that passes is told, and tried again, by the thread
+        except OSError as error:  # the thread reports a transient one, and tries again
             if error.errno not in PASSING_WRITES:
                 raise
         self._thread.start()
@@ -220,11 +220,11 @@ class ReplayWriter:
             if (self._run.journals / str(taken)).exists():
                 self._last_seen[sequence] = now()
                 continue
-            sealed, silence = self._sealed_ids(sequence), now() - self._last_seen[sequence]
-            if sealed is None and silence < LISTING_SECONDS and not self._closing:
+            sealed, unseen = self._sealed_ids(sequence), now() - self._last_seen[sequence]
+            if sealed is None and unseen < LISTING_SECONDS and not self._closing:
                 continue
-            forgotten = sealed is None and silence >= GONE_SECONDS
-            anew = [] if forgotten else [each for each in games if each.games["id"][0] not in (sealed or ())]
+            was_read = sealed is None and unseen >= GONE_SECONDS
+            anew = [] if was_read else [each for each in games if each.games["id"][0] not in (sealed or ())]
             with self._lock:
                 self._sealed_full += sum(each.num_full for each in games) - sum(each.num_full for each in anew)
                 self._waiting.extendleft(reversed(anew))
@@ -287,7 +287,6 @@ class ReplayWriter:
         self._must_seal = False
 
     def _drop_sealed(self, sealed: set[int]) -> None:
-        """Remove the games with these ids from the journaled ones."""
         with self._lock:
             before, kept = self._journaled, [each for each in self._journaled if each.games["id"][0] not in sealed]
             self._sealed_full += sum(each.num_full for each in before) - sum(each.num_full for each in kept)

@@ -76,18 +76,14 @@ class Ranks:
         self._folder = tempfile.TemporaryDirectory(prefix="plyzero-")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._channels: list[Connection] = []
-        default = Settings()
-        has_own_parts = (settings.network.module, settings.trainer.loss) != (
-            default.network.module,
-            default.trainer.loss,
-        )
+        has_own_parts = _own_parts(settings) != _own_parts(Settings())
         place = Place(0, devices, learner.device.type, has_own_parts, str(Path(self._folder.name) / "store"))
         try:
             for _ in range(1, devices):
                 self._start()
             start_thread(self._watch, name="ranks")
             work = {"game": game.name, "settings": settings.model_dump(mode="json"), "seed": seed}
-            state, store = pack_state(learner.state_dict()), place.store()
+            state, store = pack_state(learner.state_dict()), FileStore(place.file)
             with self._noticing_failures(START_SECONDS):
                 for rank, channel in enumerate(self._channels, 1):
                     channel.send_bytes(json.dumps({"place": place.of_rank(rank), **work}).encode())
@@ -138,7 +134,6 @@ class Ranks:
         self._folder.cleanup()
 
     def _start(self) -> None:
-        """Start a process, whose standard input is a pipe."""
         reader, channel = Pipe(duplex=False)
         self._channels.append(channel)
         with reader:
@@ -189,12 +184,16 @@ class Ranks:
         self._failed.set()
 
 
+def _own_parts(settings: Settings) -> tuple[str, str]:
+    return settings.network.module, settings.trainer.loss
+
+
 def _reason(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
 def run_rank() -> None:
-    """Be one of the other processes: make steps with the rows that come through standard input, until it ends."""
+    """Be another rank: make every step that rank 0 makes, with the rows from standard input, until it ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # rank 0 decides when it ends
     inbox = Inbox(Connection(os.dup(0), writable=False))
@@ -209,7 +208,7 @@ def run_rank() -> None:
         device = torch.device(place.device)
         learner = Learner(parts.network, parts.loss, settings.trainer, device, halves_on_cpu=False)
         learner.load_state_dict(state)
-        store = place.store()
+        store = FileStore(place.file)
         store.set(f"ready {place.rank}", "")
         place.join(learner, store)
         while True:
@@ -225,7 +224,7 @@ def run_rank() -> None:
 
 
 class Inbox:
-    """What rank 0 sends. When it ends, this process does, if the main thread does not notice then by a timer.
+    """The messages of rank 0. When it ends, this process does: by a timer if its main thread does not notice.
 
     has_ended: set when rank 0 has closed its end, or has ended itself.
     """
@@ -236,23 +235,20 @@ class Inbox:
         start_thread(self._read, source, name="inbox")
 
     def receive(self) -> bytes:
-        """Return the next message. Raises EOFError if there is none."""
+        """Return the next message. Raises EOFError after the last one."""
         message = self._messages.get()
         if message is None:
             raise EOFError
         return message
 
     def receive_batch(self, start: Game) -> Batch:
-        """Return rows of a batch of the game with the position `start`. Raises EOFError if there is none."""
-        return Batch(
-            observations=self._receive_rows(start.observation_shape, np.float32),
-            legal=self._receive_rows((start.num_actions,), np.bool_),
-            policy=self._receive_rows((start.num_actions,), np.float32),
-            wdl=self._receive_rows((3,), np.float32),
-        )
+        """Return the next rows, of the game with the position `start`. Raises EOFError after the last ones."""
 
-    def _receive_rows(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-        return np.frombuffer(self.receive(), dtype).reshape(-1, *shape).copy()
+        def rows(dtype: type[np.generic], *shape: int) -> NDArray[Any]:
+            return np.frombuffer(self.receive(), dtype).reshape(-1, *shape).copy()
+
+        planes, legal = rows(np.float32, *start.observation_shape), rows(np.bool_, start.num_actions)
+        return Batch(planes, legal, policy=rows(np.float32, start.num_actions), wdl=rows(np.float32, 3))
 
     def _read(self, source: Connection) -> None:
         try:
@@ -266,13 +262,13 @@ class Inbox:
 
 
 class Place(NamedTuple):
-    """Where a process stands among the others, and what they share.
+    """The place of a process among the others, and what they share.
 
     rank:          its number, 0 to `devices` - 1.
     devices:       number of processes.
     device:        cpu, or cuda with the number of the GPU.
     has_own_parts: whether network or loss are the user's own, which may leave parameters without a gradient.
-    file:          in which the processes find each other.
+    file:          in which the processes find each other, without a port.
     """
 
     rank: int
@@ -282,12 +278,7 @@ class Place(NamedTuple):
     file: str
 
     def of_rank(self, rank: int) -> Place:
-        """Return the place of another process."""
         return self._replace(rank=rank, device=f"cuda:{rank}" if self.device == "cuda" else self.device)
-
-    def store(self) -> Store:
-        """Return the store through which the processes find each other; it needs no port."""
-        return FileStore(self.file)
 
     def join(self, learner: Learner, store: Store) -> None:
         """Wait for all processes, and let the learner make its steps together with theirs."""
@@ -344,9 +335,8 @@ class MeanLosses(nn.Module):
 
 
 def share_of(batch: Batch, rank: int, devices: int) -> Batch:
-    """Return the rows of one process: every so many, because the rows of a batch are in the order of their age."""
-    rows = slice(rank, None, devices)
-    return Batch(batch.observations[rows], batch.legal[rows], batch.policy[rows], batch.wdl[rows])
+    """Return the rows of one process: every `devices`th one, because a batch is in the order of age."""
+    return Batch._make(field[rank::devices] for field in batch)
 
 
 def check_devices(devices: int, device: torch.device, *, asked: str, batch_size: int) -> None:

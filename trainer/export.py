@@ -175,7 +175,7 @@ def make_forms(
 
     seen:     positions by which the scales are chosen, `[n, C, H, W]`.
     compared: others, `[n, C, H, W]`, on which the two forms are compared; without them `seen`.
-    A network that cannot be quantised has no 8-bit form; the log says why.
+    A network that cannot be quantised has no 8-bit form; the reason is logged.
     """
     if run.settings.selfplay.precision == "fp32":
         return Forms(content)

@@ -51,7 +51,7 @@ their moving average and the optimiser are all needed to go on as if there had b
 
 
 class Agreement(NamedTuple):
-    """How often the network's first choice is the move that was played, with a 95 % interval.
+    """Share of moves that are the network's first choice, with a 95 % interval.
 
     The moves of a game depend on each other: the interval is Wilson's for as many independent moves as would have the
     variance between games that was found.
@@ -83,7 +83,7 @@ class Progress(NamedTuple):
 
 
 class Imitated(NamedTuple):
-    """What imitation has learned.
+    """The result of imitation.
 
     model:     the ONNX file.
     state:     of the learner, from which a run can continue (`begin_run`).
@@ -149,7 +149,7 @@ class Imitation:
         self._guesses += float((1 / samples.num_legal).sum())
 
     def learn(self, *, minutes: float | None = None, on_progress: Callable[[Progress], None]) -> Imitated:
-        """Train until the loss on held-out positions improves no more, or for so many minutes, and return the best.
+        """Train until the loss on held-out positions improves no more, or for `minutes`, and return the best.
 
         Raises UserError if the games are too few or the losses not finite, and ExportError if the network cannot be
         exported.
@@ -168,12 +168,7 @@ class Imitation:
             while learner.step == first or (learner.step % STEPS and time.monotonic() < deadline):
                 sums += learner.learn(self.training.sample(batch_size, self._rng))
             losses, hits = self._evaluate(MAX_EVALUATED)
-            if not np.isfinite([*sums, *losses]).all():
-                lower = self._settings.trainer.learning_rate / 4
-                raise UserError(
-                    f"the loss is not finite at step {learner.step}; try a lower learning rate, "
-                    f"-o trainer.learning_rate={lower:g}"
-                )
+            learner.check_finite("loss", bool(np.isfinite([*sums, *losses]).all()), advice="try")
             since_best += 1
             if losses.sum() < best_loss:
                 best, best_loss, since_best = copy.deepcopy(learner.state_dict()), losses.sum(), 0
@@ -231,7 +226,7 @@ def agreement(hits: NDArray[np.bool_], of_game: NDArray[np.int64]) -> Agreement:
     """Return the share of `hits`, `[n]`, with its interval; `of_game`, `[n]`, is the game of each of them."""
     n, share = len(hits), float(hits.mean())
     games = len(np.unique(of_game))
-    independent = 1.0  # of one game: it says nothing of the variance between games
+    independent = 1.0  # one game has no variance between games
     if games > 1:
         residuals = np.bincount(of_game, hits - share)
         variance = float((residuals**2).sum()) / n**2 * games / (games - 1)

@@ -72,12 +72,14 @@ class Learner:
         self.step += 1
         return np.array([losses.policy.item(), losses.value.item()])
 
-    def check_finite(self, what: str, is_finite: bool) -> None:
+    def check_finite(
+        self, what: str, is_finite: bool, *, advice: str = "the last saved state is kept: continue with"
+    ) -> None:
         """Raise UserError, with what to do, unless `what` is finite."""
         if not is_finite:
             raise UserError(
-                f"the {what} is not finite at step {self.step}; the last saved state is kept: continue with a lower "
-                f"learning rate, -o trainer.learning_rate={self.settings.learning_rate / 4:g}"
+                f"the {what} is not finite at step {self.step}; {advice} a lower learning rate, "
+                f"-o trainer.learning_rate={self.settings.learning_rate / 4:g}"
             )
 
     def state_dict(self) -> dict[str, Any]:

@@ -212,7 +212,7 @@ class Trainer(Learner):
         return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if rate > 0 else "")
 
     def describe_progress(self, state: str) -> str:
-        """Return a sentence for the log that says how far the trainer is, which is doing `state`."""
+        """Return a sentence for the log about the progress of a trainer in `state`."""
         left = f", {int(self.ledger.credit)} positions left for the first model" if self._is_first and self.step else ""
         return f"{state}{left}: step {self.step}, {self.games} games with {self.positions} positions read"
 

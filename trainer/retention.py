@@ -157,7 +157,6 @@ class Retention:
                 self._remove(path)
 
     def _remove(self, path: Path) -> bool:
-        """Remove a file and return whether that succeeded; a failure is logged once."""
         with self._troubles.skipping(path, "cannot be removed"):
             remove(path)
             return True

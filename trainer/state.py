@@ -28,7 +28,12 @@ log = logging.getLogger(__name__)
 def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
     """Write `state`, replacing one of the same fence and step, then remove all but the newest NUM_STATES."""
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", pack_state(state), replace=True)
-    for path in _list_old_states(directory):
+    try:
+        old = _list_states(directory)[NUM_STATES:]
+    except OSError as error:  # the state is saved, and old ones are removed after the next save
+        log.warning("old states are not removed: %s", error)
+        return
+    for path in old:
         try:
             remove(path)
         except OSError as error:
@@ -52,7 +57,7 @@ def pack_state(state: Mapping[str, Any]) -> bytes:
 
 
 def read_state(path: Path, advice: str) -> dict[str, Any]:
-    """Return the state in a file. Raises as `load_state` does; what is said of damage ends with `advice`."""
+    """Return the state in a file. Raises as `load_state` does; the message about damage ends with `advice`."""
     try:
         content = read_file(path, max_bytes=MAX_BYTES)
         _check_uncompressed(content)
@@ -78,15 +83,6 @@ def _check_uncompressed(content: bytes) -> None:
         raise ValueError("a member is compressed")
     if sum(member.file_size for member in members) > len(content):
         raise ValueError("the members are larger than the file")
-
-
-def _list_old_states(directory: Path) -> list[Path]:
-    """Return the files of all but the newest NUM_STATES states; [] if the directory cannot be listed now."""
-    try:
-        return _list_states(directory)[NUM_STATES:]
-    except OSError as error:  # the state is saved, and old ones are removed after the next save
-        log.warning("old states are not removed: %s", error)
-        return []
 
 
 def _list_states(directory: Path) -> list[Path]:

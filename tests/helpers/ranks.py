@@ -37,7 +37,7 @@ def main(folder: str) -> None:
 
 
 def snapshot(learner: Learner) -> dict[str, dict[str, torch.Tensor]]:
-    """What must be the same in all processes after a step. Running averages of batch normalisation need not be."""
+    """The values that must be equal in all processes after a step; running averages need not be."""
     weights = dict(learner.network.named_parameters())
     return {
         "gradients": {name: each.grad.clone() for name, each in weights.items() if each.grad is not None},

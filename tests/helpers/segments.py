@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import Run
 from plyzero.run.records import GAME, MOVE, POSITION, Games
 from plyzero.run.run_id import RunId
 from plyzero.run.segments import write_segment
@@ -49,6 +50,12 @@ def some_games(game: GameSpec, seed: int = 0, lengths: tuple[int, ...] = (3, 5))
 def write(directory: Path, games: Games, game: GameSpec, sequence: int = 0, run_id: RunId | None = None) -> Path:
     writer: dict[str, Any] = {"worker": "w0", "incarnation": "0123abcd", "sequence": sequence}
     return write_segment(directory, games, game, **writer, run_id=run_id)
+
+
+def seal(run: Run, games: Games, sequence: int = 0, incarnation: str = "00000001", worker: str = "w0") -> Path:
+    """Write a segment of a run."""
+    names = {"worker": worker, "incarnation": incarnation}
+    return write_segment(run.segments, games, run.game, run_id=run.id, **names, sequence=sequence)
 
 
 def same(one: Games, other: Games) -> bool:

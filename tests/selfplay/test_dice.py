@@ -24,7 +24,7 @@ both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compi
 
 
 def played(start, count, *, algorithm="gumbel", **selfplay):
-    """At least so many games, by seed."""
+    """At least `count` games, by seed."""
     options = {"parallel_games": 4, "simulations": 16, "fast_simulations": 4, "full_search_probability": 0.5}
     settings = Settings(search=SearchSettings(algorithm=algorithm), selfplay=SelfplaySettings(**options | selfplay))
     games, found = GamesInPlay(start, settings, seeds=itertools.count()), {}

@@ -98,7 +98,7 @@ WARNINGS = [
     ({"statistics": {"openings": MIN_OPENINGS - 1}}, "games all look alike"),
     ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
 ]
-"""What is wrong with the games or the workers, which the newest measurements alone tell."""
+"""Faults of the games or the workers, visible in the newest measurements alone."""
 
 NOT_LEARNING = [
     ({"trained": Learned(policy=-0.6, value=0.1)}, "diverged"),
@@ -108,7 +108,7 @@ NOT_LEARNING = [
     ({"held_out": Learned(policy=0.24, value=0.01), "trained": Learned(policy=0.1, value=0.1)}, "observe()"),
     ({"held_out": Learned(policy=0.24, value=None), "trained": Learned(policy=0.3, value=None)}, "observe()"),
 ]
-"""What is wrong with what the network has learned, which the measurements of several models must agree in."""
+"""Faults of learning, in which the measurements of several models must agree."""
 
 
 @pytest.mark.parametrize(("wrong", "said"), WARNINGS)
@@ -137,7 +137,7 @@ def test_nothing_is_said_of_the_games_before_there_are_enough():
 
 @pytest.mark.parametrize("changed", [{"mover": 0.08}, {"first": 0.02}, {"turn": 0.9}, {"surplus": 3.0}])
 def test_an_observation_that_shows_who_is_to_move_may_show_any_side(changed: dict[str, float]):
-    unknown = Learned(policy=None, value=None)
+    unknown = Learned()
     assert diagnose("nim", [measured(view=FIRST_PLAYERS, held_out=unknown)])
     assert diagnose("nim", [measured(view=FIRST_PLAYERS._replace(**changed), held_out=unknown)]) is None
     assert diagnose("nim", [measured(view=FIRST_PLAYERS)]) is None  # the network has learned the values
@@ -173,7 +173,7 @@ def test_the_games_are_checked_before_there_is_a_model():
     assert diagnostics.report["warning"]
 
 
-def test_values_that_predict_the_results_have_foresight_and_values_that_predict_the_opposite_have_less_than_none():
+def test_foresight_is_positive_for_right_values_and_negative_for_opposite_ones():
     games = recorded(random_games(Kalah(), 100))
     position, winner = games.positions, np.repeat(games.games["winner"], games.games["positions"])
     result = np.where(winner == DRAW, 0, np.where(winner == position["to_play"], 1, -1))
@@ -232,8 +232,8 @@ def test_the_target_is_all_there_is_to_learn_and_a_guess_is_nothing():
     assert worse.policy < -1
     assert worse.value < -1
     same = window_of([one] * 100, [[0.5, 0.5]] * 100)
-    assert learned(guess, same, device, seed=1) == Learned(policy=None, value=None)
-    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned(policy=None, value=None)
+    assert learned(guess, same, device, seed=1) == Learned()
+    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned()
 
 
 def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):

@@ -100,7 +100,7 @@ def test_for_self_play_with_32_bits_there_is_no_8_bit_form(tmp_path: Path):
     assert make_forms(run, content, reachable_observations(run.game)) == Forms(content)
 
 
-def test_a_form_that_differs_too_much_or_cannot_be_made_is_not_published_and_the_log_says_so(
+def test_a_form_that_differs_too_much_or_cannot_be_made_is_logged_and_not_published(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level("INFO")

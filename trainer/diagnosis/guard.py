@@ -22,15 +22,15 @@ MIN_DIFFERENT: Final = 3  # positions that must contradict each other
 
 
 class Learned(NamedTuple):
-    """What a network has learned about some positions, as skill scores: 1 = the targets, 0 = a guess, below 0 = worse.
+    """Skill scores of a network on some positions: 1 = the targets, 0 = a guess, below 0 = worse.
 
     The score is 1 - KL(target || network) / KL(target || guess). The guess for the policy is the uniform distribution
     over the legal actions; for the value, the mean target of all positions. None means that there is nothing to learn:
     there are no positions, or the guess is almost perfect.
     """
 
-    policy: float | None
-    value: float | None
+    policy: float | None = None
+    value: float | None = None
 
 
 class GameStatistics(NamedTuple):
@@ -62,29 +62,29 @@ class Staleness(NamedTuple):
     seconds: time since a newer model was published; 0 if all workers are up to date.
     """
 
-    worker: str
-    seconds: float
+    worker: str = ""
+    seconds: float = 0.0
 
 
 class Measurements(NamedTuple):
-    """What is measured when a model is published.
+    """The measurements when a model is published.
 
-    mature:      whether the network has been trained for long enough to have learned something.
     statistics:  of the newest games.
     consistency: of the newest positions.
     view:        of the observation; None before there are enough games, and once the network has learned the values.
     held_out:    what the network has learned about positions that it was never trained on.
     trained:     what it has learned about positions in the window.
     stale:       the worker with the most outdated model.
+    mature:      whether the network has been trained for long enough to have learned something.
     """
 
-    mature: bool
     statistics: GameStatistics
     consistency: Consistency
     view: PointOfView | None
     held_out: Learned
-    trained: Learned
-    stale: Staleness
+    trained: Learned = Learned()
+    stale: Staleness = Staleness()
+    mature: bool = False
 
 
 def diagnose(game: str, measured: Sequence[Measurements]) -> str | None:
@@ -109,21 +109,21 @@ def contradiction(game: str, newest: Measurements) -> str | None:
     if differs(found.repeats):
         return (
             "the rules are not a function of the moves: after the same moves, observe() or the legal actions differ "
-            f"({of(found.repeats)}); remove all randomness and global state from the rules: {check}"
+            f"({found.repeats}); remove all randomness and global state from the rules: {check}"
         )
     if differs(found.legal):
         return (
-            f"positions with the same observation have different legal actions ({of(found.legal)}): observe() leaves "
+            f"positions with the same observation have different legal actions ({found.legal}): observe() leaves "
             f"out what decides which are legal, or shows another position or the other player's side: {check}"
         )
     if differs(found.effects):
         return (
-            f"the same move at the same observation leads to different positions or results ({of(found.effects)}): "
+            f"the same move at the same observation leads to different positions or results ({found.effects}): "
             f"observe() leaves out what decides the game, or shows another position: {check}"
         )
     if differs(found.values):
         return (
-            f"positions with the same observation have different proven values ({of(found.values)}): observe() leaves "
+            f"positions with the same observation have different proven values ({found.values}): observe() leaves "
             f"out what decides the game, such as whose side it shows, a counter or a limit: {check}"
         )
     if shows_the_first_player(newest.view) and is_below(newest.held_out.value, MIN_KNOWN_VALUE):
@@ -135,7 +135,7 @@ def contradiction(game: str, newest: Measurements) -> str | None:
     if differs(found.images):
         return (
             f"symmetries() is wrong: images of positions have other legal actions or lead elsewhere "
-            f"({of(found.images)}), so that the network learns from positions that do not exist: {check}"
+            f"({found.images}), so that the network learns from positions that do not exist: {check}"
         )
     return None
 
@@ -235,13 +235,8 @@ def differs(agreement: Agreement) -> bool:
 
 
 def shows_the_first_player(view: PointOfView | None) -> bool:
-    """Return whether the observation tells who will win, but not whether that is the player to move."""
+    """Return whether the observation predicts the winner, but not whether that is the player to move."""
     return view is not None and view.turn < 0.5 and view.first > max(0.0, view.mover) + 0.06 and view.surplus > 5
-
-
-def of(agreement: Agreement) -> str:
-    """Return the counts in words."""
-    return f"{agreement.different} of {agreement.compared} compared"
 
 
 def is_below(score: float | None, limit: float) -> bool:

@@ -23,7 +23,7 @@ MIN_GAMES: Final = 200  # smallest number of games for a result
 
 
 class PointOfView(NamedTuple):
-    """How well a linear regression on the observation predicts, as R² on games that it was not fitted to.
+    """R² of a linear regression on the observation, on games that it was not fitted to.
 
     mover:   the result for the player to move.
     first:   the result for player 0.
@@ -74,7 +74,7 @@ class PointOfViewTest:
             self._newest.popleft()
 
     def measure(self) -> PointOfView | None:
-        """Return what the newest games say, None if there are too few."""
+        """Return the result for the newest games, None if there are too few."""
         if not self._newest or len(np.unique(np.concatenate([rows.game for rows in self._newest]))) < MIN_GAMES:
             return None
         rows = _Rows(*(np.concatenate(parts) for parts in zip(*self._newest, strict=True)))
