@@ -6,10 +6,10 @@ import copy
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from trainer.loop import Trainer
 from trainer.loss import loss, to_device
 from trainer.network import choose_device
 from trainer.parts import make_parts
-from trainer.state import pack_state, read_state
+from trainer.state import LearnerState, State, pack_state, read_state
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
@@ -93,7 +93,7 @@ class Imitated(NamedTuple):
     """
 
     model: bytes
-    state: dict[str, Any]
+    state: LearnerState
     agreement: Agreement
     new: Agreement | None
     guess: float
@@ -179,7 +179,7 @@ class Imitation:
         learner.load_state_dict(best)
         return self._export(best)
 
-    def _export(self, state: dict[str, Any]) -> Imitated:
+    def _export(self, state: LearnerState) -> Imitated:
         """Return what the learner has learned, measured on all held-out positions."""
         _, hits = self._evaluate(len(self.held_out))
         of_game = np.repeat(np.arange(len(self._sizes)), self._sizes)
@@ -235,13 +235,13 @@ def agreement(hits: NDArray[np.bool_], of_game: NDArray[np.int64]) -> Agreement:
     return Agreement(n, share, low, high)
 
 
-def write_bot(path: Path, model: bytes, state: Mapping[str, Any]) -> None:
+def write_bot(path: Path, model: bytes, state: LearnerState) -> None:
     """Write the ONNX file `path` and, before it, the state of the learner beside it; files there are replaced."""
     write_file(path.with_suffix(STATE), pack_state({**state, "model": _digest(model)}), replace=True)
     write_file(path, model, replace=True)
 
 
-def read_bot(path: Path, run: Run) -> tuple[bytes, dict[str, Any]]:
+def read_bot(path: Path, run: Run) -> tuple[bytes, State]:
     """Return what `write_bot` has written: the ONNX file, and the state, from which the trainer of `run` can continue.
 
     Raises UserError if a file is missing or damaged, if the bot is of another game, or if its network has other
@@ -270,7 +270,7 @@ def read_bot(path: Path, run: Run) -> tuple[bytes, dict[str, Any]]:
     return model, state
 
 
-def begin_run(run: Run, model: bytes, state: Mapping[str, Any]) -> None:
+def begin_run(run: Run, model: bytes, state: LearnerState) -> None:
     """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
 
     The ledger begins with zero: it does not count what the learner has learned before.

@@ -27,7 +27,6 @@ from plyzero.run.lease import Lease
 from plyzero.run.metrics import TRAINER, Heartbeat, Rate, append_line, beating, read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
-from plyzero.run.run_id import KEY
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.run.troubles import Troubles
 from plyzero.volume_errors import PASSING_WRITES, retry, wait_for
@@ -40,7 +39,7 @@ from trainer.network import choose_device
 from trainer.parts import make_parts
 from trainer.replay_reader import ReplayReader
 from trainer.retention import Retention
-from trainer.state import load_state, save_state
+from trainer.state import State, load_state, save_state
 from trainer.targets import make_samples
 from trainer.window import Window, window_size
 
@@ -289,9 +288,8 @@ class Trainer(Learner):
         self.lease.check()
         observations = self._sample_observations() if len(self.window) else None
         self.check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
-        state = {
-            **self.state_dict(),
-            **({KEY: self.run.id.text} if self.run.id else {}),
+        state: State = {
+            **self.state_dict(),  # type: ignore[typeddict-item]  # which has no optional keys
             "games": self.games,
             "positions": self.positions,
             "torch_rng": torch.get_rng_state(),
@@ -303,6 +301,8 @@ class Trainer(Learner):
             "invalid_games": self.replay_reader.invalid_games,
             "window": self.window.names,
         }
+        if self.run.id:
+            state["run"] = self.run.id.text
         save_state(self.run.trainer, state, fence=self.lease.fence, step=self.step)
         self._saved_at = time.monotonic()
         self.retention.remember_state(self.lease.fence, state)

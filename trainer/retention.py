@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, modified_at, remove
@@ -18,7 +18,7 @@ from plyzero.run.models import ModelName, best_model, select_int8, select_models
 from plyzero.run.segments import list_segments
 from plyzero.run.troubles import Troubles
 from trainer.replay_reader import Skipped, is_skipped
-from trainer.state import NUM_STATES
+from trainer.state import NUM_STATES, State
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Retention:
         self._troubles = Troubles(clock=clock)
         self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
 
-    def remember_state(self, fence: int, state: Mapping[str, Any]) -> None:
+    def remember_state(self, fence: int, state: State) -> None:
         """Remember which segments a saved state needs; it has replaced one of the same fence and step."""
         key = fence, state["step"]
         self._states.pop(key, None)

@@ -8,9 +8,10 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import torch
+from torch import Tensor
 
 from plyzero.errors import UserError, shown
 from plyzero.files import list_files, read_file, remove, write_file
@@ -25,7 +26,34 @@ NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")  # fence and step
 log = logging.getLogger(__name__)
 
 
-def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
+class LearnerState(TypedDict):
+    """Weights in the form in which they are trained, and the optimiser: enough to go on as if without a break."""
+
+    step: int
+    network: dict[str, Tensor]
+    averaged: dict[str, Tensor]
+    optimiser: dict[str, Any]
+
+
+class State(LearnerState, total=False):
+    """A trainer's state, or with `model`, a digest, that of a bot; docs/formats.md describes the fields."""
+
+    format: int
+    model: str
+    run: str
+    games: int
+    positions: int
+    torch_rng: Tensor
+    rng: str
+    ledger: dict[str, Any]
+    cursor: dict[str, int]
+    holes: int
+    skipped: dict[str, list[tuple[int, int, bool]]]
+    invalid_games: int
+    window: list[str]
+
+
+def save_state(directory: Path, state: State, *, fence: int, step: int) -> None:
     """Write `state`, replacing one of the same fence and step, then remove all but the newest NUM_STATES."""
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", pack_state(state), replace=True)
     try:
@@ -40,7 +68,7 @@ def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: i
             log.warning("an old state is not removed: %s", error)
 
 
-def load_state(directory: Path) -> dict[str, Any] | None:
+def load_state(directory: Path) -> State | None:
     """Return the newest state, None if there is none yet. Nothing in the file can run code.
 
     Raises UserError if it is damaged or has another format, and OSError if the volume does not give it.
@@ -49,19 +77,19 @@ def load_state(directory: Path) -> dict[str, Any] | None:
     return read_state(states[0], "to continue from the previous state, move it away") if states else None
 
 
-def pack_state(state: Mapping[str, Any]) -> bytes:
+def pack_state(state: Mapping[str, object]) -> bytes:
     """Return the content of a file with `state`, which `read_state` reads."""
     file = io.BytesIO()
     torch.save({"format": FORMAT, **state}, file)
     return file.getvalue()
 
 
-def read_state(path: Path, advice: str) -> dict[str, Any]:
+def read_state(path: Path, advice: str) -> State:
     """Return the state in a file. Raises as `load_state` does; the message about damage ends with `advice`."""
     try:
         content = read_file(path, max_bytes=MAX_BYTES)
         _check_uncompressed(content)
-        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        state: State = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
     except Exception as error:  # torch raises errors of many types for damage
         if isinstance(error, OSError) and not isinstance(error, UnreadableError):

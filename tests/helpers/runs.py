@@ -74,10 +74,10 @@ def play_bootstrap(run: Run, **options: str) -> Games:
     wanted = run.settings.selfplay.bootstrap_positions
     with playing(run, **options) as until:
         until(lambda: sum(name.full for name in list_segments(run.segments)) >= wanted)
-    return recorded(run)
+    return games_of(run)
 
 
-def recorded(run: Run) -> Games:
+def games_of(run: Run) -> Games:
     """The games in all segments of a run."""
     names = sorted(list_segments(run.segments))
     return Games.concatenate([read_segment(run.segments / str(name), run.game) for name in names])

@@ -33,7 +33,7 @@ from selfplay.replay_writer import ReplayWriter
 from selfplay.step import sample_index, temperature
 from selfplay.worker import game_seeds, run_worker
 from tests.helpers.buckets import new_prefix
-from tests.helpers.runs import moves_of, play_bootstrap, playing, recorded, replay, small_run
+from tests.helpers.runs import games_of, moves_of, play_bootstrap, playing, replay, small_run
 from tests.helpers.segments import some_games
 from tests.helpers.toys import Relay
 from trainer.export import untrained
@@ -144,7 +144,7 @@ def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Pat
         until(lambda: any(name.first_step == 10 for name in list_segments(run.segments)))
         publish_model(run.models, untrained(run), fence=1, step=20)
         until(lambda: any(name.first_step == 20 for name in list_segments(run.segments)))
-    games = recorded(run)
+    games = games_of(run)
     changed, at = 0, 0
     for game in games.games:
         searched = games.positions[at : at + game["positions"]]
@@ -161,7 +161,7 @@ def test_the_networks_answers_are_recorded(tmp_path: Path):
     name = publish_model(run.models, untrained(run), fence=1, step=10)
     with playing(run) as until:
         until(lambda: list(list_segments(run.segments)))
-    games = recorded(run)
+    games = games_of(run)
     network = load_model(run.models, name, run.game)
     logits, wdl = network(EvaluationBatch(games.observations.astype(np.float32), list))
     for i, record in enumerate(games.positions):
@@ -246,7 +246,7 @@ def test_a_worker_seals_the_journal_of_a_killed_one_where_the_run_is_in_a_bucket
     dead.abandon()  # as by SIGKILL: the lock is free and the file is there
     with playing(run, name="w1") as until:
         until(lambda: "00000001" in {name.incarnation for name in list_segments(run.segments)})
-    found = recorded(run)
+    found = games_of(run)
     assert set(lost.games["id"]) <= set(found.games["id"])
     assert len(found.games) == len(set(found.games["id"])) > 2
     assert list(run.journals.iterdir()) == []

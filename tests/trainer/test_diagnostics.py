@@ -15,12 +15,11 @@ from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
-from plyzero.run.records import Games
 from plyzero.run.segments import SegmentName, list_segments, read_segment
 from plyzero.settings import SearchSettings, TrainerSettings
 from tests.helpers.learning import learn
 from tests.helpers.recorded import random_games, recorded
-from tests.helpers.runs import small_run
+from tests.helpers.runs import games_of, small_run
 from tests.helpers.toys import Chain
 from tests.helpers.zoo import Clobber, Kalah
 from trainer.diagnosis.consistency import Agreement, Consistency
@@ -239,9 +238,7 @@ def test_the_target_is_all_there_is_to_learn_and_a_guess_is_nothing():
 def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.window_positions=20000")
     learn(run, models=1, full=700)
-    games = Games.concatenate(
-        [read_segment(run.segments / str(name), run.game) for name in list_segments(run.segments)]
-    )
+    games = games_of(run)
     trained, held_out = Diagnostics(run.game, run.settings.trainer).split(games)
     assert 0.01 < len(held_out.games) / len(games.games) < 0.06
     assert len(trained.games) + len(held_out.games) == len(games.games)

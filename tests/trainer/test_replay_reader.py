@@ -3,7 +3,7 @@
 import errno
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +45,10 @@ def put(run: Run, sequence: int, incarnation: str = A, *, step: int | None = Non
     return seal(run, games, sequence, incarnation)
 
 
+def put_all(run: Run, sequences: Iterable[int]) -> list[Path]:
+    return [put(run, sequence) for sequence in sequences]
+
+
 def taken(reader: ReplayReader) -> list[tuple[str, int]]:
     return [(name.incarnation, name.sequence) for name, _ in reader.read_new()]
 
@@ -71,8 +75,7 @@ def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: Re
 
 
 def test_names_that_are_known_are_not_parsed_again(run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch):
-    for sequence in range(3):
-        put(run, sequence)
+    put_all(run, range(3))
     assert taken(reader) == of(A, 0, 1, 2)
     assert not taken(reader)
     parsed, parse = [], SegmentName.parse
@@ -107,8 +110,7 @@ def test_writers_do_not_wait_for_each_other_and_the_oldest_models_come_first(run
 def test_a_missing_segment_is_waited_for_and_then_counted_as_a_hole(
     run: Run, reader: ReplayReader, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    for sequence in (0, 3, 4):
-        put(run, sequence)
+    put_all(run, (0, 3, 4))
     assert taken(reader) == of(A, 0)
     clock.now += GAP_SECONDS - 1
     assert taken(reader) == []
@@ -139,8 +141,7 @@ def test_a_late_segment_is_read_in_order_and_the_next_gap_has_its_own_time(
 
 def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, clock: Clock):
     journal = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=1)
-    for sequence in (0, 2):
-        put(run, sequence)
+    put_all(run, (0, 2))
     assert taken(reader) == of(A, 0)
     clock.now += 10 * GAP_SECONDS
     assert taken(reader) == []
@@ -153,7 +154,7 @@ def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, c
 def test_a_damaged_segment_is_tried_again_then_quarantined_and_the_next_are_read(
     run: Run, reader: ReplayReader, caplog: pytest.LogCaptureFixture
 ):
-    paths = [put(run, sequence) for sequence in range(4)]
+    paths = put_all(run, range(4))
     damage(paths[1])
     damage(paths[2])
     assert taken(reader) == of(A, 0)
@@ -225,7 +226,7 @@ def test_a_segment_that_does_not_belong_here_is_put_away(
 
 
 def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, reader: ReplayReader, clock: Clock):
-    paths = [put(run, sequence) for sequence in range(5)]
+    paths = put_all(run, range(5))
     damage(paths[1])
     damage(paths[2])
     for _ in range(2 * TRIES):
@@ -238,7 +239,7 @@ def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, reade
 
 
 def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Clock):
-    paths = [put(run, sequence) for sequence in range(4)]
+    paths = put_all(run, range(4))
     run.quarantine.mkdir()
     paths[1].rename(run.quarantine / paths[1].name)
     other = run.quarantine / paths[2].name.replace(A, B)
@@ -252,8 +253,7 @@ def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Cloc
 def test_a_restart_takes_in_again_what_lies_behind_its_cursor_and_nothing_else(
     run: Run, reader: ReplayReader, clock: Clock
 ):
-    for sequence in range(4):
-        put(run, sequence)
+    put_all(run, range(4))
     assert len(taken(reader)) == 4
     restarted = ReplayReader(run, clock=clock)
     restarted.cursor = {A: 2}
@@ -287,8 +287,7 @@ def test_a_segment_removed_between_listing_and_reading_is_no_error(
 
 
 def test_what_a_consumer_failed_over_comes_again(run: Run, reader: ReplayReader):
-    for sequence in range(3):
-        put(run, sequence)
+    put_all(run, range(3))
     with pytest.raises(ZeroDivisionError):  # noqa: PT012
         for name, _ in reader.read_new():
             if name.sequence == 1:
@@ -372,8 +371,7 @@ def test_a_directory_that_cannot_be_listed_is_listed_again_later(
 def test_a_segment_that_comes_after_its_number_was_passed_is_taken_in_once(
     run: Run, reader: ReplayReader, clock: Clock
 ):
-    for sequence in (0, 4, 5):
-        put(run, sequence)
+    put_all(run, (0, 4, 5))
     taken(reader)
     clock.now += GAP_SECONDS
     assert taken(reader) == of(A, 4, 5)
@@ -391,7 +389,7 @@ def test_a_segment_that_comes_after_its_number_was_passed_is_taken_in_once(
 
 
 def test_a_segment_that_is_brought_back_from_quarantine_is_taken_in_once(run: Run, reader: ReplayReader):
-    paths = [put(run, sequence) for sequence in range(3)]
+    paths = put_all(run, range(3))
     whole = paths[1].read_bytes()
     damage(paths[1])
     assert [number for _ in range(TRIES + 1) for _, number in taken(reader)] == [0, 2]

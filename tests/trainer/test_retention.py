@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -52,6 +52,10 @@ def put(run: Run, sequence: int, incarnation: str = A, *, step: int | None = Non
     return name
 
 
+def put_all(run: Run, sequences: Iterable[int], *, size: int = 10) -> list[str]:
+    return [put(run, sequence, size=size) for sequence in sequences]
+
+
 def left(run: Run) -> list[tuple[str, int]]:
     return sorted((name.incarnation, name.sequence) for name in list_segments(run.segments))
 
@@ -75,7 +79,7 @@ def test_beyond_a_limit_the_oldest_segments_go_but_none_of_the_window(
     tmp_path: Path, clock: Clock, limit: str, window: list[int], kept: list[int]
 ):
     run = run_with(tmp_path, f"store.{limit}")
-    names = [put(run, sequence, size=MB) for sequence in range(5)]
+    names = put_all(run, range(5), size=MB)
     for _ in range(2):
         Retention(run, clock=clock).prune(covered=EVERYTHING, window=[names[number] for number in window])
         assert left(run) == of(A, *kept)
@@ -105,8 +109,7 @@ def test_below_the_reserve_segments_go_until_there_is_room_again(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200", "store.min_free_files=60")
-    for sequence in range(6):
-        put(run, sequence, size=MB)
+    put_all(run, range(6), size=MB)
     for room, kept in (((200 * MB, 60), 6), ((198 * MB + 1, 60), 4), ((200 * MB, 57), 1)):
         monkeypatch.setattr("trainer.retention.free_room", lambda _, room=room: Room(*room))
         Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
@@ -117,7 +120,7 @@ def test_far_below_the_reserve_everything_that_may_go_goes(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
-    names = [put(run, sequence, size=MB) for sequence in range(6)]
+    names = put_all(run, range(6), size=MB)
     monkeypatch.setattr("trainer.retention.free_room", lambda _: Room(bytes=0, files=0))
     Retention(run, clock=clock).prune(covered={A: 4}, window=[names[1]])
     assert left(run) == of(A, 1, 4, 5)
@@ -127,6 +130,10 @@ def model(run: Run, step: int) -> ModelName:
     name = ModelName(1, step, "0123abcd")
     (run.models / str(name)).write_bytes(b"model")
     return name
+
+
+def models(run: Run, steps: Iterable[int]) -> list[ModelName]:
+    return [model(run, step) for step in steps]
 
 
 def steps(run: Run) -> list[int]:
@@ -140,8 +147,7 @@ def prune(retention: Retention) -> None:
 
 def test_the_newest_models_stay_and_older_ones_for_some_minutes(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=3", "store.keep_model_minutes=5")
-    for step in range(1, 7):
-        model(run, step)
+    models(run, range(1, 7))
     retention = Retention(run, clock=clock)
     prune(retention)
     clock.now += 299
@@ -196,8 +202,8 @@ def beating(run: Run, worker: str, name: ModelName) -> Callable[..., None]:
 
 def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    models = [model(run, step) for step in range(6)][1:]
-    moving, silent, dead = (beating(run, f"w{n}.0000000{n}", models[n]) for n in range(3))
+    names = models(run, range(6))[1:]
+    moving, silent, dead = (beating(run, f"w{n}.0000000{n}", names[n]) for n in range(3))
     Journal(
         run.journals, run.game, run_id=run.id, worker="w1", incarnation="00000001", sequence=0
     )  # it hangs, but it lives
@@ -214,8 +220,8 @@ def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Pa
 
 def test_the_best_model_stays(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    models = [model(run, step) for step in range(1, 5)]
-    for name, won in zip(models, (3, 9, 5, 1), strict=True):
+    names = models(run, range(1, 5))
+    for name, won in zip(names, (3, 9, 5, 1), strict=True):
         append_line(run.metrics / "rating.jsonl", {"model": str(name), "scores": {"random": [won, 0, 10 - won]}})
     prune(Retention(run, clock=clock))
     assert steps(run) == [1, 2, 4]
@@ -223,8 +229,7 @@ def test_the_best_model_stays(tmp_path: Path, clock: Clock):
 
 def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    for step in (0, 1, 2):
-        model(run, step)
+    models(run, (0, 1, 2))
     for number, label in enumerate((None, 7, "best.onnx", ["000001-000000001-0123abcd.onnx"])):
         beat = {"role": "selfplay", "state": "playing", "model": label}
         Heartbeat(run.workers / f"w{number}.0000000{number}.json").beat(beat)
@@ -443,8 +448,7 @@ def test_a_state_that_is_removed_was_the_third_newest(small: Run):
 
 def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=1")
-    for sequence in range(4):
-        put(run, sequence)
+    put_all(run, range(4))
     retention = Retention(run, clock=clock)
     for step in range(NUM_STATES):
         retention.remember_state(1, {"step": step, "cursor": {A: 4}, "skipped": {A: [(1, 2, False)]}, "window": []})
@@ -456,10 +460,8 @@ def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
     run = run_with(tmp_path, "store.keep_positions=1", "store.keep_models=1", "store.keep_model_minutes=0")
-    for sequence in range(3):
-        put(run, sequence)
-    for step in range(1, 5):
-        model(run, step)
+    put_all(run, range(3))
+    models(run, range(1, 5))
     odd = [
         next(run.segments.glob("*-00000000-*")),
         run.models / str(list_models(run.models)[-2]),
@@ -486,8 +488,7 @@ def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    for step in (1, 2, 3):
-        model(run, step)
+    models(run, (1, 2, 3))
     monkeypatch.setattr("trainer.retention.free_room", failing(errno.EIO))
     monkeypatch.setattr("trainer.retention.list_journals", failing(errno.EIO))
     monkeypatch.setattr("plyzero.run.models.read_lines", failing(errno.EIO))
