@@ -253,12 +253,7 @@ class GamesInPlay:
         if self._packs_bits:
             seen = np.unpackbits(seen.view(np.uint8), axis=1, count=math.prod(shape))
         observations = seen.astype(self._start.observation_dtype).reshape(plies, *shape)
-        games = Games(
-            games=record,
-            positions=positions.copy(),
-            moves=moves.copy(),
-            observations=observations,
-        )
+        games = Games(record, positions.copy(), moves.copy(), observations)
         self._seconds["record"] += perf_counter() - began
         return games
 

@@ -42,6 +42,14 @@ def moved(backpressure: Backpressure, clock: Clock, run: Run, trained: int) -> s
     return backpressure.reason(has_model=True)
 
 
+def waiting(root: Path, clock: Clock) -> tuple[Run, Backpressure]:
+    """A worker that waits for a trainer, which has trained 20 positions."""
+    run, _, backpressure = parts(root, clock, "selfplay.when_ahead=throttle")
+    moved(backpressure, clock, run, 10)
+    assert moved(backpressure, clock, run, 20)
+    return run, backpressure
+
+
 def test_a_worker_plays_while_nothing_is_the_matter(tmp_path: Path, clock: Clock):
     _, _, backpressure = parts(tmp_path, clock)
     assert backpressure.reason(has_model=True) is backpressure.reason(has_model=False) is None
@@ -139,9 +147,7 @@ def test_who_keeps_playing_never_waits_for_the_trainer(tmp_path: Path, clock: Cl
 
 
 def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(backpressure, clock, run, 10)
-    assert moved(backpressure, clock, run, 20)
+    run, backpressure = waiting(tmp_path, clock)
     since = clock.now
     reasons = []
     while clock.now < since + 2 * PROGRESS_SECONDS:
@@ -165,9 +171,7 @@ def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path:
 def test_a_trainer_of_which_nothing_sensible_is_heard_holds_nobody_back(
     content: bytes | None, tmp_path: Path, clock: Clock
 ):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(backpressure, clock, run, 10)
-    assert moved(backpressure, clock, run, 20)
+    run, backpressure = waiting(tmp_path, clock)
     path = run.workers / "trainer.json"
     path.unlink() if content is None else path.write_bytes(content)
     for _ in range(3):
@@ -177,9 +181,7 @@ def test_a_trainer_of_which_nothing_sensible_is_heard_holds_nobody_back(
 
 
 def test_a_heartbeat_that_cannot_be_read_for_a_moment_is_no_progress(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(backpressure, clock, run, 10)
-    assert moved(backpressure, clock, run, 20)
+    run, backpressure = waiting(tmp_path, clock)
     clock.now += PROGRESS_SECONDS
     (run.workers / "trainer.json").write_bytes(b"")
     backpressure.refresh()
