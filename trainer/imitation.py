@@ -129,10 +129,7 @@ class Imitation:
         """Add the records of one game."""
         self.games += 1
         samples = make_samples(
-            game,
-            search=self._settings.search,
-            trainer=self._settings.trainer,
-            make_targets=self._parts.make_targets,
+            game, search=self._settings.search, trainer=self._settings.trainer, make_targets=self._parts.make_targets
         )
         if not len(samples.wdl):
             self.unused += 1

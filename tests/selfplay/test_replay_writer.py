@@ -261,10 +261,7 @@ def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
     run = run_with(tmp_path, f"store.sync_seconds={seconds}")
     games = finished(run, 3)
     disk = Disk(
-        monkeypatch,
-        "fdatasync",
-        errno.EIO,
-        lambda path: "-00000000.wal" in path.name and (lasting or not disk.failed),
+        monkeypatch, "fdatasync", errno.EIO, lambda path: "-00000000.wal" in path.name and (lasting or not disk.failed)
     )
     with ReplayWriter(run, **WRITER) as writer:
         add(writer, games[:2])

@@ -315,12 +315,7 @@ class Endless(Hopeless, version=1):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("game", "said"),
-    [
-        ("Blind", "observe()"),
-        ("Hopeless", "nothing to learn"),
-        ("Endless", "cut off"),
-    ],
+    ("game", "said"), [("Blind", "observe()"), ("Hopeless", "nothing to learn"), ("Endless", "cut off")]
 )
 def test_a_game_that_cannot_be_learned_is_told(tmp_path: Path, game: str, said: str):
     run = small_run(tmp_path / "r", f"{__name__}:{game}", "trainer.publish_seconds=0")
