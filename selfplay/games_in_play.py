@@ -47,7 +47,7 @@ MAX_GIVEN_UP: Final = 3
 GAMES_PER_GIVEN_UP: Final = 100
 """Number of games that may be given up because the rules fail, and of finished games that allow another one."""
 
-MAX_TEMPERATURE_PLIES: Final = 40  # default at most: max_plies may be many times what a game lasts
+MAX_TEMPERATURE_PLIES: Final = 40  # of the largest default; max_plies may be many times what a game lasts
 
 
 class GamesInPlay:

@@ -164,13 +164,6 @@ def test_games_are_counted_when_they_are_added_and_unsealed_until_they_are_seale
     assert writer.totals()["full_positions"] == full
 
 
-def test_a_finished_game_is_in_the_journal_long_before_it_is_sealed(run: Run):
-    with ReplayWriter(run, **WRITER) as writer:
-        writer.add(finished(run, 1)[0])
-        until(lambda: journaled(run) == 1)
-        assert sealed(run) == Counter()
-
-
 @pytest.mark.parametrize("seconds", ["0", "0.05"])
 def test_the_journal_is_put_onto_the_disk_itself(seconds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = run_with(tmp_path, f"store.sync_seconds={seconds}")
