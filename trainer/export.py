@@ -247,14 +247,10 @@ def compare(exact: Evaluation, rounded: Evaluation) -> tuple[float, float]:
 
     Of distributions p and q it is the sum of p log(p / q) (Kullback and Leibler, 1951).
     """
-    p, q = (_log_softmax(each.logits) for each in (exact, rounded))
+    p, q = (torch.tensor(each.logits, dtype=torch.float64).log_softmax(dim=1) for each in (exact, rounded))
     values = [each.wdl[:, 0] - each.wdl[:, 2] for each in (exact, rounded)]
-    return float((np.exp(p) * (p - q)).sum(axis=1).mean()), float(np.abs(values[0] - values[1]).mean())
-
-
-def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    divergence = nn.functional.kl_div(q, p, reduction="batchmean", log_target=True)
+    return float(divergence), float(np.abs(values[0] - values[1]).mean())
 
 
 def _nodes_of_heads(model: onnx.ModelProto) -> list[str]:

@@ -61,7 +61,7 @@ class ReplayReader:
             for name in segments:
                 expected = self.cursor.get(incarnation, 0)
                 late = name.sequence < expected
-                if late and not self.is_skipped(name):
+                if late and not is_skipped(self.skipped, name):
                     continue  # a second segment with the same sequence number
                 if name.sequence > expected and not self._skips_missing(name, expected):
                     break
@@ -87,10 +87,6 @@ class ReplayReader:
         errors = PASSING | {errno.EACCES, errno.EPERM}
         return retry(lambda: read_segment(path, self._run.game, run_id=self._run.id), path.name, errors=errors)
 
-    def is_skipped(self, name: SegmentName) -> bool:
-        """Return whether the cursor has passed the number of a segment without reading it."""
-        return is_skipped(self.skipped, name)
-
     @property
     def read_error(self) -> str | None:
         """A sentence about the segments that the volume does not give at the moment, or None."""
@@ -108,7 +104,7 @@ class ReplayReader:
             names = sorted(unknown, key=lambda each: (each.first_step, each.sequence))
             self._forget_all_but(set(names))
         for name in names:
-            if name.sequence < self.cursor.get(name.incarnation, 0) and not self.is_skipped(name):
+            if name.sequence < self.cursor.get(name.incarnation, 0) and not is_skipped(self.skipped, name):
                 self._passed.add(str(name))
             elif name not in self._refused:
                 new.setdefault(name.incarnation, []).append(name)
@@ -205,7 +201,7 @@ class ReplayReader:
 
 
 def is_skipped(skipped: Mapping[str, Skipped], name: SegmentName) -> bool:
-    """Return whether the number of a segment is in one of the ranges."""
+    """Return whether the cursor has passed the number of a segment without reading it."""
     return any(first <= name.sequence < end for first, end, _ in skipped.get(name.incarnation, ()))
 
 

@@ -168,9 +168,7 @@ def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path:
         json.dumps({**ENOUGH, "beats": 1, "pid": 1, "host": "h", "credit_enough": None}).encode(),
     ],
 )
-def test_a_trainer_of_which_nothing_sensible_is_heard_holds_nobody_back(
-    content: bytes | None, tmp_path: Path, clock: Clock
-):
+def test_a_trainer_without_a_sensible_heartbeat_holds_nobody_back(content: bytes | None, tmp_path: Path, clock: Clock):
     run, backpressure = waiting(tmp_path, clock)
     path = run.workers / "trainer.json"
     path.unlink() if content is None else path.write_bytes(content)

@@ -127,7 +127,7 @@ class Endless(PlainRace):
         return (0, 0, 0, 1)
 
 
-def test_a_roll_that_never_ends_is_told():
+def test_a_roll_that_never_ends_is_an_error():
     with pytest.raises(ValueError, match=f"after {MAX_ROLLS} rolls"):
         roll_on(Endless(), lambda number: 0.5)
     with pytest.raises(UserError, match=f"after {MAX_ROLLS} rolls"):

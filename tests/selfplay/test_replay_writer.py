@@ -314,7 +314,7 @@ def test_games_after_a_seal_wrongly_reported_as_failed_are_not_in_the_sealed_jou
     assert beside == []  # whoever adopts it would hold it for sealed
 
 
-def test_an_error_that_does_not_pass_ends_the_store_and_everybody_is_told(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_a_lasting_error_ends_the_store_and_is_raised_everywhere(run: Run, monkeypatch: pytest.MonkeyPatch):
     disk, games = Disk(monkeypatch, "pwrite"), finished(run, 2)
 
     def ended() -> bool:

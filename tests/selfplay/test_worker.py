@@ -53,7 +53,7 @@ def test_every_recorded_game_is_legal_and_ends_as_recorded(bootstrap):
         assert all(position.outcome() is None for position in line[:-1])
 
 
-def test_a_record_holds_the_position_it_speaks_of(bootstrap):
+def test_a_record_holds_its_position(bootstrap):
     run, games = bootstrap
     positions = [position for line in replay(run.game.start, games) for position in line[:-1]]
     for i, position in enumerate(positions):
@@ -301,7 +301,7 @@ def test_a_worker_has_a_heartbeat_while_it_compiles(tmp_path: Path, monkeypatch:
     assert seen == ["compiling"]
 
 
-def test_the_log_says_how_far_a_worker_is(
+def test_the_progress_of_a_worker_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level("INFO")

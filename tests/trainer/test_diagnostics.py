@@ -77,7 +77,7 @@ def verdicts(run: Run) -> list[dict]:
     return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
 
 
-def test_a_run_that_learns_is_left_alone():
+def test_a_run_that_learns_gets_no_warning():
     assert diagnose("nim", [HEALTHY] * CONFIRMATIONS) is None
     assert diagnose("nim", [measured(statistics={"won": (0.9, 0.0)})] * CONFIRMATIONS) is None
 
@@ -111,12 +111,12 @@ NOT_LEARNING = [
 
 
 @pytest.mark.parametrize(("wrong", "said"), WARNINGS)
-def test_every_trouble_of_the_games_is_told_at_once_with_its_most_likely_cause(wrong: dict[str, Any], said: str):
+def test_every_fault_of_the_games_is_reported_at_once_with_its_likely_cause(wrong: dict[str, Any], said: str):
     assert said in str(diagnose("nim", [measured(**wrong)]))
 
 
 @pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING)
-def test_what_a_network_has_not_learned_is_told_once_several_models_confirm_it(wrong: dict[str, Any], said: str):
+def test_a_fault_of_learning_is_reported_once_several_models_confirm_it(wrong: dict[str, Any], said: str):
     confirmed = [measured(**wrong)] * CONFIRMATIONS
     assert said in str(diagnose("nim", confirmed))
     assert diagnose("nim", confirmed[1:]) is None
@@ -124,11 +124,11 @@ def test_what_a_network_has_not_learned_is_told_once_several_models_confirm_it(w
 
 
 @pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING[1:])
-def test_nothing_is_said_of_learning_before_there_has_been_time_to_learn(wrong: dict[str, Any], said: str):
+def test_learning_is_not_judged_before_there_has_been_time_to_learn(wrong: dict[str, Any], said: str):
     assert diagnose("nim", [measured(**wrong, mature=False)] * CONFIRMATIONS) is None
 
 
-def test_nothing_is_said_of_the_games_before_there_are_enough():
+def test_games_are_not_judged_before_there_are_enough():
     few = {"games": NEWEST_GAMES - 1, "openings": 1, "drawn": 1.0, "truncated": 1.0, "moved": (1, 0), "won": (0, 0)}
     assert diagnose("nim", [measured(statistics=few)]) is None
     assert diagnose("nim", [measured(consistency={"legal": Agreement(compared=2, different=2)})]) is None
@@ -142,7 +142,7 @@ def test_an_observation_that_shows_who_is_to_move_may_show_any_side(changed: dic
     assert diagnose("nim", [measured(view=FIRST_PLAYERS)]) is None  # the network has learned the values
 
 
-def test_a_game_in_which_one_observation_hides_a_rare_rule_is_left_alone():
+def test_a_rare_rule_that_is_not_shown_causes_no_warning():
     rare = Agreement(compared=1000, different=49)
     consistency = {"legal": rare, "effects": rare, "values": rare, "images": rare}
     assert diagnose("nim", [measured(consistency=consistency)]) is None
@@ -250,7 +250,7 @@ def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
         assert len(window) == len(make_samples(part, search=SearchSettings(), trainer=TrainerSettings()).wdl)
 
 
-def test_a_worker_that_takes_no_newer_model_is_told(tmp_path: Path):
+def test_a_worker_that_loads_no_newer_model_causes_a_warning(tmp_path: Path):
     now = 0.0
     run = small_run(tmp_path / "r", "tic-tac-toe")
     learn(run, models=1, full=200)
@@ -317,7 +317,7 @@ class Endless(Hopeless, version=1):
 @pytest.mark.parametrize(
     ("game", "said"), [("Blind", "observe()"), ("Hopeless", "nothing to learn"), ("Endless", "cut off")]
 )
-def test_a_game_that_cannot_be_learned_is_told(tmp_path: Path, game: str, said: str):
+def test_a_game_that_cannot_be_learned_causes_a_warning(tmp_path: Path, game: str, said: str):
     run = small_run(tmp_path / "r", f"{__name__}:{game}", "trainer.publish_seconds=0")
     learn(run, models=24, full=400)
     assert said in str(verdicts(run)[-1]["warning"])

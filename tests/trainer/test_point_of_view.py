@@ -54,5 +54,5 @@ def test_the_unit_of_the_observation_does_not_matter():
     assert view_of(Huge()) == pytest.approx(view_of(CupsOfPlayer0()), rel=1e-3)
 
 
-def test_nothing_is_said_of_the_point_of_view_before_there_are_enough_games():
+def test_the_point_of_view_is_unknown_before_there_are_enough_games():
     assert view_of(Kalah(), games=MIN_GAMES - 1) is None

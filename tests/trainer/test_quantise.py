@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +20,10 @@ from plyzero.run.metrics import read_lines
 from plyzero.run.models import list_int8, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from tests.helpers.clock import Clock
+from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, small_run
 from trainer import export as module
 from trainer.export import Forms, compare, make_forms, quantise, untrained
-from trainer.loop import Trainer
 from trainer.retention import Retention
 
 BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
@@ -180,9 +179,7 @@ def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms):
 
 def test_the_trainer_publishes_both_forms_and_reports_how_much_they_differ(run: Run):
     play_segment(run)
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
-        trainer.train_step()
+    with training(run) as trainer:
         trainer.publish()
     (name,) = list_models(run.models)
     assert list(list_int8(run.models).values()) == [(name.fence, name.step)]

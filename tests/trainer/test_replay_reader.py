@@ -174,7 +174,7 @@ def test_a_damaged_segment_is_tried_again_then_quarantined_and_the_next_are_read
     assert reader.missing_segments == 0
 
 
-def test_a_damaged_segment_that_cannot_be_put_away_stands_in_nobodys_way_either(
+def test_a_damaged_segment_that_cannot_be_quarantined_delays_nobody(
     run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     damage(put(run, 0))
@@ -214,7 +214,7 @@ def of_another_name(run: Run) -> Path:
 
 
 @pytest.mark.parametrize("copied_in", [of_another_game, of_another_schema, of_another_name])
-def test_a_segment_that_does_not_belong_here_is_put_away(
+def test_a_segment_that_does_not_belong_here_is_quarantined(
     copied_in: Callable[[Run], Path], run: Run, reader: ReplayReader
 ):
     path = copied_in(run)
@@ -225,7 +225,7 @@ def test_a_segment_that_does_not_belong_here_is_put_away(
     assert quarantined(run) == [path.name]
 
 
-def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, reader: ReplayReader, clock: Clock):
+def test_after_a_crash_quarantined_segments_are_not_waited_for(run: Run, reader: ReplayReader, clock: Clock):
     paths = put_all(run, range(5))
     damage(paths[1])
     damage(paths[2])
@@ -238,7 +238,7 @@ def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, reade
     assert restarted.missing_segments == 0
 
 
-def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Clock):
+def test_a_gap_beside_a_quarantined_segment_is_waited_for(run: Run, clock: Clock):
     paths = put_all(run, range(4))
     run.quarantine.mkdir()
     paths[1].rename(run.quarantine / paths[1].name)
@@ -250,9 +250,7 @@ def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Cloc
     assert taken(restarted) == of(A, 3)
 
 
-def test_a_restart_takes_in_again_what_lies_behind_its_cursor_and_nothing_else(
-    run: Run, reader: ReplayReader, clock: Clock
-):
+def test_a_restart_reads_what_is_beyond_its_cursor_and_nothing_else(run: Run, reader: ReplayReader, clock: Clock):
     put_all(run, range(4))
     assert len(taken(reader)) == 4
     restarted = ReplayReader(run, clock=clock)
@@ -286,7 +284,7 @@ def test_a_segment_removed_between_listing_and_reading_is_no_error(
     assert taken(reader) == of(A, 2)
 
 
-def test_what_a_consumer_failed_over_comes_again(run: Run, reader: ReplayReader):
+def test_a_segment_whose_consumer_failed_is_read_again(run: Run, reader: ReplayReader):
     put_all(run, range(3))
     with pytest.raises(ZeroDivisionError):  # noqa: PT012
         for name, _ in reader.read_new():

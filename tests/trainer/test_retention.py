@@ -419,8 +419,7 @@ def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run
         trainer.save()
     for path in small.segments.iterdir():
         path.unlink()
-    with closing(Trainer(small, device="cpu")) as trainer:
-        trainer.ingest()
+    with training(small, steps=0) as trainer:
         trainer._is_first = False
         assert trainer.missing_positions() > 0
         assert not trainer.publish_is_due(waiting=False)
@@ -541,8 +540,7 @@ def test_what_was_skipped_is_known_after_a_restart(small: Run):
         trainer.ingest()
         assert trainer.games == before + 2
         trainer.save()
-    with closing(Trainer(small, device="cpu")) as trainer:
-        trainer.ingest()
+    with training(small, steps=0) as trainer:
         assert trainer.games == before + 2
 
 

@@ -56,7 +56,7 @@ def run(bootstrapped: Run, tmp_path: Path) -> Run:
     return replace(bootstrapped, root=Path(shutil.copytree(bootstrapped.root, tmp_path / "r")))
 
 
-def test_the_loss_is_zero_only_for_what_it_was_asked_and_ignores_illegal_actions():
+def test_the_loss_is_zero_only_for_its_targets_and_ignores_illegal_actions():
     legal = torch.tensor([[True, True, False]])
     policy, wdl = torch.tensor([[0.25, 0.75, 0.0]]), torch.tensor([[1.0, 0.0, 0.0]])
     certain = torch.tensor([[50.0, 0.0, 0.0]])
@@ -96,7 +96,7 @@ def test_what_is_pooled_from_the_whole_board_reaches_every_square():
     assert not torch.equal(first[:, 4, 5], second[:, 4, 5])
 
 
-def test_a_policy_plane_says_of_a_square_what_it_says_of_all_others():
+def test_a_policy_plane_has_the_same_weights_on_every_square():
     head, generator = PlanesPolicy(8, planes=3, others=1).eval(), torch.Generator().manual_seed(0)
     row, column = 2, 3
     features = torch.zeros(2, 8, 4, 5)
@@ -136,7 +136,7 @@ def test_a_network_without_a_board_has_no_weights_for_neighbours():
     assert {tuple(each.shape[2:]) for each in weights} == {(1, 1)}
 
 
-def test_the_exported_model_says_what_torch_says(run: Run):
+def test_the_exported_model_computes_what_torch_computes(run: Run):
     with training(run, steps=5) as trainer:
         observations = trainer.window.sample(64, np.random.default_rng(0)).observations
         network = Network(export(trainer.network, run.game, observations, metadata={"a": "b"}), run.game, label="x")
@@ -408,7 +408,7 @@ def test_every_start_gets_a_higher_fence_and_its_models_come_after_all_others(ru
     assert [name.step for name in list_models(run.models)] == [7, 1000]
 
 
-def test_the_first_model_is_published_when_the_bootstrap_is_learned_and_metrics_tell(run: Run):
+def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     stop = threading.Event()
     trainer = threading.Thread(target=run_trainer, args=(run,), kwargs={"device": "cpu", "stop": stop})
     trainer.start()
@@ -441,7 +441,7 @@ def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
         Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
 
 
-def test_a_trainer_beats_while_it_resumes_and_the_log_says_what_it_waits_for(
+def test_a_trainer_beats_while_it_resumes_and_logs_what_it_waits_for(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     stop, seen = threading.Event(), list[object]()
