@@ -24,7 +24,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
 from selfplay.benchmark import MOVES, SIMULATIONS, WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
 from selfplay.replay_writer import ReplayWriter
-from trainer.quantise import quantise
+from trainer.export import quantise
 
 CALIBRATION = 256
 """Positions by which scales are chosen, as many as the trainer takes."""

@@ -13,11 +13,8 @@ from plyzero.run.segments import list_segments
 from plyzero.volume_errors import FileErrors
 from selfplay.replay_writer import ReplayWriter
 
-REFRESH_SECONDS: Final = 1.0
-"""Time between two refreshes of what is known of the volume, in seconds."""
-
-PROGRESS_SECONDS: Final = 30.0
-"""Time without a trained position after which no worker waits for the trainer, in seconds."""
+REFRESH_SECONDS: Final = 1.0  # between two readings of the volume
+PROGRESS_SECONDS: Final = 30.0  # without a trained position, after which no worker waits for the trainer
 
 
 class Backpressure:
@@ -29,7 +26,7 @@ class Backpressure:
         self._free: Room | None = None  # unknown
         self._bootstrap_positions: int | None = None
         self._has_model = False
-        self._troubles = FileErrors(clock=clock)
+        self._file_errors = FileErrors(clock=clock)
         self.refresh()
 
     def refresh(self) -> None:
@@ -38,9 +35,9 @@ class Backpressure:
         After an error, which is logged once, what was read before stays in use.
         """
         self._trainer.update(read_heartbeat(self._run.workers / f"{TRAINER}.json"))
-        with self._troubles.skipping(self._run.root, "cannot be read"):
+        with self._file_errors.skipping(self._run.root, "cannot be read"):
             self._free = free_room(self._run.local)
-        with self._troubles.skipping(self._run.segments, "cannot be read"):
+        with self._file_errors.skipping(self._run.segments, "cannot be read"):
             if not self._has_model:
                 bootstrap = (name for name in list_segments(self._run.segments) if name.bootstrap)
                 self._bootstrap_positions = sum(name.full for name in bootstrap)
@@ -52,7 +49,7 @@ class Backpressure:
         if writer.is_full:
             return f"paused: {writer.write_error or 'the volume is slower than the games are played'}"
         if self._free is None or (self._bootstrap_positions is None and not has_model):
-            return f"paused: cannot read the volume: {self._troubles.summary or 'replay/ is missing'}"
+            return f"paused: cannot read the volume: {self._file_errors.summary or 'replay/ is missing'}"
         if self._free.bytes < store.min_free_mb << 20:
             left = f"{self._free.bytes >> 20} MB left, store.min_free_mb is {store.min_free_mb}"
             return f"paused: the volume has {left}; free some space"

@@ -1,5 +1,4 @@
-"""How fast a worker plays, compared with its network alone: in one process, in turns, so that both see the same
-machine load."""
+"""The speed of a worker beside that of its network alone: one process, in turns, so both see the same machine load."""
 
 from __future__ import annotations
 
@@ -25,21 +24,13 @@ from plyzero.search.slots import SearchSlots
 from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter
 
-VERSION: Final = 2
-"""Version of the JSON object that `measure` returns."""
-
+VERSION: Final = 2  # of the JSON object that `measure` returns
 TURN_SECONDS: Final = 0.5
-"""Length of one turn."""
-
-WARM_SECONDS: Final = 2.0
-"""Time that is not counted at the start: caches fill, and all games leave their openings."""
+WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
 
 
-MANY_HITS: Final = 0.9
-"""Share of look-ups above which the cache, and not the network, evaluates a game."""
-
-LITTLE_NETWORK: Final = 0.2
-"""Share of the worker's time below which the network does not limit it."""
+MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the network, evaluates a game
+LITTLE_NETWORK: Final = 0.2  # share of the worker's time below which the network does not limit it
 
 
 def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable[[str], None]) -> dict[str, Any]:
@@ -96,7 +87,7 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
 
 @dataclass(frozen=True)
 class Turn:
-    """What was done in one turn, or in several: positions evaluated, wall-clock time and CPU time."""
+    """One turn, or the sum of several: positions evaluated, wall-clock time and CPU time."""
 
     evaluations: int
     seconds: float
@@ -104,12 +95,10 @@ class Turn:
 
     @property
     def per_second(self) -> float:
-        """Evaluations per second."""
         return self.evaluations / self.seconds
 
     @property
     def per_cpu_second(self) -> float:
-        """Evaluations per second of CPU time of the whole process."""
         return self.evaluations / self.cpu_seconds
 
 
@@ -150,7 +139,6 @@ class MeasuredWorker:
     """
 
     def __init__(self, run: Run, network: Network, writer: ReplayWriter) -> None:
-        """Begin the games of `run`; finished ones go to `writer`."""
         self._network, self._writer = network, writer
         self._games = GamesInPlay(run.game.start, run.settings, seeds=count())
         self.batch = np.zeros((0, *run.game.start.observation_shape), np.float32)

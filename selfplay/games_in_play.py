@@ -41,15 +41,13 @@ log = logging.getLogger(__name__)
 
 PAGE_BYTES: Final = 1 << 16
 PAGE_MOVES: Final = 4096
-"""So many bytes of observations and legal actions of a game are in tables; what was recorded before them is kept
-compressed."""
+"""Bytes of observations and number of legal actions of a game's record in tables; earlier rows are kept compressed."""
 
 MAX_GIVEN_UP: Final = 3
 GAMES_PER_GIVEN_UP: Final = 100
-"""So many games may be given up because the rules fail, and another one for so many games that are finished."""
+"""Number of games that may be given up because the rules fail, and of finished games that allow another one."""
 
-MAX_TEMPERATURE_PLIES: Final = 40
-"""Longest default of selfplay.temperature_plies: max_plies may be many times what a game lasts."""
+MAX_TEMPERATURE_PLIES: Final = 40  # of the largest default; max_plies may be many times what a game lasts
 
 
 class GamesInPlay:
@@ -237,7 +235,6 @@ class GamesInPlay:
         self._seconds["record"] += perf_counter() - began
 
     def _finish(self, slot: int) -> Games:
-        """Return the record of a game that is over."""
         began = perf_counter()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / GAMES_PER_GIVEN_UP)
         game = self._records.games[slot]
@@ -256,12 +253,7 @@ class GamesInPlay:
         if self._packs_bits:
             seen = np.unpackbits(seen.view(np.uint8), axis=1, count=math.prod(shape))
         observations = seen.astype(self._start.observation_dtype).reshape(plies, *shape)
-        games = Games(
-            games=record,
-            positions=positions.copy(),
-            moves=moves.copy(),
-            observations=observations,
-        )
+        games = Games(record, positions.copy(), moves.copy(), observations)
         self._seconds["record"] += perf_counter() - began
         return games
 

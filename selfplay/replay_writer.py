@@ -18,15 +18,9 @@ from plyzero.run.segments import SegmentError, list_segments, read_segment, writ
 from plyzero.threads import Thread
 from plyzero.volume_errors import TRANSIENT_WRITES, explain
 
-BUFFER_POSITIONS: Final = 16_384
-"""Positions that may wait to be journaled; with more the worker pauses."""
-
-SEAL_BYTES: Final = 1 << 26
-"""Size of the games in memory, in bytes, at which a segment is sealed, however few positions it has."""
-
-MAX_GAME_BYTES: Final = 1 << 27
-"""Largest size of one game in memory, in bytes; the trainer reads no segment with an array of twice that size."""
-
+BUFFER_POSITIONS: Final = 16_384  # waiting to be journaled; with more the worker pauses
+SEAL_BYTES: Final = 1 << 26  # in memory, at which a segment is sealed, however few positions it has
+MAX_GAME_BYTES: Final = 1 << 27  # in memory; the trainer reads no segment with an array of twice that size
 TRANSIENT_ERRORS: Final = {
     *TRANSIENT_WRITES,
     errno.EEXIST,
@@ -34,11 +28,8 @@ TRANSIENT_ERRORS: Final = {
 }
 """Error numbers after which the thread tries again, without dropping a game."""
 
-LISTING_SECONDS: Final = 60.0
-"""Time for which a directory may be listed without a new file, as over NFS, in seconds."""
-
-CLOSING_SECONDS: Final = 10.0
-"""Time for which the thread tries to write the last games, when the worker ends and the volume has an error."""
+LISTING_SECONDS: Final = 60.0  # for which a directory may be listed without a new file, as over NFS
+CLOSING_SECONDS: Final = 10.0  # for which the last games are tried when the worker ends and the volume has an error
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +67,7 @@ class ReplayWriter:
     def __enter__(self) -> Self:
         try:
             self._open_journal()
-        except OSError as error:  # one that passes is told, and tried again, by the thread
+        except OSError as error:  # the thread reports a transient one, and tries again
             if error.errno not in TRANSIENT_WRITES:
                 raise
         self._thread.start()
@@ -229,11 +220,11 @@ class ReplayWriter:
             if (self._run.journals / str(taken)).exists():
                 self._last_seen[sequence] = now()
                 continue
-            sealed, silence = self._sealed_ids(sequence), now() - self._last_seen[sequence]
-            if sealed is None and silence < LISTING_SECONDS and not self._closing:
+            sealed, unseen = self._sealed_ids(sequence), now() - self._last_seen[sequence]
+            if sealed is None and unseen < LISTING_SECONDS and not self._closing:
                 continue
-            forgotten = sealed is None and silence >= GONE_SECONDS
-            anew = [] if forgotten else [each for each in games if each.games["id"][0] not in (sealed or ())]
+            was_read = sealed is None and unseen >= GONE_SECONDS
+            anew = [] if was_read else [each for each in games if each.games["id"][0] not in (sealed or ())]
             with self._lock:
                 self._sealed_full += sum(each.num_full for each in games) - sum(each.num_full for each in anew)
                 self._waiting.extendleft(reversed(anew))
@@ -296,7 +287,6 @@ class ReplayWriter:
         self._must_seal = False
 
     def _drop_sealed(self, sealed: set[int]) -> None:
-        """Remove the games with these ids from the journaled ones."""
         with self._lock:
             before, kept = self._journaled, [each for each in self._journaled if each.games["id"][0] not in sealed]
             self._sealed_full += sum(each.num_full for each in before) - sum(each.num_full for each in kept)

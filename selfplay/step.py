@@ -41,7 +41,7 @@ IN_PLAY: Final = np.dtype(
         ("seed", "u8"),
         ("plies", "i4"),  # moves played
         ("rows", "i4"),  # positions in the record; those before them were taken from it
-        ("opening_plies", "i4"),  # so many moves at the start are random
+        ("opening_plies", "i4"),  # number of random moves at the start
         ("moves", "i4"),  # legal actions in the record
         ("edge", "i4"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
         ("full", "i1"),  # 1 = the current search is a full one
@@ -50,7 +50,7 @@ IN_PLAY: Final = np.dtype(
     ],
     align=True,
 )
-"""What is known of a game besides its records."""
+"""A game besides its records."""
 
 STEP_SETTINGS: Final = np.dtype(
     [

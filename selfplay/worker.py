@@ -17,14 +17,13 @@ from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines, beating
 from plyzero.threads import Thread
 from selfplay.backpressure import REFRESH_SECONDS, Backpressure
-from selfplay.evaluated_games import LocalGames, RemoteGames
+from selfplay.evaluated_games import EvaluatedGames
 from selfplay.replay_writer import ReplayWriter
 
 if TYPE_CHECKING:
     from plyzero.inference.remote_network import RemoteNetwork
 
-LOG_SECONDS: Final = 60.0
-"""Time between two lines of the log that say how far the worker is, in seconds."""
+LOG_SECONDS: Final = 60.0  # between two log lines about progress
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +57,7 @@ def run_worker(
             run_id=run.id,
             precision=settings.precision,
         )
-        games = RemoteGames(run, seeds, watch, evaluator) if evaluator else LocalGames(run, seeds, watch)
+        games = EvaluatedGames(run, seeds, watch, evaluator)
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     reason: str | None = None

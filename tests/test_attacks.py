@@ -74,7 +74,7 @@ def check(crew: Crew) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_passing_errors_on_reading_segments_lose_no_game(crew: Crew):
+def test_transient_errors_on_reading_segments_lose_no_game(crew: Crew):
     for error in PASSING:
         crew.trainer.control.fail(error, "open read", "replay/w")
         crew.work(5)
@@ -85,7 +85,7 @@ def test_passing_errors_on_reading_segments_lose_no_game(crew: Crew):
 
 
 @pytest.mark.slow
-def test_nobody_dies_of_passing_errors_whatever_they_read_list_or_write(crew: Crew):
+def test_nobody_dies_of_transient_errors_whatever_they_read_list_or_write(crew: Crew):
     errors = itertools.cycle(PASSING)
     for directory in ("models", "replay", "workers", "journal", "trainer"):
         for calls, share in (("list", 1.0), ("open read stat", 1.0), (" ".join(CALLS), 0.5)):

@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,27 +13,13 @@ from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 from tests.helpers.runs import SMALL
+from tests.helpers.surroundings import is_running, wait_until
 
 pytestmark = pytest.mark.slow
 
 
 def start(*arguments: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "plyzero", *arguments], cwd=cwd, stdout=subprocess.DEVNULL)
-
-
-def wait_until(condition: Callable[[], bool], *, alive: subprocess.Popen[bytes] | None = None) -> None:
-    deadline = time.monotonic() + 300
-    while not condition():
-        assert alive is None or alive.poll() is None, "the process ended by itself"
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def fences(models: Path) -> set[int]:
@@ -46,7 +30,7 @@ def pids_of(root: Path) -> list[int]:
     return [beat["pid"] for beat in read_heartbeats(root / "workers").values() if beat["state"] != "stopped"]
 
 
-def test_train_goes_on_after_ctrl_c_or_a_kill_and_leaves_no_process_when_it_is_killed(tmp_path: Path):
+def test_train_goes_on_after_ctrl_c_or_a_kill_and_leaves_no_process_when_killed(tmp_path: Path):
     root, examples = tmp_path / "r", Path(__file__).parent.parent / "examples"
     options = [part for option in SMALL for part in ("-o", option)]
     game = "dots_and_boxes:DotsAndBoxes(size=2)"  # in plain Python, and found where the command is given

@@ -3,10 +3,7 @@
 loop           the loop of the trainer: ingest, train or wait, publish
 learner        network, moving average and optimiser: a step on each batch
 data_parallel  several processes, each with a GPU, make every step together
-rank           what each of these processes does but the first, which is the trainer
-imitation      the network learns recorded games of anybody
-warm_start     a run that begins with a bot, and the files of that bot
-resume         whether the newest state is of this run and of the network that its settings name
+imitation      the network learns recorded games; a run that begins with the bot this makes
 replay_reader  new segments: each is read once, in its writer's order
 window         the newest positions in memory, from which batches are sampled
 targets        training targets of recorded positions
@@ -15,8 +12,7 @@ loss           the loss function
 parts          network, targets and loss by their names in the settings, tried before training begins
 ledger         the replay ratio, as an account of positions
 state          the checkpoint from which a trainer resumes
-export         from torch to ONNX
-quantise       the 8-bit form of a model
+export         from torch to ONNX, and the 8-bit form of a model
 retention      what is removed from the volume
 diagnosis      does it learn? measures, and warnings with their likely causes
 """

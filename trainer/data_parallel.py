@@ -7,6 +7,7 @@ averaged by torch's `DistributedDataParallel`, so all processes have the same we
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -17,13 +18,15 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from queue import SimpleQueue
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -34,33 +37,22 @@ from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
 from plyzero.errors import UserError
-from plyzero.rules.catalog import GameSpec
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.game import Game
 from plyzero.settings import Settings
 from plyzero.threads import start_thread
+from trainer.learner import Learner
 from trainer.loss import BatchTensors, Losses
+from trainer.parts import make_parts
 from trainer.state import pack_state
 from trainer.window import Batch
 
-if TYPE_CHECKING:
-    from trainer.learner import Learner
-
-START_SECONDS: Final = 300.0
-"""Longest time until all processes can make a step, in seconds."""
-
-STEP_SECONDS: Final = 300.0
-"""Longest time that a step may take, in seconds; it takes longer only if a process does not answer any more."""
-
-NOTICE_SECONDS: Final = 5.0
-"""Time within which the end of another process is noticed after a step has failed because of it, in seconds."""
-
-END_SECONDS: Final = 10.0
-"""Time that a process has to end, in seconds; then it is killed."""
-
-POLL_SECONDS: Final = 0.1
-"""Time between two looks at the processes, in seconds."""
-
-COMMAND: Final = "from trainer.rank import run_rank; run_rank()"
-"""The program of the other processes."""
+START_SECONDS: Final = 300.0  # until all processes can make a step
+STEP_SECONDS: Final = 300.0  # for a step; it takes longer only if a process no longer answers
+NOTICE_SECONDS: Final = 5.0  # within which the end of another process is noticed after a step has failed because of it
+END_SECONDS: Final = 10.0  # for a process to end, before it is killed
+POLL_SECONDS: Final = 0.1  # between two looks at the processes
+COMMAND: Final = "from trainer.data_parallel import run_rank; run_rank()"
 
 log = logging.getLogger(__name__)
 
@@ -84,18 +76,14 @@ class Ranks:
         self._folder = tempfile.TemporaryDirectory(prefix="plyzero-")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._channels: list[Connection] = []
-        default = Settings()
-        has_own_parts = (settings.network.module, settings.trainer.loss) != (
-            default.network.module,
-            default.trainer.loss,
-        )
+        has_own_parts = _own_parts(settings) != _own_parts(Settings())
         place = Place(0, devices, learner.device.type, has_own_parts, str(Path(self._folder.name) / "store"))
         try:
             for _ in range(1, devices):
                 self._start()
             start_thread(self._watch, name="ranks")
             work = {"game": game.name, "settings": settings.model_dump(mode="json"), "seed": seed}
-            state, store = pack_state(learner.state_dict()), place.store()
+            state, store = pack_state(learner.state_dict()), FileStore(place.file)
             with self._noticing_failures(START_SECONDS):
                 for rank, channel in enumerate(self._channels, 1):
                     channel.send_bytes(json.dumps({"place": place.of_rank(rank), **work}).encode())
@@ -146,7 +134,6 @@ class Ranks:
         self._folder.cleanup()
 
     def _start(self) -> None:
-        """Start a process, whose standard input is a pipe."""
         reader, channel = Pipe(duplex=False)
         self._channels.append(channel)
         with reader:
@@ -197,18 +184,91 @@ class Ranks:
         self._failed.set()
 
 
+def _own_parts(settings: Settings) -> tuple[str, str]:
+    return settings.network.module, settings.trainer.loss
+
+
 def _reason(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
+def run_rank() -> None:
+    """Be another rank: make every step that rank 0 makes, with the rows from standard input, until it ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # rank 0 decides when it ends
+    inbox = Inbox(Connection(os.dup(0), writable=False))
+    try:
+        work = json.loads(inbox.receive())
+        place, game = Place(*work["place"]), load_game(work["game"])
+        settings = Settings.model_validate(work["settings"])
+        state = torch.load(io.BytesIO(inbox.receive()), map_location="cpu", weights_only=True)
+        torch.set_num_threads(settings.trainer.threads)
+        parts = make_parts(game, settings)
+        torch.manual_seed(int(np.random.SeedSequence([work["seed"], place.rank, state["step"]]).generate_state(1)[0]))
+        device = torch.device(place.device)
+        learner = Learner(parts.network, parts.loss, settings.trainer, device, halves_on_cpu=False)
+        learner.load_state_dict(state)
+        store = FileStore(place.file)
+        store.set(f"ready {place.rank}", "")
+        place.join(learner, store)
+        while True:
+            learner.learn(inbox.receive_batch(game.start))
+    except EOFError:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    except BaseException:
+        if not inbox.has_ended.wait(NOTICE_SECONDS):  # then rank 0 has ended, which is why a step failed
+            traceback.print_exc()
+            os._exit(1)
+    os._exit(0)  # whatever threads are still running
+
+
+class Inbox:
+    """The messages of rank 0. When it ends, this process does: by a timer if its main thread does not notice.
+
+    has_ended: set when rank 0 has closed its end, or has ended itself.
+    """
+
+    def __init__(self, source: Connection) -> None:
+        self.has_ended = threading.Event()
+        self._messages: SimpleQueue[bytes | None] = SimpleQueue()
+        start_thread(self._read, source, name="inbox")
+
+    def receive(self) -> bytes:
+        """Return the next message. Raises EOFError after the last one."""
+        message = self._messages.get()
+        if message is None:
+            raise EOFError
+        return message
+
+    def receive_batch(self, start: Game) -> Batch:
+        """Return the next rows, of the game with the position `start`. Raises EOFError after the last ones."""
+
+        def rows(dtype: type[np.generic], *shape: int) -> NDArray[Any]:
+            return np.frombuffer(self.receive(), dtype).reshape(-1, *shape).copy()
+
+        planes, legal = rows(np.float32, *start.observation_shape), rows(np.bool_, start.num_actions)
+        return Batch(planes, legal, policy=rows(np.float32, start.num_actions), wdl=rows(np.float32, 3))
+
+    def _read(self, source: Connection) -> None:
+        try:
+            while True:
+                self._messages.put(source.recv_bytes())
+        except (EOFError, OSError):
+            self.has_ended.set()
+            self._messages.put(None)
+            time.sleep(END_SECONDS / 2)
+            os._exit(0)  # the main thread is in a step, which no process will answer
+
+
 class Place(NamedTuple):
-    """Where a process stands among the others, and what they share.
+    """The place of a process among the others, and what they share.
 
     rank:          its number, 0 to `devices` - 1.
     devices:       number of processes.
     device:        cpu, or cuda with the number of the GPU.
     has_own_parts: whether network or loss are the user's own, which may leave parameters without a gradient.
-    file:          in which the processes find each other.
+    file:          in which the processes find each other, without a port.
     """
 
     rank: int
@@ -218,12 +278,7 @@ class Place(NamedTuple):
     file: str
 
     def of_rank(self, rank: int) -> Place:
-        """Return the place of another process."""
         return self._replace(rank=rank, device=f"cuda:{rank}" if self.device == "cuda" else self.device)
-
-    def store(self) -> Store:
-        """Return the store through which the processes find each other; it needs no port."""
-        return FileStore(self.file)
 
     def join(self, learner: Learner, store: Store) -> None:
         """Wait for all processes, and let the learner make its steps together with theirs."""
@@ -280,9 +335,8 @@ class MeanLosses(nn.Module):
 
 
 def share_of(batch: Batch, rank: int, devices: int) -> Batch:
-    """Return the rows of one process: every so many, because the rows of a batch are in the order of their age."""
-    rows = slice(rank, None, devices)
-    return Batch(batch.observations[rows], batch.legal[rows], batch.policy[rows], batch.wdl[rows])
+    """Return the rows of one process: every `devices`th one, because a batch is in the order of age."""
+    return Batch._make(field[rank::devices] for field in batch)
 
 
 def check_devices(devices: int, device: torch.device, *, asked: str, batch_size: int) -> None:

@@ -1,4 +1,4 @@
-"""Imitation: the network learns the moves and the results of recorded games, whoever has played them."""
+"""Imitation: the network learns the moves and results of recorded games; a run can begin with the bot it becomes."""
 
 from __future__ import annotations
 
@@ -7,49 +7,50 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, plain
+from plyzero.files import read_file, write_file
+from plyzero.network.onnx_network import Network
 from plyzero.play.match_result import wilson_interval
 from plyzero.rules.catalog import GameSpec
+from plyzero.run.directory import KEY, Run
+from plyzero.run.models import max_model_bytes, publish_model
 from plyzero.run.records import Games
-from plyzero.settings import Settings
-from trainer.export import describe_model, export
+from plyzero.settings import Settings, parse_stored_settings
+from trainer.export import describe_model, export, with_metadata
 from trainer.learner import Learner
+from trainer.loop import Trainer
 from trainer.loss import loss, to_device
 from trainer.network import choose_device
 from trainer.parts import make_parts
+from trainer.state import LearnerState, State, pack_state, read_state
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
-TARGETS: Final = "trainer.targets=trainer.targets:played_moves"
-"""The setting with which a network learns what was played; one of the user's own may take its place."""
+TARGETS: Final = "trainer.targets=trainer.targets:played_moves"  # the default with imitation
+HELD_OUT: Final = 10  # one of this many games is held out
+STEPS: Final = 100  # between two evaluations
+PATIENCE: Final = 10  # evaluations in a row without an improvement, after which training ends
+MAX_EVALUATED: Final = 8192  # held-out positions, the first ones, that are evaluated during training
+EXPORT_POSITIONS: Final = 256  # on which the exported model is compared with torch
+BATCH: Final = 1024  # positions that are evaluated at once
+STATE: Final = ".pt"
+"""Suffix of the file beside the ONNX file with the state of the learner: weights in the form in which they are trained.
 
-HELD_OUT: Final = 10
-"""One of this many games is held out."""
-
-STEPS: Final = 100
-"""Number of steps between two evaluations."""
-
-PATIENCE: Final = 10
-"""Training ends after this many evaluations in a row that are not better than the best one."""
-
-MAX_EVALUATED: Final = 8192
-"""Number of held-out positions, the first ones, on which the network is evaluated while it is trained."""
-
-EXPORT_POSITIONS: Final = 256
-"""Number of positions on which the exported model is compared with torch."""
-
-BATCH: Final = 1024
-"""Number of positions that are evaluated at once."""
+An ONNX file alone would not do: its batch normalisation is folded into the convolutions, and the weights themselves,
+their moving average and the optimiser are all needed to go on as if there had been no break.
+"""
 
 
 class Agreement(NamedTuple):
-    """How often the network's first choice is the move that was played, with a 95 % interval.
+    """Share of moves that are the network's first choice, with a 95 % interval.
 
     The moves of a game depend on each other: the interval is Wilson's for as many independent moves as would have the
     variance between games that was found.
@@ -81,17 +82,17 @@ class Progress(NamedTuple):
 
 
 class Imitated(NamedTuple):
-    """What imitation has learned.
+    """The result of imitation.
 
     model:     the ONNX file.
-    state:     of the learner, from which a run can continue (`trainer.warm_start`).
+    state:     of the learner, from which a run can continue (`begin_run`).
     agreement: on the held-out games.
     new:       on those of their positions that no training game has, symmetric ones included; None without any.
     guess:     the agreement of random moves.
     """
 
     model: bytes
-    state: dict[str, Any]
+    state: LearnerState
     agreement: Agreement
     new: Agreement | None
     guess: float
@@ -127,10 +128,7 @@ class Imitation:
         """Add the records of one game."""
         self.games += 1
         samples = make_samples(
-            game,
-            search=self._settings.search,
-            trainer=self._settings.trainer,
-            make_targets=self._parts.make_targets,
+            game, search=self._settings.search, trainer=self._settings.trainer, make_targets=self._parts.make_targets
         )
         if not len(samples.wdl):
             self.unused += 1
@@ -147,7 +145,7 @@ class Imitation:
         self._guesses += float((1 / samples.num_legal).sum())
 
     def learn(self, *, minutes: float | None = None, on_progress: Callable[[Progress], None]) -> Imitated:
-        """Train until the loss on held-out positions improves no more, or for so many minutes, and return the best.
+        """Train until the loss on held-out positions improves no more, or for `minutes`, and return the best.
 
         Raises UserError if the games are too few or the losses not finite, and ExportError if the network cannot be
         exported.
@@ -166,12 +164,7 @@ class Imitation:
             while learner.step == first or (learner.step % STEPS and time.monotonic() < deadline):
                 sums += learner.learn(self.training.sample(batch_size, self._rng))
             losses, hits = self._evaluate(MAX_EVALUATED)
-            if not np.isfinite([*sums, *losses]).all():
-                lower = self._settings.trainer.learning_rate / 4
-                raise UserError(
-                    f"the loss is not finite at step {learner.step}; try a lower learning rate, "
-                    f"-o trainer.learning_rate={lower:g}"
-                )
+            learner.check_finite("loss", bool(np.isfinite([*sums, *losses]).all()), advice="try")
             since_best += 1
             if losses.sum() < best_loss:
                 best, best_loss, since_best = copy.deepcopy(learner.state_dict()), losses.sum(), 0
@@ -182,7 +175,7 @@ class Imitation:
         learner.load_state_dict(best)
         return self._export(best)
 
-    def _export(self, state: dict[str, Any]) -> Imitated:
+    def _export(self, state: LearnerState) -> Imitated:
         """Return what the learner has learned, measured on all held-out positions."""
         _, hits = self._evaluate(len(self.held_out))
         of_game = np.repeat(np.arange(len(self._sizes)), self._sizes)
@@ -229,10 +222,68 @@ def agreement(hits: NDArray[np.bool_], of_game: NDArray[np.int64]) -> Agreement:
     """Return the share of `hits`, `[n]`, with its interval; `of_game`, `[n]`, is the game of each of them."""
     n, share = len(hits), float(hits.mean())
     games = len(np.unique(of_game))
-    independent = 1.0  # of one game: it says nothing of the variance between games
+    independent = 1.0  # one game has no variance between games
     if games > 1:
         residuals = np.bincount(of_game, hits - share)
         variance = float((residuals**2).sum()) / n**2 * games / (games - 1)
         independent = min(n, share * (1 - share) / variance) if variance > 0 else n
     low, high = wilson_interval(share, max(1, round(independent)))
     return Agreement(n, share, low, high)
+
+
+def write_bot(path: Path, model: bytes, state: LearnerState) -> None:
+    """Write the ONNX file `path` and, before it, the state of the learner beside it; files there are replaced."""
+    write_file(path.with_suffix(STATE), pack_state({**state, "model": _digest(model)}), replace=True)
+    write_file(path, model, replace=True)
+
+
+def read_bot(path: Path, run: Run) -> tuple[bytes, State]:
+    """Return what `write_bot` has written: the ONNX file, and the state, from which the trainer of `run` can continue.
+
+    Raises UserError if a file is missing or damaged, if the bot is of another game, or if its network has other
+    settings than the run's.
+    """
+    try:
+        model = read_file(path, max_bytes=max_model_bytes())
+        metadata = Network(model, run.game, label=path.name).metadata
+        found = parse_stored_settings(metadata.get("settings", "")).network.model_dump()
+    except OSError as error:
+        raise UserError(f"cannot use {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"{path} does not say with which settings it was trained: {plain(str(error), 200)}") from error
+    own = run.settings.network.model_dump()
+    if different := {key: value for key, value in found.items() if value != own[key]}:
+        asked = ", ".join(f"{key} = {own[key]}" for key in different)
+        options = " ".join(f"-o network.{key}={value}" for key, value in different.items())
+        raise UserError(f"{path} is another network than that of the run, which has {asked}; give {options}")
+    beside = path.with_suffix(STATE)
+    advice = f"`plyzero imitate` writes it beside {path.name}, and a run needs both"
+    if not beside.exists():
+        raise UserError(f"{beside} does not exist; {advice}")
+    state = read_state(beside, advice)
+    if state.get("model") != _digest(model):
+        raise UserError(f"{beside} is not of {path.name}, but of another model; {advice}")
+    return model, state
+
+
+def begin_run(run: Run, model: bytes, state: LearnerState) -> None:
+    """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
+
+    The ledger begins with zero: it does not count what the learner has learned before.
+    Raises UserError if the state is not of the run's network.
+    """
+    assert run.id
+    with closing(Trainer(run, device="cpu")) as trainer:
+        try:
+            trainer.load_state_dict(state)
+        except RuntimeError as error:
+            raise UserError(
+                f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
+            ) from error
+        trainer.save()
+        own = with_metadata(model, KEY, run.id.text)
+        publish_model(run.models, own, fence=trainer.lease.fence, step=trainer.step)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

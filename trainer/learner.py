@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from plyzero.network.onnx_network import cpu_flags
 from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
 from trainer.loss import BatchTensors, Loss, Losses, to_device
+from trainer.state import LearnerState, State
 from trainer.window import Batch
 
 
@@ -71,15 +71,17 @@ class Learner:
         self.step += 1
         return np.array([losses.policy.item(), losses.value.item()])
 
-    def check_finite(self, what: str, is_finite: bool) -> None:
+    def check_finite(
+        self, what: str, is_finite: bool, *, advice: str = "the last saved state is kept: continue with"
+    ) -> None:
         """Raise UserError, with what to do, unless `what` is finite."""
         if not is_finite:
             raise UserError(
-                f"the {what} is not finite at step {self.step}; the last saved state is kept: continue with a lower "
-                f"learning rate, -o trainer.learning_rate={self.settings.learning_rate / 4:g}"
+                f"the {what} is not finite at step {self.step}; {advice} a lower learning rate, "
+                f"-o trainer.learning_rate={self.settings.learning_rate / 4:g}"
             )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> LearnerState:
         """Return what `load_state_dict` needs to continue from here; the tensors are those in use, not copies."""
         return {
             "step": self.step,
@@ -88,7 +90,7 @@ class Learner:
             "optimiser": self._optimiser.state_dict(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: LearnerState) -> None:
         """Continue from `state`. Raises RuntimeError if it is of another network."""
         self.network.load_state_dict(state["network"])
         self.averaged.load_state_dict(state["averaged"])
@@ -96,7 +98,7 @@ class Learner:
         self.step = state["step"]
 
 
-def load_weights(learner: Learner, state: Mapping[str, Any], run: Run) -> None:
+def load_weights(learner: Learner, state: State, run: Run) -> None:
     """Continue `learner` from a state of `run`. Raises UserError if it is of another run or of another network."""
     if run.id and (foreign := run.id.find_fault(state.get(KEY))):
         raise UserError(f"the newest state in {run.trainer} is refused: {foreign}; move it away")

@@ -21,7 +21,7 @@ from plyzero import __version__
 from plyzero.files import interval
 from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
-from plyzero.run.directory import KEY, Run
+from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
 from plyzero.run.metrics import (
     TRAINER,
@@ -39,40 +39,26 @@ from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.volume_errors import TRANSIENT_WRITES, FileErrors, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
-from trainer.export import ExportError, describe_model, export, is_finite
+from trainer.export import ExportError, describe_model, export, is_finite, make_forms
 from trainer.learner import Learner, load_weights
 from trainer.ledger import Ledger
 from trainer.network import choose_device
 from trainer.parts import make_parts
-from trainer.quantise import make_forms
 from trainer.replay_reader import ReplayReader
 from trainer.retention import Retention
-from trainer.state import load_state, save_state
+from trainer.state import State, load_state, save_state
 from trainer.targets import make_samples
 from trainer.window import Window, window_size
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS: Final = 1.0
-"""Seconds between two searches of the store for new segments."""
-
-MAINTAIN_SECONDS: Final = 10.0
-"""Seconds between two calls of `maintain`."""
-
-CURSOR_ENTRIES: Final = 1000
-"""Largest number of incarnations in the heartbeat's cursor, so that the heartbeat stays small."""
-
-LOG_SECONDS: Final = 30.0
-"""Time without a new model after which the log says how far the trainer is, in seconds."""
-
-EXPORT_POSITIONS: Final = 256
-"""Number of positions on which an exported model is compared with torch."""
-
-FIRST_SAVE_SECONDS: Final = 60.0
-"""Time between two states that are saved before there is a model, in seconds; later each model has one."""
-
-SAVE_SECONDS: Final = 40.0
-"""Time for which a trainer that ends tries to save its state, where the volume has an error, in seconds."""
+POLL_SECONDS: Final = 1.0  # between two listings of the store
+MAINTAIN_SECONDS: Final = 10.0  # between two calls of `maintain`
+LOG_SECONDS: Final = 30.0  # without a new model, after which progress is logged
+FIRST_SAVE_SECONDS: Final = 60.0  # between two states before there is a model; later each model has one
+SAVE_SECONDS: Final = 40.0  # for which a trainer that ends retries to save its state
+CURSOR_ENTRIES: Final = 1000  # largest number of incarnations in the heartbeat, which stays small
+EXPORT_POSITIONS: Final = 256  # on which an exported model is compared with torch
 
 
 def run_trainer(
@@ -126,6 +112,13 @@ def starting_beat(run: Run) -> dict[str, Any]:
     return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
 
 
+def check_resumes(run: Run) -> None:
+    """Raise UserError if the trainer of `run` could not continue from its newest state. Nothing is written."""
+    if state := load_state(run.trainer):
+        parts = make_parts(run.game, run.settings)
+        load_weights(Learner(parts.network, parts.loss, run.settings.trainer, torch.device("cpu")), state, run)
+
+
 class Trainer(Learner):
     """A learner with the window and the ledger of one run.
 
@@ -154,7 +147,7 @@ class Trainer(Learner):
         self.replay_reader = ReplayReader(run)
         self.adoption = Adoption(run)
         self.retention = Retention(run)
-        self._troubles = FileErrors()
+        self._file_errors = FileErrors()
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games, self.positions, self.waited = 0, 0, 0.0
@@ -188,7 +181,7 @@ class Trainer(Learner):
 
         Before there is a model, also save the state now and then.
         """
-        with self._troubles.skipping(self.run.trainer, "cannot be read"):
+        with self._file_errors.skipping(self.run.trainer, "cannot be read"):
             self.lease.check()
             self.retention.monitor.refresh()
             self.adoption.adopt()
@@ -225,7 +218,7 @@ class Trainer(Learner):
         return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if rate > 0 else "")
 
     def describe_progress(self, state: str) -> str:
-        """Return a sentence for the log that says how far the trainer is, which is doing `state`."""
+        """Return a sentence for the log about the progress of a trainer in `state`."""
         left = f", {int(self.ledger.credit)} positions left for the first model" if self._is_first and self.step else ""
         return f"{state}{left}: step {self.step}, {self.games} games with {self.positions} positions read"
 
@@ -302,9 +295,8 @@ class Trainer(Learner):
         self.lease.check()
         observations = self._sample_observations() if len(self.window) else None
         self.check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
-        state = {
-            **self.state_dict(),
-            **({KEY: self.run.id.text} if self.run.id else {}),
+        state: State = {
+            **self.state_dict(),  # type: ignore[typeddict-item]  # which has no optional keys
             "games": self.games,
             "positions": self.positions,
             "torch_rng": torch.get_rng_state(),
@@ -316,6 +308,8 @@ class Trainer(Learner):
             "invalid_games": self.replay_reader.invalid_games,
             "window": self.window.names,
         }
+        if self.run.id:
+            state["run"] = self.run.id.text
         save_state(self.run.trainer, state, fence=self.lease.fence, step=self.step)
         self._saved_at = time.monotonic()
         self.retention.remember_state(self.lease.fence, state)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from trainer.window import Batch
+if TYPE_CHECKING:
+    from trainer.window import Batch
 
 
 class Losses(NamedTuple):
@@ -60,9 +61,4 @@ class BatchTensors(NamedTuple):
 
 def to_device(batch: Batch, device: torch.device) -> BatchTensors:
     """Return `batch` as tensors on `device`."""
-    return BatchTensors(
-        observations=torch.from_numpy(batch.observations).to(device, non_blocking=True),
-        legal=torch.from_numpy(batch.legal).to(device, non_blocking=True),
-        policy=torch.from_numpy(batch.policy).to(device, non_blocking=True),
-        wdl=torch.from_numpy(batch.wdl).to(device, non_blocking=True),
-    )
+    return BatchTensors(*(torch.from_numpy(field).to(device, non_blocking=True) for field in batch))

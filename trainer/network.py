@@ -1,6 +1,6 @@
 """The network: a residual tower with a policy head and a value head (He et al., 2016; Silver et al., 2018).
 
-Before its last block global pooling tells every square what the whole board is like (Wu, 2019, section 3.3).
+Before its last block, global pooling brings a summary of the whole board to every square (Wu, 2019, section 3.3).
 """
 
 from __future__ import annotations

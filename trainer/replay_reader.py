@@ -20,11 +20,8 @@ from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, read_segment
 from plyzero.volume_errors import TRANSIENT, FileErrors, retry
 
-GAP_SECONDS: Final = 60.0
-"""Seconds for which a missing segment is waited for, because over NFS a directory may show a later one first."""
-
-TRIES: Final = 3
-"""Number of attempts to read a segment, one per poll, before it is moved to quarantine."""
+GAP_SECONDS: Final = 60.0  # for a missing segment to appear: over NFS a directory may show a later one first
+TRIES: Final = 3  # attempts to read a segment, one per poll, before it is moved to quarantine
 
 Skipped = list[tuple[int, int, bool]]
 """Ranges of sequence numbers that the cursor has passed without a segment: first, last + 1, and whether they were
@@ -52,7 +49,7 @@ class ReplayReader:
         self._failures: dict[SegmentName, int] = {}
         self._passed: set[str] = set()  # files that need not be looked at again: of a long run there are many
         self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
-        self._troubles = FileErrors(clock=clock)
+        self._file_errors = FileErrors(clock=clock)
 
     def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
         """Yield every new segment.
@@ -63,7 +60,7 @@ class ReplayReader:
             for name in segments:
                 expected = self.cursor.get(incarnation, 0)
                 late = name.sequence < expected
-                if late and not self.is_skipped(name):
+                if late and not is_skipped(self.skipped, name):
                     continue  # a second segment with the same sequence number
                 if name.sequence > expected and not self._skips_missing(name, expected):
                     break
@@ -89,28 +86,24 @@ class ReplayReader:
         errors = TRANSIENT | {errno.EACCES, errno.EPERM}
         return retry(lambda: read_segment(path, self._run.game, run_id=self._run.id), path.name, errors=errors)
 
-    def is_skipped(self, name: SegmentName) -> bool:
-        """Return whether the cursor has passed the number of a segment without reading it."""
-        return is_skipped(self.skipped, name)
-
     @property
     def read_error(self) -> str | None:
         """A sentence about the segments that the volume does not give at the moment, or None."""
-        summary = self._troubles.summary
+        summary = self._file_errors.summary
         return summary and f"cannot read {summary}"
 
     def _new_segments(self) -> Mapping[str, list[SegmentName]]:
         """Return incarnation -> its segments that may be read, in order; the incarnations of older models first."""
         new: dict[str, list[SegmentName]] = {}
         names: list[SegmentName] = []
-        with self._troubles.skipping(self._run.segments, "cannot be read, will try again"):
+        with self._file_errors.skipping(self._run.segments, "cannot be read, will try again"):
             found = set(list_names(self._run.segments))
             self._passed &= found
             unknown = filter(None, map(SegmentName.parse, found - self._passed))
             names = sorted(unknown, key=lambda each: (each.first_step, each.sequence))
             self._forget_all_but(set(names))
         for name in names:
-            if name.sequence < self.cursor.get(name.incarnation, 0) and not self.is_skipped(name):
+            if name.sequence < self.cursor.get(name.incarnation, 0) and not is_skipped(self.skipped, name):
                 self._passed.add(str(name))
             elif name not in self._refused:
                 new.setdefault(name.incarnation, []).append(name)
@@ -120,14 +113,14 @@ class ReplayReader:
         """Forget attempts with segments that do not exist any more; one may come back in another state."""
         self._refused &= names
         self._failures = {name: count for name, count in self._failures.items() if name in names}
-        self._troubles.keep_only({self._run.segments, *(self._run.segments / str(name) for name in names)})
+        self._file_errors.keep_only({self._run.segments, *(self._run.segments / str(name) for name in names)})
 
     def _read(self, name: SegmentName) -> Games | SegmentError | None:
         """Return the games of a segment, the error if it is given up, or None if it is to be tried again later."""
         path = self._run.segments / str(name)
-        if not self._troubles.is_due(path):
+        if not self._file_errors.is_due(path):
             return None
-        with self._troubles.skipping(path, "cannot be read, will try again"):
+        with self._file_errors.skipping(path, "cannot be read, will try again"):
             try:
                 return read_segment(path, self._run.game, run_id=self._run.id)
             except SegmentError as error:
@@ -142,7 +135,7 @@ class ReplayReader:
     def _skips_missing(self, name: SegmentName, expected: int) -> bool:
         """Return whether to read `name` although the segments from `expected` up to it are missing."""
         since = self._missing_since.setdefault(name.incarnation, self._clock())
-        with self._troubles.skipping(self._run.segments / str(name), "cannot be read, will try again"):
+        with self._file_errors.skipping(self._run.segments / str(name), "cannot be read, will try again"):
             if self._are_quarantined(name, expected):
                 self._skip(name.incarnation, expected, name.sequence, missing=False)
                 return True
@@ -207,7 +200,7 @@ class ReplayReader:
 
 
 def is_skipped(skipped: Mapping[str, Skipped], name: SegmentName) -> bool:
-    """Return whether the number of a segment is in one of the ranges."""
+    """Return whether the cursor has passed the number of a segment without reading it."""
     return any(first <= name.sequence < end for first, end, _ in skipped.get(name.incarnation, ()))
 
 

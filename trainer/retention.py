@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, modified_at, remove
@@ -18,13 +18,12 @@ from plyzero.run.models import ModelName, best_model, select_int8, select_models
 from plyzero.run.segments import list_segments
 from plyzero.volume_errors import FileErrors
 from trainer.replay_reader import Skipped, is_skipped
-from trainer.state import NUM_STATES
+from trainer.state import NUM_STATES, State
 
 log = logging.getLogger(__name__)
 
 
-KEPT_WORKER_METRICS: Final = 256
-"""Number of the newest metrics files of ended workers that are kept."""
+KEPT_WORKER_METRICS: Final = 256  # metrics files of ended workers, the newest ones
 
 
 class RequiredSegments(NamedTuple):
@@ -52,10 +51,10 @@ class Retention:
         self._first_seen: dict[Path, float] = {}
         self._asked: set[Path] = set()  # whose age was asked for by the last `prune`
         self._best: ModelName | None = None  # as of the last time that the ratings could be read
-        self._troubles = FileErrors(clock=clock)
+        self._file_errors = FileErrors(clock=clock)
         self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
 
-    def remember_state(self, fence: int, state: Mapping[str, Any]) -> None:
+    def remember_state(self, fence: int, state: State) -> None:
         """Remember which segments a saved state needs; it has replaced one of the same fence and step."""
         key = fence, state["step"]
         self._states.pop(key, None)
@@ -68,7 +67,7 @@ class Retention:
         """Remove what is not needed any more, given what each saved state needs."""
         states = list(self._states.values())
         covered = states[0].cursor if len(states) == NUM_STATES else {}
-        with self._troubles.skipping(self._run.segments, "cannot be read"):
+        with self._file_errors.skipping(self._run.segments, "cannot be read"):
             names = list(list_segments(self._run.segments))
             late = (str(name) for name in names for state in states if is_skipped(state.skipped, name))
             self.prune(covered=covered, window={*late}.union(*(state.window for state in states)))
@@ -81,11 +80,11 @@ class Retention:
         """
         run = self._run
         self._asked.clear()
-        with self._troubles.skipping(run.segments, "cannot be pruned"):
+        with self._file_errors.skipping(run.segments, "cannot be pruned"):
             self._prune_segments(covered, window)
-        with self._troubles.skipping(run.models, "cannot be pruned"):
+        with self._file_errors.skipping(run.models, "cannot be pruned"):
             self._prune_models()
-        with self._troubles.skipping(run.root, "cannot be pruned"):
+        with self._file_errors.skipping(run.root, "cannot be pruned"):
             self._prune_leftovers()
         self._first_seen = {path: since for path, since in self._first_seen.items() if path in self._asked}
 
@@ -126,7 +125,10 @@ class Retention:
         heartbeats = self.monitor.heartbeats
         labels = [heartbeats[name].get("model") for name in heartbeats if self.monitor.liveness(name) != "gone"]
         used = {ModelName.parse(label) for label in labels if isinstance(label, str)}
-        with suppress(UserError), self._troubles.skipping(self._run.metrics, "cannot be read"):  # none is measured yet
+        with (
+            suppress(UserError),
+            self._file_errors.skipping(self._run.metrics, "cannot be read"),
+        ):
             self._best = best_model(self._run.models, self._run.metrics)
         return {name for name in (*used, self._best) if name}
 
@@ -141,10 +143,10 @@ class Retention:
             if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.unchanged(name) >= GONE_SECONDS:
                 self._remove(path)
         run = self._run
-        with self._troubles.skipping(run.metrics, "cannot be read"):
+        with self._file_errors.skipping(run.metrics, "cannot be read"):
             self._prune_worker_metrics()
         for directory in (run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics):
-            with self._troubles.skipping(directory, "cannot be read"):
+            with self._file_errors.skipping(directory, "cannot be read"):
                 for file in list_names(directory):
                     if file.startswith(TEMPORARY) and self._age(directory / file) >= GONE_SECONDS:
                         self._remove(directory / file)
@@ -158,8 +160,7 @@ class Retention:
                 self._remove(path)
 
     def _remove(self, path: Path) -> bool:
-        """Remove a file and return whether that succeeded; a failure is logged once."""
-        with self._troubles.skipping(path, "cannot be removed"):
+        with self._file_errors.skipping(path, "cannot be removed"):
             remove(path)
             return True
         return False

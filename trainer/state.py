@@ -8,43 +8,67 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import torch
+from torch import Tensor
 
 from plyzero.errors import UserError, shown
 from plyzero.files import list_files, read_file, remove, write_file
 from plyzero.volume_errors import UnreadableError
 
-FORMAT: Final = 2
-"""Format version of a state; docs/formats.md lists the fields."""
-
-NUM_STATES: Final = 2
-"""Number of the newest states that are kept."""
-
-MAX_BYTES: Final = 1 << 33
-"""Largest size of a state that is read, in bytes."""
-
-MAX_MEMBERS: Final = 100_000
-"""Largest number of members in the zip archive of a state."""
-
-NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")
-"""Pattern of the file name of a state: fence and step."""
+FORMAT: Final = 2  # docs/formats.md lists the fields
+NUM_STATES: Final = 2  # the newest ones, which are kept
+MAX_BYTES: Final = 1 << 33  # of a state that is read
+MAX_MEMBERS: Final = 100_000  # of its zip archive
+NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")  # fence and step
 
 log = logging.getLogger(__name__)
 
 
-def save_state(directory: Path, state: Mapping[str, Any], *, fence: int, step: int) -> None:
+class LearnerState(TypedDict):
+    """Weights in the form in which they are trained, and the optimiser: enough to go on as if without a break."""
+
+    step: int
+    network: dict[str, Tensor]
+    averaged: dict[str, Tensor]
+    optimiser: dict[str, Any]
+
+
+class State(LearnerState, total=False):
+    """A trainer's state, or with `model`, a digest, that of a bot; docs/formats.md describes the fields."""
+
+    format: int
+    model: str
+    run: str
+    games: int
+    positions: int
+    torch_rng: Tensor
+    rng: str
+    ledger: dict[str, Any]
+    cursor: dict[str, int]
+    holes: int
+    skipped: dict[str, list[tuple[int, int, bool]]]
+    invalid_games: int
+    window: list[str]
+
+
+def save_state(directory: Path, state: State, *, fence: int, step: int) -> None:
     """Write `state`, replacing one of the same fence and step, then remove all but the newest NUM_STATES."""
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", pack_state(state), replace=True)
-    for path in _list_old_states(directory):
+    try:
+        old = _list_states(directory)[NUM_STATES:]
+    except OSError as error:  # the state is saved, and old ones are removed after the next save
+        log.warning("old states are not removed: %s", error)
+        return
+    for path in old:
         try:
             remove(path)
         except OSError as error:
             log.warning("an old state is not removed: %s", error)
 
 
-def load_state(directory: Path) -> dict[str, Any] | None:
+def load_state(directory: Path) -> State | None:
     """Return the newest state, None if there is none yet. Nothing in the file can run code.
 
     Raises UserError if it is damaged or has another format, and OSError if the volume does not give it.
@@ -53,19 +77,19 @@ def load_state(directory: Path) -> dict[str, Any] | None:
     return read_state(states[0], "to continue from the previous state, move it away") if states else None
 
 
-def pack_state(state: Mapping[str, Any]) -> bytes:
+def pack_state(state: Mapping[str, object]) -> bytes:
     """Return the content of a file with `state`, which `read_state` reads."""
     file = io.BytesIO()
     torch.save({"format": FORMAT, **state}, file)
     return file.getvalue()
 
 
-def read_state(path: Path, advice: str) -> dict[str, Any]:
-    """Return the state in a file. Raises as `load_state` does; what is said of damage ends with `advice`."""
+def read_state(path: Path, advice: str) -> State:
+    """Return the state in a file. Raises as `load_state` does; the message about damage ends with `advice`."""
     try:
         content = read_file(path, max_bytes=MAX_BYTES)
         _check_uncompressed(content)
-        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        state: State = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
     except Exception as error:  # torch raises errors of many types for damage
         if isinstance(error, OSError) and not isinstance(error, UnreadableError):
@@ -87,15 +111,6 @@ def _check_uncompressed(content: bytes) -> None:
         raise ValueError("a member is compressed")
     if sum(member.file_size for member in members) > len(content):
         raise ValueError("the members are larger than the file")
-
-
-def _list_old_states(directory: Path) -> list[Path]:
-    """Return the files of all but the newest NUM_STATES states; [] if the directory cannot be listed now."""
-    try:
-        return _list_states(directory)[NUM_STATES:]
-    except OSError as error:  # the state is saved, and old ones are removed after the next save
-        log.warning("old states are not removed: %s", error)
-        return []
 
 
 def _list_states(directory: Path) -> list[Path]:

@@ -34,7 +34,7 @@ class Samples(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What the network learns of recorded games: N positions with M legal actions in all, in the order of the records.
+    """Training targets of recorded games: N positions with M legal actions in all, in the order of the records.
 
     is_sample: `[N]` bool, the positions that are trained on; the targets of the others are not used.
     wdl:       `[N, 3]` float32, probabilities of win, draw and loss for the player to move.
@@ -130,7 +130,7 @@ def value_targets(
     The target is (1 - w) · outcome + w · G_t, where w = `search_weight` and G_t is the λ-return over the root values of
     the position and of those after it, G_t = (1 - λ) v_t + λ G_{t+1} (Sutton and Barto, equation 12.2), with the sign
     changed where the player to move changes. At a proven position G_t is the proven value, and w = 1. Where
-    there was no model (fence 0) and the value is not proven, the root value says nothing, so λ = 1. A truncated game
+    there was no model (fence 0) and the value is not proven, the root value is meaningless, so λ = 1. A truncated game
     has no outcome, so w = 1.
     """
     wdl = np.zeros((len(positions), 3), np.float32)

@@ -13,8 +13,7 @@ from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 from trainer.targets import Samples
 
-CHUNK_POSITIONS: Final = 8192
-"""Number of positions from which on a chunk of the window is full."""
+CHUNK_POSITIONS: Final = 8192  # a chunk with this many is full
 
 
 class Batch(NamedTuple):
@@ -138,7 +137,6 @@ class _Chunk(NamedTuple):
 
     @classmethod
     def of(cls, samples: Samples, num_actions: int) -> Self:
-        """Return the chunk of these samples."""
         legal = np.zeros((len(samples.wdl), num_actions), np.bool_)
         legal[np.repeat(np.arange(len(legal)), samples.num_legal), samples.actions] = True
         with np.errstate(under="ignore"):  # smaller probabilities than half precision has are 0
@@ -154,19 +152,10 @@ class _Chunk(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """Return all samples of `parts`, in order; there must be at least one part."""
-        num_legal = np.concatenate([part.num_legal for part in parts])
-        return cls(
-            observations=np.concatenate([part.observations for part in parts]),
-            wdl=np.concatenate([part.wdl for part in parts]),
-            legal=np.concatenate([part.legal for part in parts]),
-            num_legal=num_legal,
-            first=np.cumsum(num_legal) - num_legal,
-            probabilities=np.concatenate([part.probabilities for part in parts]),
-        )
+        joined = cls(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+        return joined._replace(first=np.cumsum(joined.num_legal) - joined.num_legal)
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """Return the samples in these rows."""
         num_legal = self.num_legal[rows]
         first = np.cumsum(num_legal) - num_legal
         source = np.repeat(self.first[rows] - first, num_legal) + np.arange(num_legal.sum())

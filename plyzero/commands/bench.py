@@ -66,7 +66,7 @@ def bench(
                 open_run(net).models / network.label if net.is_dir() else net, max_bytes=max_model_bytes()
             )
         if precision == "int8":
-            from trainer.quantise import quantise
+            from trainer.export import quantise
 
             content = quantise(content, reachable_observations(found))
             network = Network(content, found, label=f"{network.label}, int8", threads=threads)

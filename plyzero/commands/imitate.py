@@ -60,8 +60,7 @@ def imitate(
     path = bot.absolute()  # rules may leave the current directory
     from plyzero.run.configuration import PRESETS, preset_for, resolve
     from trainer.export import ExportError
-    from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress
-    from trainer.warm_start import write_bot
+    from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress, write_bot
 
     if preset not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {shown(preset)}")

@@ -199,7 +199,7 @@ def init(
         if source is not None and (source / "run.toml").exists():
             begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
         elif source is not None:
-            from trainer.warm_start import begin_run, read_bot
+            from trainer.imitation import begin_run, read_bot
 
             begin_run(planned, *read_bot(source, planned))
             begins = f"; its first model is {source}"

@@ -54,7 +54,7 @@ def keep_repository(
     heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
     newest: ModelName | None = None
     published: ModelName | None = None
-    troubles = FileErrors()
+    file_errors = FileErrors()
 
     def beat(state: str, *, force: bool = False) -> None:
         model = str(published) if published else None
@@ -66,16 +66,16 @@ def keep_repository(
         while not stop.is_set():
             if network := watch.newer():
                 newest = ModelName.parse(network.label)
-            if newest and newest != published and troubles.is_due(repository):
+            if newest and newest != published and file_errors.is_due(repository):
                 try:
-                    with troubles.skipping(repository, "cannot be written, the model before stays in use"):
+                    with file_errors.skipping(repository, "cannot be written, the model before stays in use"):
                         publish_version(repository / name, config, read_model(run.models, newest), version=newest.step)
                         published = newest
                         log.info("model %s is version %d", newest, newest.step)
                 except ModelRefusedError as error:  # damaged since it was loaded
                     watch.refuse_current(error)
                     newest = published
-            beat(troubles.summary or ("keeps a model repository" if published else "waiting for the first model"))
+            beat(file_errors.summary or ("keeps a model repository" if published else "waiting for the first model"))
             watch.wait(LOOK_SECONDS)
     beat("stopped", force=True)
 

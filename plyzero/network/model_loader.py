@@ -186,7 +186,7 @@ class ModelWatch:
         self._next_poll = 0.0
         self._current: ModelName | None = None
         self._refused: dict[ModelName, int] = {}  # failed attempts
-        self._troubles = FileErrors()
+        self._file_errors = FileErrors()
         self._end_events: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
@@ -213,7 +213,7 @@ class ModelWatch:
             return None
         self._woken.clear()
         self._next_poll = now + self._poll_seconds
-        with self._troubles.skipping(self._directory, "cannot be read, the old model stays in use"):
+        with self._file_errors.skipping(self._directory, "cannot be read, the old model stays in use"):
             return self._newest()
         return None
 
@@ -223,14 +223,14 @@ class ModelWatch:
         A model that cannot be read is skipped until a later look. Raises OSError if the models cannot be listed.
         """
         names = list_models(self._directory)
-        self._troubles.keep_only({self._directory, *(self._directory / str(name) for name in names)})
+        self._file_errors.keep_only({self._directory, *(self._directory / str(name) for name in names)})
         for name in names:
             if self._current is not None and name <= self._current:
                 break
             path = self._directory / str(name)
             if self._refused.get(name, 0) >= MAX_ATTEMPTS:
                 continue
-            with self._troubles.skipping(path, "cannot be read, will try again"):
+            with self._file_errors.skipping(path, "cannot be read, will try again"):
                 try:
                     network = load_model(
                         self._directory,

@@ -96,7 +96,7 @@ class RunSeries:
         self._run = run
         self._reader = uuid.uuid4().hex[:8]
         self._files: dict[Path, NewLines] = {}
-        self._troubles = FileErrors()
+        self._file_errors = FileErrors()
         self._seconds: dict[Path, float] = {}
         self._next = 0
         self._learning = Columns(LEARNING)
@@ -156,7 +156,7 @@ class RunSeries:
 
     def _read(self, path: Path, add: Callable[[dict[str, Any]], None]) -> None:
         """Add every line of a file that is new. While one file cannot be read, the others still are."""
-        with self._troubles.skipping(path, "is not shown"):
+        with self._file_errors.skipping(path, "is not shown"):
             for line in self._files.setdefault(path, NewLines(path)).read():
                 add(line)
 

@@ -9,6 +9,7 @@ import pytest
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
 from games.connect_four import ConnectFour
+from games.hex import Hex
 from games.othello import Othello
 from plyzero.check.survey import advice, is_below_half, survey
 from plyzero.check.template.tic_tac_toe import TicTacToe
@@ -214,7 +215,7 @@ def test_an_observation_that_is_the_same_for_both_players_is_suspicious(make):
         Othello,
         Breakthrough,
         DotsAndBoxes,
-        zoo.Hex,
+        functools.partial(Hex, size=4),
         zoo.Kalah,
         zoo.Clobber,
         zoo.Shuffle,

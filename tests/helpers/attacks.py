@@ -52,7 +52,7 @@ CALLS = ("open", "read", "stat", "list", "link", "rename", "write", "sync", "rem
 
 
 class Control:
-    """What fails in the processes that have mapped this file; it changes while they run."""
+    """The faults of the processes that have mapped this file; they change while these run."""
 
     _HEAD, _RULE = struct.Struct("<IIqqq"), struct.Struct("<64sIiII")
 
@@ -80,7 +80,7 @@ class Control:
 
     @property
     def failed(self) -> int:
-        """How many calls have failed so far."""
+        """Number of calls that have failed so far."""
         rules = (self._RULE.unpack(self._map[self._at(n) : self._at(n + 1)]) for n in range(self._rules))
         return self._failed + sum(rule[4] for rule in rules)
 
@@ -114,7 +114,7 @@ class Member:
 
 @dataclass
 class Account:
-    """What became of the games, counted by the test alone: `read` brings it up to date.
+    """The fate of the games, counted by the test alone: `read` brings it up to date.
 
     acknowledged: by a worker, since its journal has them. taken_in: by the trainer, in its order; what a crash has
     undone is not in it. resumed: how often a trainer has started. faults: what cannot be, such as a state that counts
@@ -149,7 +149,7 @@ class Account:
 
     @property
     def twice(self) -> int:
-        """How many games were taken in more than once."""
+        """Number of games that were taken in more than once."""
         return sum(count > 1 for count in Counter(self.taken_in).values())
 
     def _new_lines(self, path: Path) -> list[str]:
@@ -254,7 +254,7 @@ class Crew:
             time.sleep(0.05)
 
     def work_until_taken_in(self, *, games: int, seconds: float = 60.0) -> None:
-        """Let everybody work until so many games more are taken in than now; AssertionError after `seconds`."""
+        """Let everybody work until `games` more are taken in; AssertionError after `seconds`."""
         wanted, deadline = len(self.account.read().taken_in) + games, time.monotonic() + seconds
         while len(self.account.read().taken_in) < wanted:
             assert time.monotonic() < deadline, (

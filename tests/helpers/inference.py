@@ -19,7 +19,7 @@ from plyzero.network.onnx_network import reachable_observations
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
-from selfplay.evaluated_games import LocalGames, RemoteGames
+from selfplay.evaluated_games import EvaluatedGames
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def batch_of(run: Run, size: int = 8) -> EvaluationBatch:
     return EvaluationBatch(reachable_observations(run.game)[:size], list)
 
 
-def finished(games: LocalGames | RemoteGames, most: int) -> dict[int, Games]:
+def finished(games: EvaluatedGames, most: int) -> dict[int, Games]:
     """The games with the first `most` seeds, by seed."""
     found: dict[int, Games] = {}
     while not found.keys() >= set(range(most)):

@@ -1,6 +1,7 @@
-"""Learning in one thread: a worker and a trainer that take turns, so that every run is the same."""
+"""Trainers in this process, and a worker and a trainer that take turns, so that every run is the same."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import count
 
 from plyzero.network.model_loader import load_newest
@@ -13,8 +14,18 @@ from selfplay.replay_writer import ReplayWriter
 from trainer.loop import Trainer
 
 
+@contextmanager
+def training(run: Run, *, steps: int = 1) -> Iterator[Trainer]:
+    """A trainer that has read all segments and made some steps."""
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        for _ in range(steps):
+            trainer.train_step()
+        yield trainer
+
+
 def learn(run: Run, *, models: int, full: int) -> Network:
-    """Let a worker and a trainer take turns in this thread, so many positions with a full search at a time.
+    """Let a worker and a trainer take turns in this thread, `full` positions with a full search at a time.
 
     Return the last of `models`. The same on every machine, but for what floating point does.
     """

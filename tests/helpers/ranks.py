@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from trainer import data_parallel, rank
+from trainer import data_parallel
 from trainer.learner import Learner
 from trainer.window import Batch
 
@@ -33,11 +33,11 @@ def main(folder: str) -> None:
         return losses
 
     Learner.learn = observed_learn  # type: ignore[method-assign]
-    rank.run_rank()
+    data_parallel.run_rank()
 
 
 def snapshot(learner: Learner) -> dict[str, dict[str, torch.Tensor]]:
-    """What must be the same in all processes after a step. Running averages of batch normalisation need not be."""
+    """The values that must be equal in all processes after a step; running averages need not be."""
     weights = dict(learner.network.named_parameters())
     return {
         "gradients": {name: each.grad.clone() for name, each in weights.items() if each.grad is not None},

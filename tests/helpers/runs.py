@@ -1,5 +1,8 @@
 """Small runs for tests: settings under which a worker and a trainer do their whole work within seconds."""
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -10,9 +13,11 @@ from plyzero.rules.chance import replay_game
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.records import Games
-from plyzero.run.segments import write_segment
+from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Uniform
 from selfplay.games_in_play import GamesInPlay
+from selfplay.worker import run_worker
+from tests.helpers.segments import seal
 
 SMALL = (
     "selfplay.parallel_games=8",
@@ -34,18 +39,48 @@ def small_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
 
 
 def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0, step: int = 0) -> Path:
-    """Play games without a network until they have so many positions with a full search, and seal them.
+    """Play games without a network until they have `full` positions with a full search, and seal them.
 
-    fence: of the model that is said to have evaluated them; with 0 their search values teach nothing.
+    fence: of the model that is recorded as their evaluator; with 0 their search values teach nothing.
     step:  of that model; with 0 they count as played before there was a model.
     """
     in_play, played = GamesInPlay(run.game.start, run.settings, seeds=count(1000 * sequence)), []
     while sum(games.num_full for games in played) < full:
         played += in_play.run(Uniform(run.game.start.num_actions), fence=fence, step=step)
-    games = Games.concatenate(played)
-    return write_segment(
-        run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="00000001", sequence=sequence
-    )
+    return seal(run, Games.concatenate(played), sequence)
+
+
+@contextmanager
+def playing(run: Run, *, name: str = "w0", **options: str) -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Let a worker play in a thread; yield a function that waits until a condition holds."""
+    stop = threading.Event()
+    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": name, "stop": stop, **options})
+
+    def until(condition: Callable[[], object]) -> None:
+        while not condition():
+            assert worker.is_alive()
+            worker.join(0.05)
+
+    worker.start()
+    try:
+        yield until
+    finally:
+        stop.set()
+        worker.join()
+
+
+def play_bootstrap(run: Run, **options: str) -> Games:
+    """Let one worker play until it waits for a first model; return its games."""
+    wanted = run.settings.selfplay.bootstrap_positions
+    with playing(run, **options) as until:
+        until(lambda: sum(name.full for name in list_segments(run.segments)) >= wanted)
+    return games_of(run)
+
+
+def games_of(run: Run) -> Games:
+    """The games in all segments of a run."""
+    names = sorted(list_segments(run.segments))
+    return Games.concatenate([read_segment(run.segments / str(name), run.game) for name in names])
 
 
 def replay(start: Game, games: Games) -> list[list[Game]]:

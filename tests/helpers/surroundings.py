@@ -1,10 +1,11 @@
-"""Commands of plyzero in processes that lack something which other systems have."""
+"""Processes of tests: commands that lack something which other systems have, and waiting for what others do."""
 
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,7 +19,7 @@ for name in os.environ["WITHOUT"].split():
     else:
         sys.modules[module] = None
 """
-"""What Python runs first in every process: it takes away packages such as torch, and functions such as os.fdatasync."""
+"""Run first in every Python process: removes packages such as torch, and functions such as os.fdatasync."""
 
 
 def plyzero_without(
@@ -41,3 +42,21 @@ def plyzero_without(
         return subprocess.run(
             command, cwd=cwd, input=text, capture_output=True, text=True, check=False, env=environment, timeout=600
         )
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(
+    condition: Callable[[], object], seconds: float = 300, *, alive: "subprocess.Popen[bytes] | None" = None
+) -> None:
+    """Wait until a condition holds; AssertionError after `seconds`, or once the process `alive` has ended."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert alive is None or alive.poll() is None, "the process ended by itself"
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)

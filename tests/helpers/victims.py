@@ -119,7 +119,7 @@ def outlast(root: Path, limit: str) -> None:
 
 
 def visible(run: Run) -> Counter[int]:
-    """How often each game is in a segment; SegmentError if one of them is not whole."""
+    """Number of segments that each game is in; SegmentError if one of them is not whole."""
     names = list_segments(run.segments)
     return Counter(int(i) for name in names for i in read_segment(run.segments / str(name), run.game).games["id"])
 

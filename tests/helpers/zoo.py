@@ -1,6 +1,6 @@
 """Further small games, of different kinds and all of them correct: what a checker of games must let pass.
 
-The player who makes the last move wins in Nim, Hex and Clobber, loses in Chomp; Kalah and Shuffle have draws too.
+The player who makes the last move wins in Nim and Clobber, loses in Chomp; Kalah and Shuffle have draws too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from plyzero.rules.board import render_grid, square_names
-from plyzero.rules.compiled_game import CompiledGame, kernel
+from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import ONGOING, Game, Outcome
 from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
 
@@ -108,61 +108,6 @@ class Kalah(Game):
         return f"player {self.to_play}: {self.cups[: PITS + 1]}, the other one: {self.cups[PITS + 1 :]}"
 
 
-SIDE = 4
-
-
-class Hex(CompiledGame):
-    """Player 0 connects top and bottom, player 1 left and right; the last plane is full for player 1."""
-
-    State = np.dtype([("board", "i1", (SIDE, SIDE)), ("won", "i1"), ("to_play", "i1")])
-    num_actions = SIDE * SIDE
-    action_names = square_names(SIDE, SIDE)
-    observation_shape = (3, SIDE, SIDE)
-    observation_dtype = bool
-    max_plies = SIDE * SIDE
-
-    def legal(s, mask):
-        for square in range(SIDE * SIDE):
-            mask[square] = s["board"][square // SIDE, square % SIDE] == 0
-
-    def play(s, action):
-        s["board"][action // SIDE, action % SIDE] = s["to_play"] + 1
-        s["won"] = connects(s["board"], s["to_play"])
-        s["to_play"] = 1 - s["to_play"]
-
-    def outcome(s):
-        return 1 - s["to_play"] if s["won"] else ONGOING
-
-    def observe(s, planes):
-        for row in range(SIDE):
-            for column in range(SIDE):
-                if s["board"][row, column]:
-                    planes[(s["board"][row, column] - 1) ^ s["to_play"], row, column] = 1
-        planes[2] = s["to_play"]
-
-    def symmetries(self):
-        half_turn = np.arange(3 * SIDE * SIDE).reshape(self.observation_shape)[:, ::-1, ::-1].ravel()
-        return [Symmetry(half_turn, np.arange(SIDE * SIDE)[::-1])]
-
-    def __str__(self):
-        return render_grid(self.record["board"])
-
-
-@kernel
-def connects(board, player):
-    """Tell whether stones of `player` lead from the player's first row or column to the last."""
-    reached = np.zeros((SIDE + 2, SIDE + 2), np.bool_)  # with a border, so that every place has all its neighbours
-    for _ in range(SIDE * SIDE):
-        for row in range(SIDE):
-            for column in range(SIDE):
-                if board[row, column] == player + 1:
-                    r, c = row + 1, column + 1
-                    beside = reached[r - 1, c] or reached[r - 1, c + 1] or reached[r, c - 1]
-                    beside = beside or reached[r, c + 1] or reached[r + 1, c - 1] or reached[r + 1, c]
-                    reached[r, c] = beside or (column if player else row) == 0
-    return reached[:, SIDE].any() if player else reached[SIDE].any()
-
-
 ROWS, COLUMNS = 3, 4
 
 
@@ -248,6 +193,7 @@ class Shuffle(Game):
         return "".join("x" if at == first else "o" if at == STRIP - 1 - second else "." for at in range(STRIP))
 
 
+SIDE = 4
 SQUARES = SIDE * SIDE
 STEPS = [
     (at, to)

@@ -21,7 +21,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, RunId, open_run
 from plyzero.run.models import ModelName, publish_model
 from plyzero.search.evaluators import EvaluationBatch
-from selfplay.evaluated_games import LocalGames, RemoteGames
+from selfplay.evaluated_games import EvaluatedGames
 from tests.helpers.inference import ask, batch_of, finished, records, refusal, server
 from tests.helpers.runs import small_run
 from trainer.export import untrained
@@ -269,7 +269,7 @@ def test_an_evaluator_of_another_run_is_refused_and_no_move_is_recorded_as_its(r
     publish_model(other.models, untrained(other), fence=1, step=70)
     with server(other) as (address, batcher), ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
         remote = RemoteNetwork(address, run, retry_seconds=0.01)
-        games = finished(RemoteGames(run, itertools.count(), watch, remote), 8)
+        games = finished(EvaluatedGames(run, itertools.count(), watch, remote), 8)
         remote.close()
         assert not batcher.evaluations
     evaluators = {
@@ -362,13 +362,13 @@ def test_games_are_the_same_as_with_the_network_in_this_process(tmp_path: Path, 
     run = small_run(tmp_path / "r", game, *options)
     publish_model(run.models, untrained(run), fence=1, step=10)
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
-        expected = finished(LocalGames(run, itertools.count(), watch), count)
+        expected = finished(EvaluatedGames(run, itertools.count(), watch), count)
     with (
         server(run) as (address, _),
         ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch,
     ):
         remote = RemoteNetwork(address, run, precision="FP32")
-        games = RemoteGames(run, itertools.count(), watch, remote)
+        games = EvaluatedGames(run, itertools.count(), watch, remote)
         found = finished(games, count)
         assert games._network is None  # no model was loaded here
         assert games.label == remote.label
@@ -383,7 +383,7 @@ def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run:
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
         with server(run) as (address, _):
             remote = RemoteNetwork(address, run, retry_seconds=0.1)
-            games = RemoteGames(run, itertools.count(), watch, remote)
+            games = EvaluatedGames(run, itertools.count(), watch, remote)
             finished(games, 5)
         stamps: set[int] = set()
         while games._network is None or 10 not in stamps:

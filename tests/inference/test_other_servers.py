@@ -23,7 +23,7 @@ from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.models import list_models, publish_model
 from plyzero.search.evaluators import EvaluationBatch
-from selfplay.evaluated_games import LocalGames, RemoteGames
+from selfplay.evaluated_games import EvaluatedGames
 from tests.helpers.inference import batch_of, finished, other_server, records
 from tests.helpers.ports import free_ports
 from tests.helpers.runs import small_run
@@ -175,9 +175,9 @@ def connected(address: str, run: Run, log: Path) -> RemoteNetwork:
 def check_games(run: Run, remote: RemoteNetwork) -> None:
     """Games are the same as with the network in this process, and all answers were the server's."""
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
-        expected = finished(LocalGames(run, itertools.count(), watch), 10)
+        expected = finished(EvaluatedGames(run, itertools.count(), watch), 10)
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
-        games = RemoteGames(run, itertools.count(), watch, remote)
+        games = EvaluatedGames(run, itertools.count(), watch, remote)
         found = finished(games, 10)
         assert games._network is None
     assert records(found) == records(expected)

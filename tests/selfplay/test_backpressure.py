@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,12 @@ import pytest
 from plyzero.files import Room
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
-from plyzero.run.segments import write_segment
 from selfplay.backpressure import PROGRESS_SECONDS, REFRESH_SECONDS, Backpressure
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games
+from tests.helpers.volumes import failing
 
 ENOUGH = {"role": "trainer", "state": "training", "credit": 500, "credit_enough": 500}
 
@@ -36,11 +35,19 @@ def trainer_says(run: Run, **fields: object) -> None:
 
 
 def moved(backpressure: Backpressure, clock: Clock, run: Run, trained: int) -> str | None:
-    """What the backpressure says one look after the trainer has trained so much."""
+    """The reason to wait, one look after the trainer has trained `trained` positions."""
     trainer_says(run, trained_positions=trained)
     clock.now += REFRESH_SECONDS
     backpressure.refresh()
     return backpressure.reason(has_model=True)
+
+
+def waiting(root: Path, clock: Clock) -> tuple[Run, Backpressure]:
+    """A worker that waits for a trainer, which has trained 20 positions."""
+    run, _, backpressure = parts(root, clock, "selfplay.when_ahead=throttle")
+    moved(backpressure, clock, run, 10)
+    assert moved(backpressure, clock, run, 20)
+    return run, backpressure
 
 
 def test_a_worker_plays_while_nothing_is_the_matter(tmp_path: Path, clock: Clock):
@@ -92,10 +99,9 @@ def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Pat
     games = some_games(parts(tmp_path / "x", clock)[0].game, 0, (40,))
     games.positions["model_step"][:] = 0
     run, writer, backpressure = parts(tmp_path, clock, f"selfplay.bootstrap_positions={2 * games.num_full}")
-    other = {"worker": "w1", "incarnation": "00000001"}
-    write_segment(run.segments, games, run.game, run_id=run.id, **other, sequence=0)
+    seal(run, games, 0, owner="w1.0123abcd")
     assert backpressure.reason(has_model=False) is None
-    write_segment(run.segments, games, run.game, run_id=run.id, **other, sequence=1)
+    seal(run, games, 1, owner="w1.0123abcd")
     backpressure.refresh()
     assert backpressure.reason(has_model=False) == "waiting for the first model"
     assert writer._seal_asked
@@ -104,9 +110,7 @@ def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Pat
 
 def test_games_made_with_a_model_are_no_bootstrap(tmp_path: Path, clock: Clock):
     run, _, backpressure = parts(tmp_path, clock, "selfplay.bootstrap_positions=1", "trainer.batch_size=2")
-    write_segment(
-        run.segments, some_games(run.game), run.game, run_id=run.id, worker="w1", incarnation="00000001", sequence=0
-    )
+    seal(run, some_games(run.game), owner="w1.0123abcd")
     backpressure.refresh()
     assert backpressure.reason(has_model=False) is None
 
@@ -143,9 +147,7 @@ def test_who_keeps_playing_never_waits_for_the_trainer(tmp_path: Path, clock: Cl
 
 
 def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(backpressure, clock, run, 10)
-    assert moved(backpressure, clock, run, 20)
+    run, backpressure = waiting(tmp_path, clock)
     since = clock.now
     reasons = []
     while clock.now < since + 2 * PROGRESS_SECONDS:
@@ -166,12 +168,8 @@ def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path:
         json.dumps({**ENOUGH, "beats": 1, "pid": 1, "host": "h", "credit_enough": None}).encode(),
     ],
 )
-def test_a_trainer_of_which_nothing_sensible_is_heard_holds_nobody_back(
-    content: bytes | None, tmp_path: Path, clock: Clock
-):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(backpressure, clock, run, 10)
-    assert moved(backpressure, clock, run, 20)
+def test_a_trainer_without_a_sensible_heartbeat_holds_nobody_back(content: bytes | None, tmp_path: Path, clock: Clock):
+    run, backpressure = waiting(tmp_path, clock)
     path = run.workers / "trainer.json"
     path.unlink() if content is None else path.write_bytes(content)
     for _ in range(3):
@@ -180,18 +178,8 @@ def test_a_trainer_of_which_nothing_sensible_is_heard_holds_nobody_back(
         assert backpressure.reason(has_model=True) is None
 
 
-def test_a_trainer_that_is_gone_puts_nobody_to_sleep_for_long(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(backpressure, clock, run, 10)
-    assert moved(backpressure, clock, run, 20)
-    clock.now += PROGRESS_SECONDS
-    assert backpressure.reason(has_model=True) is None
-
-
 def test_a_heartbeat_that_cannot_be_read_for_a_moment_is_no_progress(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    moved(backpressure, clock, run, 10)
-    assert moved(backpressure, clock, run, 20)
+    run, backpressure = waiting(tmp_path, clock)
     clock.now += PROGRESS_SECONDS
     (run.workers / "trainer.json").write_bytes(b"")
     backpressure.refresh()
@@ -203,14 +191,11 @@ def test_a_volume_that_cannot_be_read_for_a_while_pauses_a_new_worker_and_no_oth
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=0")
 
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     writer = ReplayWriter(run, worker="w0", incarnation="0000000a")
     running = Backpressure(run, writer)
     with monkeypatch.context() as patch:
-        patch.setattr("selfplay.backpressure.free_room", fail)
-        patch.setattr("selfplay.backpressure.list_segments", fail)
+        patch.setattr("selfplay.backpressure.free_room", failing(errno.EIO))
+        patch.setattr("selfplay.backpressure.list_segments", failing(errno.EIO))
         new = Backpressure(run, writer)
         for _ in range(3):
             new.refresh()

@@ -81,7 +81,7 @@ def test_bench_says_when_the_cache_and_not_the_network_evaluates_the_game(monkey
         assert ("so this is not the speed of the network. --no-cache measures without it." in text) == says
 
 
-def test_bench_of_a_model_that_is_none_is_one_sentence(tmp_path):
+def test_bench_of_a_damaged_or_missing_model_is_one_sentence(tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"bad")
     done = plyzero("bench", "tic-tac-toe", "--net", str(tmp_path / "bad.onnx"))
     assert done.returncode == 2

@@ -24,7 +24,7 @@ both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compi
 
 
 def played(start, count, *, algorithm="gumbel", **selfplay):
-    """At least so many games, by seed."""
+    """At least `count` games, by seed."""
     options = {"parallel_games": 4, "simulations": 16, "fast_simulations": 4, "full_search_probability": 0.5}
     settings = Settings(search=SearchSettings(algorithm=algorithm), selfplay=SelfplaySettings(**options | selfplay))
     games, found = GamesInPlay(start, settings, seeds=itertools.count()), {}
@@ -127,7 +127,7 @@ class Endless(PlainRace):
         return (0, 0, 0, 1)
 
 
-def test_a_roll_that_never_ends_is_told():
+def test_a_roll_that_never_ends_is_an_error():
     with pytest.raises(ValueError, match=f"after {MAX_ROLLS} rolls"):
         roll_on(Endless(), lambda number: 0.5)
     with pytest.raises(UserError, match=f"after {MAX_ROLLS} rolls"):

@@ -15,10 +15,10 @@ import pytest
 from plyzero.run.directory import Run
 from plyzero.run.journals import journal_name, read_journal
 from plyzero.run.records import Games
-from plyzero.run.segments import list_segments, read_segment, write_segment
+from plyzero.run.segments import list_segments, read_segment
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games
 from tests.helpers.victims import visible as sealed
 
 WRITER = {"worker": "w0", "incarnation": "0123abcd"}
@@ -40,12 +40,17 @@ def finished(run: Run, count: int, positions: int = 5, seed: int = 0) -> list[Ga
     return [some_games(run.game, seed + number, (positions,)) for number in range(count)]
 
 
+def add(writer: ReplayWriter, games: list[Games]) -> None:
+    for each in games:
+        writer.add(each)
+
+
 def ids(games: list[Games]) -> Counter[int]:
     return Counter(int(each.games["id"][0]) for each in games)
 
 
 def journaled(run: Run, sequence: int = 0) -> int:
-    """How many games are in a journal; 0 if there is none."""
+    """Number of games in a journal; 0 if there is none."""
     try:
         return len(read_journal(run.journals / journal_name(**WRITER, sequence=sequence), run.game))
     except FileNotFoundError:
@@ -59,32 +64,33 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def fails(error: int) -> OSError:
-    return OSError(error, os.strerror(error))
-
-
 class Disk:
-    """Wraps a call of the system: while `error` is set it fails, and otherwise does what it should."""
+    """Wraps a call of the system: while `error` is set it fails for the files for which `fails_for` is true."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-        self.error: int | None = None
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        call: str,
+        error: int | None = None,
+        fails_for: Callable[[Path], bool] = lambda _: True,
+    ) -> None:
+        self.error, self._fails_for = error, fails_for
         self.failed = 0
         self._call = getattr(os, call)
         monkeypatch.setattr(f"plyzero.files.os.{call}", self)
 
-    def __call__(self, *arguments: int) -> int:
-        if self.error is not None:
+    def __call__(self, descriptor: int, *arguments: int) -> int:
+        if self.error is not None and self._fails_for(Path(os.readlink(f"/proc/self/fd/{descriptor}"))):
             self.failed += 1
-            raise fails(self.error)
-        return self._call(*arguments)
+            raise OSError(self.error, os.strerror(self.error))
+        return self._call(descriptor, *arguments)
 
 
 def test_a_segment_is_sealed_when_it_has_enough_positions(tmp_path: Path):
     run = run_with(tmp_path, "selfplay.seal_positions=10")
     games = finished(run, 5)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
         until(lambda: len(list(list_segments(run.segments))) == 2)
         until(lambda: journaled(run, sequence=2) == 1)
         assert [name.games for name in sorted(list_segments(run.segments))] == [2, 2]
@@ -96,8 +102,7 @@ def test_a_segment_is_sealed_when_its_games_take_much_memory(run: Run, monkeypat
     games = finished(run, 3)
     monkeypatch.setattr("selfplay.replay_writer.SEAL_BYTES", games[0].nbytes + 1)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
         until(lambda: list(list_segments(run.segments)))
         assert next(list_segments(run.segments)).games == 2
 
@@ -130,8 +135,7 @@ def test_at_the_end_every_game_is_in_one_segment_in_order_and_no_journal_is_left
     run = run_with(tmp_path, "selfplay.seal_positions=37")
     games = finished(run, 40)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
     names = sorted(list_segments(run.segments))
     assert [name.sequence for name in names] == [0, 1, 2, 3, 4]
     in_order = [number for name in names for number in read_segment(run.segments / str(name), run.game).games["id"]]
@@ -151,21 +155,13 @@ def test_games_are_counted_when_they_are_added_and_unsealed_until_they_are_seale
     full = sum(each.num_full for each in games)
     assert full
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
         assert writer.totals() == {"games": 3, "positions": 15, "full_positions": full}
         assert writer.unsealed_full_positions == full
         writer.seal_soon()
         until(lambda: not writer.unsealed_full_positions)
     assert sum(name.full for name in list_segments(run.segments)) == full
     assert writer.totals()["full_positions"] == full
-
-
-def test_a_finished_game_is_in_the_journal_long_before_it_is_sealed(run: Run):
-    with ReplayWriter(run, **WRITER) as writer:
-        writer.add(finished(run, 1)[0])
-        until(lambda: journaled(run) == 1)
-        assert sealed(run) == Counter()
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.05"])
@@ -212,23 +208,14 @@ def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run = run_with(tmp_path, "selfplay.seal_positions=10")
-    games, write_at = finished(run, 7), os.pwrite
-    room = threading.Event()
-
-    def pwrite(descriptor: int, content: bytes, offset: int) -> int:
-        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(str(run.segments)) and not room.is_set():
-            raise fails(errno.ENOSPC)
-        return write_at(descriptor, content, offset)
-
-    monkeypatch.setattr("plyzero.files.os.pwrite", pwrite)
+    games = finished(run, 7)
+    disk = Disk(monkeypatch, "pwrite", errno.ENOSPC, lambda path: path.parent == run.segments)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games[:4]:
-            writer.add(each)
+        add(writer, games[:4])
         until(lambda: writer.write_error)
         assert list(run.segments.iterdir()) == []
-        room.set()
-        for each in games[4:]:
-            writer.add(each)
+        disk.error = None
+        add(writer, games[4:])
         until(lambda: writer.write_error is None)
     assert sealed(run) == ids(games)
     assert list(run.journals.iterdir()) == []
@@ -237,24 +224,20 @@ def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
 def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    fsync, games, tried = os.fsync, finished(run, 3), []
+    games, tried = finished(run, 3), []
 
-    def failing(descriptor: int) -> None:
-        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    def fails_for(path: Path) -> bool:
         if path.parent == run.segments:
             tried.append((path.name, list(list_segments(run.segments))))
-            if len(tried) < 3:
-                raise fails(errno.EIO)
-        fsync(descriptor)
+        return path.parent == run.segments and len(tried) < 3
 
     def all_sealed() -> bool:
         writer.seal_soon()
         return sealed(run) == ids(games)
 
-    monkeypatch.setattr("plyzero.files.os.fsync", failing)
+    Disk(monkeypatch, "fsync", errno.EIO, fails_for)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
         until(lambda: journaled(run) == 3)
         until(all_sealed)
     assert len({name for name, _ in tried}) == len(tried) == 3
@@ -269,20 +252,13 @@ def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
     seconds: str, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run = run_with(tmp_path, f"store.sync_seconds={seconds}")
-    games, fdatasync, failed = finished(run, 3), os.fdatasync, set()
-
-    def failing(descriptor: int) -> None:
-        journal = os.readlink(f"/proc/self/fd/{descriptor}")
-        if "-00000000.wal" in journal and (lasting or not failed):
-            failed.add(journal)
-            raise fails(errno.EIO)
-        fdatasync(descriptor)
-
-    monkeypatch.setattr("plyzero.files.os.fdatasync", failing)
+    games = finished(run, 3)
+    disk = Disk(
+        monkeypatch, "fdatasync", errno.EIO, lambda path: "-00000000.wal" in path.name and (lasting or not disk.failed)
+    )
     with ReplayWriter(run, **WRITER) as writer:
-        writer.add(games[0])
-        writer.add(games[1])
-        until(lambda: failed)
+        add(writer, games[:2])
+        until(lambda: disk.failed)
         until(lambda: games[0].games["id"][0] in sealed(run))
         writer.add(games[2])
     assert sealed(run) == ids(games)
@@ -304,8 +280,7 @@ def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
     monkeypatch.setattr("plyzero.files.os.fdatasync", spy)
     disk.error = errno.EIO
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
         until(lambda: writer.write_error)
         disk.error = None
         until(lambda: writer.write_error is None)
@@ -313,30 +288,22 @@ def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
     assert sealed(run) == ids(games)
 
 
-def test_games_finished_after_a_seal_whose_success_was_reported_as_a_failure_are_not_in_the_sealed_journal(
+def test_games_after_a_seal_wrongly_reported_as_failed_are_not_in_the_sealed_journal(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    games, fsync, failed, beside = finished(run, 4), os.fsync, [], []
+    games, beside = finished(run, 4), []
+    disk = Disk(  # the segment is there all the same
+        monkeypatch, "fsync", errno.EIO, lambda path: path == run.segments and not disk.failed
+    )
 
-    def failing(descriptor: int) -> None:
-        if Path(os.readlink(f"/proc/self/fd/{descriptor}")) == run.segments and not failed:
-            failed.append(True)
-            raise fails(errno.EIO)  # the segment is there all the same
-        fsync(descriptor)
+    def note(path: Path) -> bool:
+        if disk.failed and path.name.endswith("-00000000.wal"):
+            beside.append(path)
+        return False
 
-    pwrite = os.pwrite
-
-    def spy(descriptor: int, content: bytes, offset: int) -> int:
-        name = os.readlink(f"/proc/self/fd/{descriptor}")
-        if failed and name.endswith("-00000000.wal"):
-            beside.append(name)
-        return pwrite(descriptor, content, offset)
-
-    monkeypatch.setattr("plyzero.files.os.fsync", failing)
-    monkeypatch.setattr("plyzero.files.os.pwrite", spy)
+    Disk(monkeypatch, "pwrite", errno.EIO, note)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games[:3]:
-            writer.add(each)
+        add(writer, games[:3])
         until(lambda: journaled(run) == 3)
         writer.seal_soon()
         until(lambda: writer.write_error)
@@ -347,7 +314,7 @@ def test_games_finished_after_a_seal_whose_success_was_reported_as_a_failure_are
     assert beside == []  # whoever adopts it would hold it for sealed
 
 
-def test_an_error_that_does_not_pass_ends_the_store_and_everybody_is_told(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_a_lasting_error_ends_the_store_and_is_raised_everywhere(run: Run, monkeypatch: pytest.MonkeyPatch):
     disk, games = Disk(monkeypatch, "pwrite"), finished(run, 2)
 
     def ended() -> bool:
@@ -394,9 +361,7 @@ def test_a_volume_that_cannot_be_written_now_is_waited_for(run: Run, monkeypatch
         until(lambda: writer.write_error is None)
 
 
-def test_games_that_cannot_be_written_when_the_worker_ends_are_not_passed_over_in_silence(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_games_that_cannot_be_written_when_the_worker_ends_are_an_error(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("selfplay.replay_writer.CLOSING_SECONDS", 0.0)
     disk = Disk(monkeypatch, "pwrite")
     with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER) as writer:  # noqa: PT012
@@ -416,14 +381,13 @@ def test_a_disk_that_stalls_holds_up_nobody_who_adds(run: Run, monkeypatch: pyte
         go_on.wait()
         return pwrite(descriptor, content, offset)
 
-    def add() -> None:
-        for each in games:
-            writer.add(each)
+    def fill() -> None:
+        add(writer, games)
         assert writer.is_full
 
     with ReplayWriter(run, **WRITER) as writer:
         monkeypatch.setattr("plyzero.files.os.pwrite", stall)
-        adder = threading.Thread(target=add, daemon=True)
+        adder = threading.Thread(target=fill, daemon=True)
         try:
             adder.start()
             adder.join(60)
@@ -456,29 +420,26 @@ def test_two_workers_of_one_name_do_not_meet(tmp_path: Path):
 def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_again(taken: int, run: Run):
     games = finished(run, 5)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
         until(lambda: journaled(run) == 5)
-        write_segment(run.segments, Games.concatenate(games[:taken]), run.game, run_id=run.id, **WRITER, sequence=0)
+        seal(run, Games.concatenate(games[:taken]), **WRITER)
         (run.journals / journal_name(**WRITER, sequence=0)).unlink()
         more = finished(run, 2, seed=100)
-        for each in more:
-            writer.add(each)
+        add(writer, more)
     assert sealed(run) == ids(games + more)
     assert [(name.sequence, name.games) for name in sorted(list_segments(run.segments))] == [(0, taken), (1, 7 - taken)]
     assert writer.unsealed_full_positions == 0
     assert list(run.journals.iterdir()) == []
 
 
-def test_a_game_that_the_trainer_would_refuse_is_refused_before_it_is_acknowledged_and_the_worker_goes_on(
+def test_a_game_that_the_trainer_would_refuse_is_refused_before_acknowledgement(
     run: Run, caplog: pytest.LogCaptureFixture
 ):
     games = finished(run, 6)
     games[2].positions["root_value"][1] = np.nan
     games[4].moves["prior"][0] = 2
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
         until(lambda: journaled(run) == 4)
     assert sealed(run) == ids([games[number] for number in (0, 1, 3, 5)])
     assert (writer.refused_games, writer.unsealed_full_positions, writer.is_full) == (2, 0, False)
@@ -493,8 +454,7 @@ def test_a_game_too_large_for_a_segment_is_refused(run: Run, monkeypatch: pytest
     games = [*finished(run, 2), *finished(run, 1, positions=30, seed=9)]
     monkeypatch.setattr("selfplay.replay_writer.MAX_GAME_BYTES", games[2].nbytes - 1)
     with ReplayWriter(run, **WRITER) as writer:
-        for each in games:
-            writer.add(each)
+        add(writer, games)
     assert (sealed(run), writer.refused_games) == (ids(games[:2]), 1)
 
 

@@ -5,7 +5,6 @@ import re
 import threading
 import time
 from collections.abc import Container
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from plyzero.run.journals import Journal
 from plyzero.run.metrics import read_heartbeat, read_heartbeats, read_lines
 from plyzero.run.models import publish_model
 from plyzero.run.records import BY_RULE, TRUNCATED, Games
-from plyzero.run.segments import list_segments, read_segment
+from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SelfplaySettings, Settings
@@ -34,28 +33,10 @@ from selfplay.replay_writer import ReplayWriter
 from selfplay.step import sample_index, temperature
 from selfplay.worker import game_seeds, run_worker
 from tests.helpers.buckets import new_prefix
-from tests.helpers.runs import moves_of, replay, small_run
+from tests.helpers.runs import games_of, moves_of, play_bootstrap, playing, replay, small_run
 from tests.helpers.segments import some_games
 from tests.helpers.toys import Relay
 from trainer.export import untrained
-
-
-def recorded(run: Run) -> Games:
-    names = sorted(list_segments(run.segments))
-    return Games.concatenate([read_segment(run.segments / str(name), run.game) for name in names])
-
-
-def play_bootstrap(run: Run, **kwargs: str) -> Games:
-    """Let one worker play until it waits for a first model."""
-    stop = threading.Event()
-    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop, **kwargs})
-    worker.start()
-    while sum(name.full for name in list_segments(run.segments)) < run.settings.selfplay.bootstrap_positions:
-        assert worker.is_alive()
-        worker.join(0.05)
-    stop.set()
-    worker.join()
-    return recorded(run)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +53,7 @@ def test_every_recorded_game_is_legal_and_ends_as_recorded(bootstrap):
         assert all(position.outcome() is None for position in line[:-1])
 
 
-def test_a_record_holds_the_position_it_speaks_of(bootstrap):
+def test_a_record_holds_its_position(bootstrap):
     run, games = bootstrap
     positions = [position for line in replay(run.game.start, games) for position in line[:-1]]
     for i, position in enumerate(positions):
@@ -159,17 +140,11 @@ def test_the_time_in_the_network_is_counted():
 def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Path):
     run = small_run(tmp_path / "r", "connect-four")
     publish_model(run.models, untrained(run), fence=1, step=10)
-    stop = threading.Event()
-    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
-    worker.start()
-    while not any(name.first_step == 10 for name in list_segments(run.segments)):
-        worker.join(0.05)
-    publish_model(run.models, untrained(run), fence=1, step=20)
-    while not any(name.first_step == 20 for name in list_segments(run.segments)):
-        worker.join(0.05)
-    stop.set()
-    worker.join()
-    games = recorded(run)
+    with playing(run) as until:
+        until(lambda: any(name.first_step == 10 for name in list_segments(run.segments)))
+        publish_model(run.models, untrained(run), fence=1, step=20)
+        until(lambda: any(name.first_step == 20 for name in list_segments(run.segments)))
+    games = games_of(run)
     changed, at = 0, 0
     for game in games.games:
         searched = games.positions[at : at + game["positions"]]
@@ -181,17 +156,12 @@ def test_a_new_model_is_used_in_mid_game_and_stamped_on_every_move(tmp_path: Pat
     assert changed > 0
 
 
-def test_what_the_network_said_is_recorded(tmp_path: Path):
+def test_the_networks_answers_are_recorded(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.seal_positions=30")
     name = publish_model(run.models, untrained(run), fence=1, step=10)
-    stop = threading.Event()
-    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
-    worker.start()
-    while not list(list_segments(run.segments)):
-        worker.join(0.05)
-    stop.set()
-    worker.join()
-    games = recorded(run)
+    with playing(run) as until:
+        until(lambda: list(list_segments(run.segments)))
+    games = games_of(run)
     network = load_model(run.models, name, run.game)
     logits, wdl = network(EvaluationBatch(games.observations.astype(np.float32), list))
     for i, record in enumerate(games.positions):
@@ -204,8 +174,8 @@ def test_what_the_network_said_is_recorded(tmp_path: Path):
 
 
 def played(start: Game, count: int, **selfplay: Any) -> list[Games]:
-    """At least so many games, three at a time, with two simulations a move."""
-    settings = SelfplaySettings(parallel_games=3, simulations=2, fast_simulations=2, **selfplay)
+    """At least `count` games, three at a time, with two simulations a move."""
+    settings = SelfplaySettings(**{"parallel_games": 3, "simulations": 2, "fast_simulations": 2, **selfplay})
     in_play, found = GamesInPlay(start, Settings(selfplay=settings), seeds=itertools.count()), []
     while len(found) < count:
         found += in_play.run(Uniform(start.num_actions))
@@ -264,7 +234,7 @@ def test_non_binary_planes_are_refused_where_bits_are_declared(opening_plies: in
         played(HalfPlanes(9), 1, opening_plies=opening_plies)
 
 
-def test_a_worker_seals_the_journal_of_one_that_was_killed_where_the_run_is_in_a_bucket(
+def test_a_worker_seals_the_journal_of_a_killed_one_where_the_run_is_in_a_bucket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(files, "BUCKET_SECONDS", 0.05)
@@ -274,15 +244,9 @@ def test_a_worker_seals_the_journal_of_one_that_was_killed_where_the_run_is_in_a
     dead = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="00000001", sequence=0)
     dead.append(lost)
     dead.abandon()  # as by SIGKILL: the lock is free and the file is there
-    stop = threading.Event()
-    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w1", "stop": stop})
-    worker.start()
-    while "00000001" not in {name.incarnation for name in list_segments(run.segments)}:
-        assert worker.is_alive()
-        worker.join(0.05)
-    stop.set()
-    worker.join()
-    found = recorded(run)
+    with playing(run, name="w1") as until:
+        until(lambda: "00000001" in {name.incarnation for name in list_segments(run.segments)})
+    found = games_of(run)
     assert set(lost.games["id"]) <= set(found.games["id"])
     assert len(found.games) == len(set(found.games["id"])) > 2
     assert list(run.journals.iterdir()) == []
@@ -290,7 +254,7 @@ def test_a_worker_seals_the_journal_of_one_that_was_killed_where_the_run_is_in_a
     assert {beat["state"] for beat in read_heartbeats(run.workers).values()} == {"stopped"}
 
 
-def test_a_worker_whose_descriptors_run_out_for_a_moment_keeps_its_heartbeat_and_adopts_later(
+def test_a_worker_without_free_descriptors_keeps_its_heartbeat_and_adopts_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run = changed(small_run(tmp_path / "r"), scratch=tmp_path / "scratch")
@@ -308,14 +272,8 @@ def test_a_worker_whose_descriptors_run_out_for_a_moment_keeps_its_heartbeat_and
 
     monkeypatch.setattr(adoption, "list_journals", fail)
     monkeypatch.setattr("selfplay.worker.REFRESH_SECONDS", 0.02)
-    stop = threading.Event()
-    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w0", "stop": stop})
-    worker.start()
-    while sum(calls) < 3:
-        assert worker.is_alive()
-        worker.join(0.05)
-    stop.set()
-    worker.join()
+    with playing(run) as until:
+        until(lambda: sum(calls) >= 3)
     assert calls[:3] == [False] * 3
 
 
@@ -337,27 +295,24 @@ def test_a_worker_has_a_heartbeat_while_it_compiles(tmp_path: Path, monkeypatch:
             seen.extend(beat["state"] for beat in read_heartbeats(run.workers).values())
         raise InterruptedError
 
-    monkeypatch.setattr("selfplay.worker.LocalGames", compile_slowly)
+    monkeypatch.setattr("selfplay.worker.EvaluatedGames", compile_slowly)
     with pytest.raises(InterruptedError):
         run_worker(run, name="w0", stop=threading.Event())
     assert seen == ["compiling"]
 
 
-def test_the_log_says_how_far_a_worker_is(
+def test_the_progress_of_a_worker_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level("INFO")
     monkeypatch.setattr("selfplay.worker.LOG_SECONDS", 0)
     monkeypatch.setattr("selfplay.worker.REFRESH_SECONDS", 0.02)
     line = re.compile(r"^[a-z ]+: \d+ games with \d+ positions so far, model None$", re.MULTILINE)
-    stop = threading.Event()
-    with ThreadPoolExecutor(1) as thread:
-        worker = thread.submit(run_worker, small_run(tmp_path / "r"), name="w0", stop=stop)
-        while not (written := line.search("\n".join(caplog.messages))) and not worker.done():
-            time.sleep(0.02)
-        stop.set()
-        worker.result()
-    assert written
+    with playing(small_run(tmp_path / "r")) as until:
+        until(lambda: line.search("\n".join(caplog.messages)))
+
+
+FOUR_AT_A_TIME = {"parallel_games": 4, "simulations": 3, "cache_mb": 0, "reuse_trees": True}
 
 
 class FailsSometimes(Relay):
@@ -385,15 +340,6 @@ class FailsSometimes(Relay):
         return super().outcome()
 
 
-def play_games(game: Game, count: int) -> list[Games]:
-    """Return `count` games, played four at a time."""
-    selfplay = SelfplaySettings(parallel_games=4, simulations=3, fast_simulations=2, cache_mb=0, reuse_trees=True)
-    games, finished = GamesInPlay(game, Settings(selfplay=selfplay), seeds=itertools.count(1)), list[Games]()
-    while len(finished) < count:
-        finished += games.run(Uniform(1))
-    return finished
-
-
 @pytest.mark.parametrize("error", [OSError("gone"), SystemExit(3), KeyError(1)], ids=repr)
 @pytest.mark.parametrize("method", ["play", "observe", "outcome"])
 def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, caplog):
@@ -402,10 +348,10 @@ def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, 
         fails_at = (70,)
 
     Seldom.method, Seldom.error = method, error
-    played = play_games(Seldom(), 20)
-    ids = sorted(int(each.games["id"][0]) for each in played)
-    assert len(set(range(1, 17)) - set(ids)) == 1
-    assert all(each.games["winner"][0] == 0 and each.games["positions"][0] == 4 for each in played)
+    games = played(Seldom(), 20, **FOUR_AT_A_TIME)
+    ids = {int(each.games["id"][0]) for each in games}
+    assert len(set(range(16)) - ids) == 1
+    assert all(each.games["winner"][0] == 0 and each.games["positions"][0] == 4 for each in games)
     (warning,) = (record.getMessage() for record in caplog.records)
     assert warning.startswith(f"a game was given up: {__name__}:")
     assert f"cannot be played: {type(error).__name__}: " in warning
@@ -420,4 +366,4 @@ def test_rules_that_fail_again_and_again_end_the_worker_with_one_sentence(first)
         fails_at = range(first, 10**6)
 
     with pytest.raises(UserError, match=r"OSError: the book .* \(test_worker.py, line \d+\); plyzero check .*Always"):
-        play_games(Always(), 1000)
+        played(Always(), 1000, **FOUR_AT_A_TIME)

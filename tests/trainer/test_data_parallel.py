@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from plyzero.run.segments import list_segments
 from tests.helpers.cli import plyzero
 from tests.helpers.ranks import observe_ranks, snapshot
 from tests.helpers.runs import play_segment, small_run
+from tests.helpers.surroundings import is_running, wait_until
 from tests.helpers.victims import visible
 from trainer.data_parallel import RankError, check_devices, share_of
 from trainer.export import untrained
@@ -121,15 +121,12 @@ def difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> 
 
 
 def read_step(folder: Path, step: int) -> dict[str, dict[str, torch.Tensor]]:
-    deadline = time.monotonic() + 60
-    while not (folder / f"{step}.pt").exists():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
+    wait_until((folder / f"{step}.pt").exists, 60)
     return torch.load(folder / f"{step}.pt")
 
 
 @pytest.mark.slow
-def test_gradients_are_the_mean_of_the_shares_and_all_processes_have_the_same_weights(
+def test_gradients_are_the_mean_of_the_shares_and_all_processes_have_equal_weights(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     observe_ranks(monkeypatch, tmp_path)
@@ -151,7 +148,7 @@ def test_gradients_are_the_mean_of_the_shares_and_all_processes_have_the_same_we
 
 @pytest.mark.slow
 @pytest.mark.parametrize("own_loss", [None, "policy_alone"])
-def test_without_batch_normalisation_two_processes_make_the_step_of_one_with_parts_of_ones_own(
+def test_without_batch_normalisation_two_processes_make_the_step_of_one(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_loss: str | None
 ):
     (tmp_path / "own_shared.py").write_text(OWN_PARTS)
@@ -209,22 +206,6 @@ def others_of(pid: int) -> list[int]:
         if int(fields[1]) == pid and fields[0] != "Z" and b"run_rank" in command:
             found.append(int(path.parent.name))
     return found
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 200) -> float:
-    """Wait, and return for how many seconds."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, "waited in vain"
-        time.sleep(0.02)
-    return time.monotonic() - began
 
 
 @contextmanager

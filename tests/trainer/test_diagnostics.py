@@ -15,12 +15,11 @@ from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
-from plyzero.run.records import Games
 from plyzero.run.segments import SegmentName, list_segments, read_segment
 from plyzero.settings import SearchSettings, TrainerSettings
 from tests.helpers.learning import learn
 from tests.helpers.recorded import random_games, recorded
-from tests.helpers.runs import small_run
+from tests.helpers.runs import games_of, small_run
 from tests.helpers.toys import Chain
 from tests.helpers.zoo import Clobber, Kalah
 from trainer.diagnosis.consistency import Agreement, Consistency
@@ -78,7 +77,7 @@ def verdicts(run: Run) -> list[dict]:
     return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
 
 
-def test_a_run_that_learns_is_left_alone():
+def test_a_run_that_learns_gets_no_warning():
     assert diagnose("nim", [HEALTHY] * CONFIRMATIONS) is None
     assert diagnose("nim", [measured(statistics={"won": (0.9, 0.0)})] * CONFIRMATIONS) is None
 
@@ -98,7 +97,7 @@ WARNINGS = [
     ({"statistics": {"openings": MIN_OPENINGS - 1}}, "games all look alike"),
     ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
 ]
-"""What is wrong with the games or the workers, which the newest measurements alone tell."""
+"""Faults of the games or the workers, visible in the newest measurements alone."""
 
 NOT_LEARNING = [
     ({"trained": Learned(policy=-0.6, value=0.1)}, "diverged"),
@@ -108,16 +107,16 @@ NOT_LEARNING = [
     ({"held_out": Learned(policy=0.24, value=0.01), "trained": Learned(policy=0.1, value=0.1)}, "observe()"),
     ({"held_out": Learned(policy=0.24, value=None), "trained": Learned(policy=0.3, value=None)}, "observe()"),
 ]
-"""What is wrong with what the network has learned, which the measurements of several models must agree in."""
+"""Faults of learning, in which the measurements of several models must agree."""
 
 
 @pytest.mark.parametrize(("wrong", "said"), WARNINGS)
-def test_every_trouble_of_the_games_is_told_at_once_with_its_most_likely_cause(wrong: dict[str, Any], said: str):
+def test_every_fault_of_the_games_is_reported_at_once_with_its_likely_cause(wrong: dict[str, Any], said: str):
     assert said in str(diagnose("nim", [measured(**wrong)]))
 
 
 @pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING)
-def test_what_a_network_has_not_learned_is_told_once_several_models_confirm_it(wrong: dict[str, Any], said: str):
+def test_a_fault_of_learning_is_reported_once_several_models_confirm_it(wrong: dict[str, Any], said: str):
     confirmed = [measured(**wrong)] * CONFIRMATIONS
     assert said in str(diagnose("nim", confirmed))
     assert diagnose("nim", confirmed[1:]) is None
@@ -125,11 +124,11 @@ def test_what_a_network_has_not_learned_is_told_once_several_models_confirm_it(w
 
 
 @pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING[1:])
-def test_nothing_is_said_of_learning_before_there_has_been_time_to_learn(wrong: dict[str, Any], said: str):
+def test_learning_is_not_judged_before_there_has_been_time_to_learn(wrong: dict[str, Any], said: str):
     assert diagnose("nim", [measured(**wrong, mature=False)] * CONFIRMATIONS) is None
 
 
-def test_nothing_is_said_of_the_games_before_there_are_enough():
+def test_games_are_not_judged_before_there_are_enough():
     few = {"games": NEWEST_GAMES - 1, "openings": 1, "drawn": 1.0, "truncated": 1.0, "moved": (1, 0), "won": (0, 0)}
     assert diagnose("nim", [measured(statistics=few)]) is None
     assert diagnose("nim", [measured(consistency={"legal": Agreement(compared=2, different=2)})]) is None
@@ -137,13 +136,13 @@ def test_nothing_is_said_of_the_games_before_there_are_enough():
 
 @pytest.mark.parametrize("changed", [{"mover": 0.08}, {"first": 0.02}, {"turn": 0.9}, {"surplus": 3.0}])
 def test_an_observation_that_shows_who_is_to_move_may_show_any_side(changed: dict[str, float]):
-    unknown = Learned(policy=None, value=None)
+    unknown = Learned()
     assert diagnose("nim", [measured(view=FIRST_PLAYERS, held_out=unknown)])
     assert diagnose("nim", [measured(view=FIRST_PLAYERS._replace(**changed), held_out=unknown)]) is None
     assert diagnose("nim", [measured(view=FIRST_PLAYERS)]) is None  # the network has learned the values
 
 
-def test_a_game_in_which_one_observation_hides_a_rare_rule_is_left_alone():
+def test_a_rare_rule_that_is_not_shown_causes_no_warning():
     rare = Agreement(compared=1000, different=49)
     consistency = {"legal": rare, "effects": rare, "values": rare, "images": rare}
     assert diagnose("nim", [measured(consistency=consistency)]) is None
@@ -173,7 +172,7 @@ def test_the_games_are_checked_before_there_is_a_model():
     assert diagnostics.report["warning"]
 
 
-def test_values_that_predict_the_results_have_foresight_and_values_that_predict_the_opposite_have_less_than_none():
+def test_foresight_is_positive_for_right_values_and_negative_for_opposite_ones():
     games = recorded(random_games(Kalah(), 100))
     position, winner = games.positions, np.repeat(games.games["winner"], games.games["positions"])
     result = np.where(winner == DRAW, 0, np.where(winner == position["to_play"], 1, -1))
@@ -232,16 +231,14 @@ def test_the_target_is_all_there_is_to_learn_and_a_guess_is_nothing():
     assert worse.policy < -1
     assert worse.value < -1
     same = window_of([one] * 100, [[0.5, 0.5]] * 100)
-    assert learned(guess, same, device, seed=1) == Learned(policy=None, value=None)
-    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned(policy=None, value=None)
+    assert learned(guess, same, device, seed=1) == Learned()
+    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned()
 
 
 def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.window_positions=20000")
     learn(run, models=1, full=700)
-    games = Games.concatenate(
-        [read_segment(run.segments / str(name), run.game) for name in list_segments(run.segments)]
-    )
+    games = games_of(run)
     trained, held_out = Diagnostics(run.game, run.settings.trainer).split(games)
     assert 0.01 < len(held_out.games) / len(games.games) < 0.06
     assert len(trained.games) + len(held_out.games) == len(games.games)
@@ -253,7 +250,7 @@ def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
         assert len(window) == len(make_samples(part, search=SearchSettings(), trainer=TrainerSettings()).wdl)
 
 
-def test_a_worker_that_takes_no_newer_model_is_told(tmp_path: Path):
+def test_a_worker_that_loads_no_newer_model_causes_a_warning(tmp_path: Path):
     now = 0.0
     run = small_run(tmp_path / "r", "tic-tac-toe")
     learn(run, models=1, full=200)
@@ -318,14 +315,9 @@ class Endless(Hopeless, version=1):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("game", "said"),
-    [
-        ("Blind", "observe()"),
-        ("Hopeless", "nothing to learn"),
-        ("Endless", "cut off"),
-    ],
+    ("game", "said"), [("Blind", "observe()"), ("Hopeless", "nothing to learn"), ("Endless", "cut off")]
 )
-def test_a_game_that_cannot_be_learned_is_told(tmp_path: Path, game: str, said: str):
+def test_a_game_that_cannot_be_learned_causes_a_warning(tmp_path: Path, game: str, said: str):
     run = small_run(tmp_path / "r", f"{__name__}:{game}", "trainer.publish_seconds=0")
     learn(run, models=24, full=400)
     assert said in str(verdicts(run)[-1]["warning"])

@@ -34,12 +34,7 @@ def test_a_state_that_would_run_code_is_refused_and_does_not(tmp_path: Path, zip
 
 @pytest.mark.parametrize(
     "value",
-    [
-        {},
-        {"format": 1},
-        {"format": torch.zeros(3)},
-        *([2], None, torch.zeros(3)),
-    ],
+    [{}, {"format": 1}, {"format": torch.zeros(3)}, *([2], None, torch.zeros(3))],
     ids=lambda value: str(value)[:20],
 )
 def test_a_state_of_another_format_is_refused(tmp_path: Path, value: Any):

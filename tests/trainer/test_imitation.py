@@ -27,11 +27,20 @@ from tests.helpers.runs import SMALL, play_segment
 from tests.helpers.teachers import encoded, game_lines, perfect
 from trainer import imitation as imitation_module
 from trainer import learner
-from trainer.imitation import HELD_OUT, TARGETS, Imitated, Imitation, Progress, agreement
+from trainer.export import with_metadata
+from trainer.imitation import (
+    HELD_OUT,
+    TARGETS,
+    Imitated,
+    Imitation,
+    Progress,
+    agreement,
+    begin_run,
+    read_bot,
+    write_bot,
+)
 from trainer.loop import Trainer
-from trainer.quantise import with_metadata
 from trainer.state import read_state
-from trainer.warm_start import begin_run, read_bot, write_bot
 
 GAME = load_game("tic-tac-toe")
 STEPS, PATIENCE = 50, 2
@@ -146,7 +155,7 @@ def test_a_loss_that_is_not_finite_ends_training_with_what_to_do(lines: list[str
         imitation_of(lines[:150], "trainer.learning_rate=1e30", "trainer.warmup_steps=1").learn(on_progress=id)
 
 
-def test_the_interval_of_agreement_holds_the_truth_although_the_moves_of_a_game_depend_on_each_other():
+def test_the_interval_of_agreement_allows_for_dependent_moves():
     rng, held, narrow = np.random.default_rng(0), 0, 0
     for _ in range(500):
         skill = rng.beta(4, 2, size=40)  # of each game; 2/3 on average
@@ -169,9 +178,7 @@ def outputs(network: Callable[[EvaluationBatch], object]) -> list[np.ndarray]:
 
 
 @pytest.mark.slow
-def test_a_run_begins_with_a_bot_and_continues_its_training_while_the_ledger_counts_no_imitated_game(
-    bot: Path, tmp_path: Path
-):
+def test_a_run_continues_the_training_of_a_bot_with_an_empty_ledger(bot: Path, tmp_path: Path):
     planned = plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK])
     begin_run(planned, *read_bot(bot, planned))
     assert not (tmp_path / "r" / "run.toml").exists()

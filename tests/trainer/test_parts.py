@@ -171,7 +171,7 @@ def test_targets_that_do_not_fit_are_one_sentence(
         trainer.ingest()
 
 
-def test_a_name_that_is_none_is_refused_when_the_settings_are_read(tmp_path: Path):
+def test_a_name_of_no_class_is_refused_when_the_settings_are_read(tmp_path: Path):
     with pytest.raises(UserError, match=r"setting network.module from -o: .* got 'my_net'"):
         small_run(tmp_path / "r", "tic-tac-toe", "network.module=my_net")
 

@@ -36,7 +36,7 @@ def test_an_observation_from_the_side_of_the_player_to_move_is_right(start: Game
     assert not shows_the_first_player(view)
 
 
-def test_an_observation_from_the_side_of_player_0_is_wrong_unless_it_shows_who_is_to_move():
+def test_the_side_of_player_0_is_wrong_unless_the_observation_shows_who_is_to_move():
     view = view_of(CupsOfPlayer0())
     assert view is not None
     assert shows_the_first_player(view)
@@ -54,5 +54,5 @@ def test_the_unit_of_the_observation_does_not_matter():
     assert view_of(Huge()) == pytest.approx(view_of(CupsOfPlayer0()), rel=1e-3)
 
 
-def test_nothing_is_said_of_the_point_of_view_before_there_are_enough_games():
+def test_the_point_of_view_is_unknown_before_there_are_enough_games():
     assert view_of(Kalah(), games=MIN_GAMES - 1) is None

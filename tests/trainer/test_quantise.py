@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,10 @@ from plyzero.run.metrics import read_lines
 from plyzero.run.models import list_int8, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from tests.helpers.clock import Clock
+from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, small_run
-from trainer import quantise as module
-from trainer.export import untrained
-from trainer.loop import Trainer
-from trainer.quantise import Forms, compare, make_forms, quantise
+from trainer import export as module
+from trainer.export import Forms, compare, make_forms, quantise, untrained
 from trainer.retention import Retention
 
 BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
@@ -101,7 +99,7 @@ def test_for_self_play_with_32_bits_there_is_no_8_bit_form(tmp_path: Path):
     assert make_forms(run, content, reachable_observations(run.game)) == Forms(content)
 
 
-def test_a_form_that_differs_too_much_or_cannot_be_made_is_not_published_and_the_log_says_so(
+def test_a_form_that_differs_too_much_or_cannot_be_made_is_logged_and_not_published(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level("INFO")
@@ -113,7 +111,7 @@ def test_a_form_that_differs_too_much_or_cannot_be_made_is_not_published_and_the
     assert "no 8-bit form: it changes policies by" in caplog.text
     assert make_forms(run, b"no model", seen) == Forms(b"no model")
     assert "no 8-bit form: DecodeError" in caplog.text
-    assert {record.name for record in caplog.records} == {"trainer.quantise"}  # nothing of ONNX Runtime's
+    assert {record.name for record in caplog.records} == {"trainer.export"}  # nothing of ONNX Runtime's
 
 
 @pytest.fixture
@@ -181,9 +179,7 @@ def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms):
 
 def test_the_trainer_publishes_both_forms_and_reports_how_much_they_differ(run: Run):
     play_segment(run)
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
-        trainer.train_step()
+    with training(run) as trainer:
         trainer.publish()
     (name,) = list_models(run.models)
     assert list(list_int8(run.models).values()) == [(name.fence, name.step)]

@@ -146,7 +146,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(steps=st.integers(1, 20))
     def train(self, steps: int) -> None:
-        """What the trainer's loop does, for so many steps at most."""
+        """The trainer's loop, for at most `steps` steps."""
         self.trainer.ingest()
         while steps and not self.trainer.missing_positions():
             self.trainer.train_step()

@@ -3,7 +3,7 @@
 import errno
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from plyzero.ops.verify import restore
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
-from plyzero.run.segments import SegmentName, write_segment
+from plyzero.run.segments import SegmentName
 from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
-from tests.helpers.segments import rewritten, same, some_games
+from tests.helpers.segments import rewritten, same, seal, some_games
+from tests.helpers.volumes import failing
 from trainer.replay_reader import GAP_SECONDS, TRIES, ReplayReader
 
 A, B = "0000000a", "0000000b"
@@ -38,12 +39,14 @@ def reader(run: Run, clock: Clock) -> ReplayReader:
     return ReplayReader(run, clock=clock)
 
 
-def seal(run: Run, sequence: int, incarnation: str = A, *, step: int | None = None, seed: int = 0) -> Path:
+def put(run: Run, sequence: int, incarnation: str = A, *, step: int | None = None, seed: int = 0) -> Path:
     games = some_games(run.game, seed + sequence)
     games.positions["model_step"][:] = sequence + 1 if step is None else step
-    return write_segment(
-        run.segments, games, run.game, run_id=run.id, worker="w0", incarnation=incarnation, sequence=sequence
-    )
+    return seal(run, games, sequence, f"w0.{incarnation}")
+
+
+def put_all(run: Run, sequences: Iterable[int]) -> list[Path]:
+    return [put(run, sequence) for sequence in sequences]
 
 
 def taken(reader: ReplayReader) -> list[tuple[str, int]]:
@@ -63,7 +66,7 @@ def quarantined(run: Run) -> list[str]:
 
 
 def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: ReplayReader):
-    path = seal(run, 0)
+    path = put(run, 0)
     ((name, games),) = reader.read_new()
     assert str(name) == path.name
     expected = some_games(run.game, 0)
@@ -72,37 +75,34 @@ def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: Re
 
 
 def test_names_that_are_known_are_not_parsed_again(run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch):
-    for sequence in range(3):
-        seal(run, sequence)
+    put_all(run, range(3))
     assert taken(reader) == of(A, 0, 1, 2)
     assert not taken(reader)
     parsed, parse = [], SegmentName.parse
     monkeypatch.setattr(SegmentName, "parse", lambda name: parsed.append(name) or parse(name))
-    new = seal(run, 3).name
+    new = put(run, 3).name
     assert taken(reader) == of(A, 3)
     assert {*parsed} == {new}
 
 
 def test_every_segment_is_taken_in_once_in_its_writers_order_whatever_the_steps_say(run: Run, reader: ReplayReader):
     for sequence, step in ((3, 1), (0, 9), (2, 3), (1, 50)):
-        seal(run, sequence, step=step)
+        put(run, sequence, step=step)
     assert taken(reader) == of(A, 0, 1, 2, 3)
     assert taken(reader) == []
-    seal(run, 4)
+    put(run, 4)
     assert taken(reader) == of(A, 4)
     assert reader.cursor == {A: 5}
 
 
-def test_writers_do_not_wait_for_each_other_and_the_one_with_the_oldest_models_comes_first(
-    run: Run, reader: ReplayReader
-):
+def test_writers_do_not_wait_for_each_other_and_the_oldest_models_come_first(run: Run, reader: ReplayReader):
     for sequence in (0, 2):
-        seal(run, sequence, A, step=20 + sequence)
-        seal(run, sequence, B, step=10 + sequence)
+        put(run, sequence, A, step=20 + sequence)
+        put(run, sequence, B, step=10 + sequence)
     assert taken(reader) == [*of(B, 0), *of(A, 0)]
-    seal(run, 1, A, step=21)
+    put(run, 1, A, step=21)
     assert taken(reader) == of(A, 1, 2)
-    seal(run, 1, B, step=11)
+    put(run, 1, B, step=11)
     assert taken(reader) == of(B, 1, 2)
     assert reader.cursor == {A: 3, B: 3}
 
@@ -110,8 +110,7 @@ def test_writers_do_not_wait_for_each_other_and_the_one_with_the_oldest_models_c
 def test_a_missing_segment_is_waited_for_and_then_counted_as_a_hole(
     run: Run, reader: ReplayReader, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    for sequence in (0, 3, 4):
-        seal(run, sequence)
+    put_all(run, (0, 3, 4))
     assert taken(reader) == of(A, 0)
     clock.now += GAP_SECONDS - 1
     assert taken(reader) == []
@@ -122,51 +121,40 @@ def test_a_missing_segment_is_waited_for_and_then_counted_as_a_hole(
     assert f"w0.{A}: segments 1 to 2 are missing" in caplog.text
 
 
-def test_a_segment_that_comes_late_is_taken_in_order_and_the_next_gap_has_its_own_time(
+def test_a_late_segment_is_read_in_order_and_the_next_gap_has_its_own_time(
     run: Run, reader: ReplayReader, clock: Clock
 ):
-    seal(run, 1)
+    put(run, 1)
     assert taken(reader) == []
     clock.now += GAP_SECONDS - 1
-    seal(run, 0)
+    put(run, 0)
     assert taken(reader) == of(A, 0, 1)
     clock.now += GAP_SECONDS
-    seal(run, 3)
+    put(run, 3)
     assert taken(reader) == []
     clock.now += GAP_SECONDS - 1
     assert taken(reader) == []
-    seal(run, 2)
+    put(run, 2)
     assert taken(reader) == of(A, 2, 3)
     assert reader.missing_segments == 0
 
 
-def test_a_hole_of_one_writer_holds_up_no_other(run: Run, reader: ReplayReader, clock: Clock):
-    seal(run, 5, A)
-    for sequence in range(3):
-        seal(run, sequence, B)
-    assert taken(reader) == of(B, 0, 1, 2)
-    clock.now += GAP_SECONDS
-    assert taken(reader) == of(A, 5)
-    assert reader.missing_segments == 5
-
-
 def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, clock: Clock):
     journal = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=1)
-    for sequence in (0, 2):
-        seal(run, sequence)
+    put_all(run, (0, 2))
     assert taken(reader) == of(A, 0)
     clock.now += 10 * GAP_SECONDS
     assert taken(reader) == []
     journal.close()
-    seal(run, 1)
+    put(run, 1)
     assert taken(reader) == of(A, 1, 2)
     assert reader.missing_segments == 0
 
 
-def test_a_damaged_segment_is_looked_at_again_and_then_put_away_and_the_next_ones_flow(
+def test_a_damaged_segment_is_tried_again_then_quarantined_and_the_next_are_read(
     run: Run, reader: ReplayReader, caplog: pytest.LogCaptureFixture
 ):
-    paths = [seal(run, sequence) for sequence in range(4)]
+    paths = put_all(run, range(4))
     damage(paths[1])
     damage(paths[2])
     assert taken(reader) == of(A, 0)
@@ -186,22 +174,19 @@ def test_a_damaged_segment_is_looked_at_again_and_then_put_away_and_the_next_one
     assert reader.missing_segments == 0
 
 
-def test_a_damaged_segment_that_cannot_be_put_away_stands_in_nobodys_way_either(
+def test_a_damaged_segment_that_cannot_be_quarantined_delays_nobody(
     run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    damage(seal(run, 0))
-    seal(run, 1)
+    damage(put(run, 0))
+    put(run, 1)
     with monkeypatch.context() as patch:
-        patch.setattr("plyzero.files.os.replace", refuse)
+        patch.setattr("plyzero.files.os.replace", failing(errno.EROFS))
         assert [taken(reader) for _ in range(TRIES)] == [[], [], of(A, 1)]
     assert "Read-only file system" in caplog.text
 
 
 def test_a_segment_that_is_whole_at_the_next_look_is_taken_in(run: Run, reader: ReplayReader):
-    path = seal(run, 0)
+    path = put(run, 0)
     whole = path.read_bytes()
     damage(path)
     for _ in range(TRIES - 1):
@@ -213,35 +198,35 @@ def test_a_segment_that_is_whole_at_the_next_look_is_taken_in(run: Run, reader: 
 
 def of_another_game(run: Run) -> Path:
     other = replace(run, game=load_game("tic-tac-toe"))
-    return seal(other, 0)
+    return put(other, 0)
 
 
 def of_another_schema(run: Run) -> Path:
-    path = seal(run, 0)
+    path = put(run, 0)
     rewritten(path, lambda name, content: content.replace(b"plyzero.replay/1", b"plyzero.replay/9"))
     return path
 
 
 def of_another_name(run: Run) -> Path:
-    path = seal(run, 0)
+    path = put(run, 0)
     name = SegmentName.parse(path.name)
     return path.rename(path.with_name(str(replace(name, games=name.games + 1))))
 
 
 @pytest.mark.parametrize("copied_in", [of_another_game, of_another_schema, of_another_name])
-def test_a_segment_that_does_not_belong_here_is_put_away(
+def test_a_segment_that_does_not_belong_here_is_quarantined(
     copied_in: Callable[[Run], Path], run: Run, reader: ReplayReader
 ):
     path = copied_in(run)
-    seal(run, 1)
+    put(run, 1)
     for _ in range(TRIES - 1):
         assert taken(reader) == []
     assert taken(reader) == of(A, 1)
     assert quarantined(run) == [path.name]
 
 
-def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, reader: ReplayReader, clock: Clock):
-    paths = [seal(run, sequence) for sequence in range(5)]
+def test_after_a_crash_quarantined_segments_are_not_waited_for(run: Run, reader: ReplayReader, clock: Clock):
+    paths = put_all(run, range(5))
     damage(paths[1])
     damage(paths[2])
     for _ in range(2 * TRIES):
@@ -253,8 +238,8 @@ def test_after_a_crash_what_was_put_away_is_not_waited_for_again(run: Run, reade
     assert restarted.missing_segments == 0
 
 
-def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Clock):
-    paths = [seal(run, sequence) for sequence in range(4)]
+def test_a_gap_beside_a_quarantined_segment_is_waited_for(run: Run, clock: Clock):
+    paths = put_all(run, range(4))
     run.quarantine.mkdir()
     paths[1].rename(run.quarantine / paths[1].name)
     other = run.quarantine / paths[2].name.replace(A, B)
@@ -265,11 +250,8 @@ def test_a_hole_beside_one_that_was_put_away_is_waited_for(run: Run, clock: Cloc
     assert taken(restarted) == of(A, 3)
 
 
-def test_a_restart_takes_in_again_what_lies_behind_its_cursor_and_nothing_else(
-    run: Run, reader: ReplayReader, clock: Clock
-):
-    for sequence in range(4):
-        seal(run, sequence)
+def test_a_restart_reads_what_is_beyond_its_cursor_and_nothing_else(run: Run, reader: ReplayReader, clock: Clock):
+    put_all(run, range(4))
     assert len(taken(reader)) == 4
     restarted = ReplayReader(run, clock=clock)
     restarted.cursor = {A: 2}
@@ -277,28 +259,18 @@ def test_a_restart_takes_in_again_what_lies_behind_its_cursor_and_nothing_else(
 
 
 def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReader):
-    seal(run, 0, seed=0)
-    write_segment(
-        run.segments, some_games(run.game, 9, (2,)), run.game, run_id=run.id, worker="w0", incarnation=A, sequence=0
-    )
-    seal(run, 1)
+    put(run, 0, seed=0)
+    seal(run, some_games(run.game, 9, (2,)), 0, A)
+    put(run, 1)
     assert taken(reader) == of(A, 0, 1)
-    write_segment(
-        run.segments,
-        some_games(run.game, 8, (2, 2, 2)),
-        run.game,
-        run_id=run.id,
-        worker="w0",
-        incarnation=A,
-        sequence=1,
-    )
+    seal(run, some_games(run.game, 8, (2, 2, 2)), 1, A)
     assert taken(reader) == []
 
 
 def test_a_segment_removed_between_listing_and_reading_is_no_error(
     run: Run, reader: ReplayReader, clock: Clock, caplog
 ):
-    paths = [*(seal(run, sequence, A) for sequence in range(3)), seal(run, 0, B, step=99)]
+    paths = [*(put(run, sequence, A) for sequence in range(3)), put(run, 0, B, step=99)]
     found = []
     for name, _ in reader.read_new():
         if not found:
@@ -312,21 +284,8 @@ def test_a_segment_removed_between_listing_and_reading_is_no_error(
     assert taken(reader) == of(A, 2)
 
 
-def test_the_cursor_moves_only_when_the_next_one_is_asked_for(run: Run, reader: ReplayReader):
-    for sequence in range(2):
-        seal(run, sequence)
-    coming = reader.read_new()
-    next(coming)
-    assert reader.cursor == {}
-    next(coming)
-    assert reader.cursor == {A: 1}
-    assert next(coming, None) is None
-    assert reader.cursor == {A: 2}
-
-
-def test_what_a_consumer_failed_over_comes_again(run: Run, reader: ReplayReader):
-    for sequence in range(3):
-        seal(run, sequence)
+def test_a_segment_whose_consumer_failed_is_read_again(run: Run, reader: ReplayReader):
+    put_all(run, range(3))
     with pytest.raises(ZeroDivisionError):  # noqa: PT012
         for name, _ in reader.read_new():
             if name.sequence == 1:
@@ -337,54 +296,37 @@ def test_what_a_consumer_failed_over_comes_again(run: Run, reader: ReplayReader)
 def test_files_that_are_no_segments_are_passed_over(run: Run, reader: ReplayReader):
     for name in (".tmp-1", "notes.txt", "x.zarr.zip"):
         (run.segments / name).touch()
-    seal(run, 0)
+    put(run, 0)
     assert taken(reader) == of(A, 0)
 
 
-class Reading:
-    """Stands in for opening segments: those whose names contain `part` fail with `error` while it is set."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, part: str = "") -> None:
-        self.error: int | None = None
-        self.tries, self._part, self._read = 0, part, files.read_file
-        monkeypatch.setattr("plyzero.run.segments.read_file", self)
-
-    def __call__(self, path: Path, *, max_bytes: int) -> bytes:
-        if self.error is not None and self._part in path.name:
-            self.tries += 1
-            raise OSError(self.error, os.strerror(self.error), str(path))
-        return self._read(path, max_bytes=max_bytes)
+TRANSIENT = ("EIO", "ESTALE", "EMFILE", "ENFILE", "EACCES", "EPERM", "ENOMEM", "ETIMEDOUT")
 
 
-PASSING = [
-    errno.EIO,
-    errno.ESTALE,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOMEM,
-    errno.ETIMEDOUT,
-]
-
-
-@pytest.mark.parametrize("error", PASSING, ids=errno.errorcode.get)
-def test_a_read_error_is_not_damage_and_every_segment_is_taken_in_once_when_it_is_over(
-    error: int, run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog
+@pytest.mark.parametrize("name", TRANSIENT)
+def test_a_read_error_is_not_damage_and_every_segment_is_read_once_when_it_is_over(
+    name: str, run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     for sequence in range(3):
-        seal(run, sequence, A)
-        seal(run, sequence, B)
-    reading = Reading(monkeypatch, part=A)
-    reading.error = error
-    assert taken(reader) == of(B, 0, 1, 2)  # the others go on
-    for _ in range(200):
-        clock.now += 1
-        assert taken(reader) == []
-    assert reading.tries == 4 + 200 // 30 + 1  # after 1, 2, 4, 8, 16, 30, 30, ... seconds
-    assert quarantined(run) == []
-    assert reader.read_error.startswith(f"cannot read 1 file: {os.strerror(error)}")
-    reading.error = None
+        put(run, sequence, A)
+        put(run, sequence, B)
+    error, tries, read_file = getattr(errno, name), [], files.read_file
+
+    def refuse(path: Path, *, max_bytes: int) -> bytes:
+        if A not in path.name:
+            return read_file(path, max_bytes=max_bytes)
+        tries.append(path)
+        raise OSError(error, os.strerror(error), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("plyzero.run.segments.read_file", refuse)
+        assert taken(reader) == of(B, 0, 1, 2)  # the others go on
+        for _ in range(200):
+            clock.now += 1
+            assert taken(reader) == []
+        assert len(tries) == 4 + 200 // 30 + 1  # after 1, 2, 4, 8, 16, 30, 30, ... seconds
+        assert quarantined(run) == []
+        assert reader.read_error.startswith(f"cannot read 1 file: {os.strerror(error)}")
     clock.now += 30
     assert taken(reader) == of(A, 0, 1, 2)
     assert (reader.read_error, reader.missing_segments, reader.skipped) == (None, 0, {})
@@ -394,17 +336,14 @@ def test_a_read_error_is_not_damage_and_every_segment_is_taken_in_once_when_it_i
 def test_a_directory_that_cannot_be_listed_is_listed_again_later(
     run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    def fail(*_: object) -> None:
-        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-    seal(run, 0)
+    put(run, 0)
     for place in ("plyzero.run.segments.os.listdir", "trainer.replay_reader._list_files"):
         with monkeypatch.context() as patch:
-            patch.setattr(place, fail)
-            seal(run, 2 if "segments" in place else 3)
+            patch.setattr(place, failing(errno.ESTALE))
+            put(run, 2 if "segments" in place else 3)
             assert taken(reader) in ([], of(A, 0))
             assert "Stale file handle" in reader.read_error
-    seal(run, 1)
+    put(run, 1)
     clock.now += 1
     assert taken(reader)[-3:] == of(A, 1, 2, 3)
     assert reader.read_error is None
@@ -413,26 +352,25 @@ def test_a_directory_that_cannot_be_listed_is_listed_again_later(
 def test_a_segment_that_comes_after_its_number_was_passed_is_taken_in_once(
     run: Run, reader: ReplayReader, clock: Clock
 ):
-    for sequence in (0, 4, 5):
-        seal(run, sequence)
+    put_all(run, (0, 4, 5))
     taken(reader)
     clock.now += GAP_SECONDS
     assert taken(reader) == of(A, 4, 5)
     assert (reader.missing_segments, reader.skipped) == (3, {A: [(1, 4, True)]})
-    seal(run, 2)
+    put(run, 2)
     assert taken(reader) == of(A, 2)
     assert (reader.missing_segments, reader.skipped) == (2, {A: [(1, 2, True), (3, 4, True)]})
     assert taken(reader) == []
-    seal(run, 1)
-    seal(run, 3)
-    seal(run, 6)
+    put(run, 1)
+    put(run, 3)
+    put(run, 6)
     assert taken(reader) == of(A, 1, 3, 6)
     assert (reader.missing_segments, reader.skipped, reader.cursor) == (0, {}, {A: 7})
     assert taken(reader) == []
 
 
 def test_a_segment_that_is_brought_back_from_quarantine_is_taken_in_once(run: Run, reader: ReplayReader):
-    paths = [seal(run, sequence) for sequence in range(3)]
+    paths = put_all(run, range(3))
     whole = paths[1].read_bytes()
     damage(paths[1])
     assert [number for _ in range(TRIES + 1) for _, number in taken(reader)] == [0, 2]
@@ -441,24 +379,22 @@ def test_a_segment_that_is_brought_back_from_quarantine_is_taken_in_once(run: Ru
     assert list(restore(run)) == [(paths[1].name, None)]
     assert taken(reader) == of(A, 1)
     assert (taken(reader), reader.skipped) == ([], {})
-    seal(run, 3)
+    put(run, 3)
     assert taken(reader) == of(A, 3)
 
 
-def test_a_link_to_nothing_in_the_place_of_a_segment_holds_up_its_writer_for_a_while_only(
-    run: Run, reader: ReplayReader
-):
-    path = seal(run, 0)
+def test_a_dangling_link_named_like_a_segment_delays_its_writer_only_for_a_while(run: Run, reader: ReplayReader):
+    path = put(run, 0)
     path.rename(path.with_name("gone"))
     path.symlink_to("nothing")
-    seal(run, 1)
+    put(run, 1)
     assert [taken(reader) for _ in range(TRIES)] == [[]] * (TRIES - 1) + [of(A, 1)]
 
 
 def test_invalid_games_are_counted(run: Run, reader: ReplayReader):
     games = some_games(run.game, 0, (3, 4, 5))
     games.positions["to_play"][4] = 2
-    write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=0)
+    seal(run, games)
     ((_, found),) = reader.read_new()
     assert found.games["positions"].tolist() == [3, 5]
     assert reader.invalid_games == 1

@@ -1,9 +1,8 @@
 """Retention: the volume stays bounded, and nothing goes that a state, the window or a process still needs."""
 
 import errno
-import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -19,11 +18,13 @@ from plyzero.run.journals import Journal, journal_name
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
-from plyzero.run.segments import SegmentName, list_segments, write_segment
+from plyzero.run.segments import SegmentName, list_segments
 from tests.helpers.cli import shown
 from tests.helpers.clock import Clock
+from tests.helpers.learning import training
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games
+from tests.helpers.volumes import failing
 from trainer.loop import Trainer
 from trainer.retention import Retention
 from trainer.state import NUM_STATES, load_state
@@ -51,6 +52,10 @@ def put(run: Run, sequence: int, incarnation: str = A, *, step: int | None = Non
     return name
 
 
+def put_all(run: Run, sequences: Iterable[int], *, size: int = 10) -> list[str]:
+    return [put(run, sequence, size=size) for sequence in sequences]
+
+
 def left(run: Run) -> list[tuple[str, int]]:
     return sorted((name.incarnation, name.sequence) for name in list_segments(run.segments))
 
@@ -59,15 +64,28 @@ def of(incarnation: str, *sequences: int) -> list[tuple[str, int]]:
     return [(incarnation, sequence) for sequence in sequences]
 
 
-def test_nothing_is_removed_while_the_store_is_within_its_limits(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_positions=40", "store.keep_mb=4")
-    for sequence in range(4):
-        put(run, sequence, size=MB)
-    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
-    assert left(run) == of(A, 0, 1, 2, 3)
+@pytest.mark.parametrize(
+    ("limit", "window", "kept"),
+    [
+        ("keep_positions=50", [], [0, 1, 2, 3, 4]),
+        ("keep_mb=5", [], [0, 1, 2, 3, 4]),
+        ("keep_positions=30", [], [2, 3, 4]),
+        ("keep_mb=3", [], [2, 3, 4]),
+        ("keep_positions=30", [0, 2], [0, 2, 4]),
+        ("keep_positions=30", [0, 2, 4], [0, 2, 4]),
+    ],
+)
+def test_beyond_a_limit_the_oldest_segments_go_but_none_of_the_window(
+    tmp_path: Path, clock: Clock, limit: str, window: list[int], kept: list[int]
+):
+    run = run_with(tmp_path, f"store.{limit}")
+    names = put_all(run, range(5), size=MB)
+    for _ in range(2):
+        Retention(run, clock=clock).prune(covered=EVERYTHING, window=[names[number] for number in window])
+        assert left(run) == of(A, *kept)
 
 
-def test_beyond_so_many_positions_the_oldest_segments_go_whoever_wrote_them(tmp_path: Path, clock: Clock):
+def test_beyond_a_number_of_positions_the_oldest_segments_of_all_workers_go(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=45")
     for sequence, step in ((0, 30), (1, 31), (2, 32)):
         put(run, sequence, A, step=step)
@@ -75,17 +93,6 @@ def test_beyond_so_many_positions_the_oldest_segments_go_whoever_wrote_them(tmp_
         put(run, sequence, B, step=step)
     Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
     assert left(run) == [*of(A, 0, 1, 2), *of(B, 9)]
-
-
-def test_beyond_so_many_megabytes_the_oldest_segments_go(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_mb=3")
-    for sequence in range(5):
-        put(run, sequence, size=MB)
-    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
-    assert left(run) == of(A, 2, 3, 4)
-    put(run, 5, size=1)
-    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
-    assert left(run) == of(A, 3, 4, 5)
 
 
 def test_only_what_the_states_cover_is_removed(tmp_path: Path, clock: Clock):
@@ -98,21 +105,11 @@ def test_only_what_the_states_cover_is_removed(tmp_path: Path, clock: Clock):
     assert left(run) == [*of(A, 2, 3), *of(B, 0, 1, 2, 3), *of("0000000c", 0)]
 
 
-def test_what_is_in_the_window_stays_and_the_next_oldest_goes_instead(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_positions=30")
-    names = [put(run, sequence) for sequence in range(5)]
-    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[names[0], names[2]])
-    assert left(run) == of(A, 0, 2, 4)
-    Retention(run, clock=clock).prune(covered=EVERYTHING, window=[names[0], names[2], names[4]])
-    assert left(run) == of(A, 0, 2, 4)
-
-
 def test_below_the_reserve_segments_go_until_there_is_room_again(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200", "store.min_free_files=60")
-    for sequence in range(6):
-        put(run, sequence, size=MB)
+    put_all(run, range(6), size=MB)
     for room, kept in (((200 * MB, 60), 6), ((198 * MB + 1, 60), 4), ((200 * MB, 57), 1)):
         monkeypatch.setattr("trainer.retention.free_room", lambda _, room=room: Room(*room))
         Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
@@ -123,7 +120,7 @@ def test_far_below_the_reserve_everything_that_may_go_goes(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
-    names = [put(run, sequence, size=MB) for sequence in range(6)]
+    names = put_all(run, range(6), size=MB)
     monkeypatch.setattr("trainer.retention.free_room", lambda _: Room(bytes=0, files=0))
     Retention(run, clock=clock).prune(covered={A: 4}, window=[names[1]])
     assert left(run) == of(A, 1, 4, 5)
@@ -135,6 +132,10 @@ def model(run: Run, step: int) -> ModelName:
     return name
 
 
+def models(run: Run, steps: Iterable[int]) -> list[ModelName]:
+    return [model(run, step) for step in steps]
+
+
 def steps(run: Run) -> list[int]:
     return sorted(name.step for name in list_models(run.models))
 
@@ -144,10 +145,9 @@ def prune(retention: Retention) -> None:
     retention.prune(covered={}, window=[])
 
 
-def test_the_newest_models_stay_and_older_ones_for_so_many_minutes(tmp_path: Path, clock: Clock):
+def test_the_newest_models_stay_and_older_ones_for_some_minutes(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=3", "store.keep_model_minutes=5")
-    for step in range(1, 7):
-        model(run, step)
+    models(run, range(1, 7))
     retention = Retention(run, clock=clock)
     prune(retention)
     clock.now += 299
@@ -202,8 +202,8 @@ def beating(run: Run, worker: str, name: ModelName) -> Callable[..., None]:
 
 def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    models = [model(run, step) for step in range(6)][1:]
-    moving, silent, dead = (beating(run, f"w{n}.0000000{n}", models[n]) for n in range(3))
+    names = models(run, range(6))[1:]
+    moving, silent, dead = (beating(run, f"w{n}.0000000{n}", names[n]) for n in range(3))
     Journal(
         run.journals, run.game, run_id=run.id, worker="w1", incarnation="00000001", sequence=0
     )  # it hangs, but it lives
@@ -220,8 +220,8 @@ def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Pa
 
 def test_the_best_model_stays(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    models = [model(run, step) for step in range(1, 5)]
-    for name, won in zip(models, (3, 9, 5, 1), strict=True):
+    names = models(run, range(1, 5))
+    for name, won in zip(names, (3, 9, 5, 1), strict=True):
         append_line(run.metrics / "rating.jsonl", {"model": str(name), "scores": {"random": [won, 0, 10 - won]}})
     prune(Retention(run, clock=clock))
     assert steps(run) == [1, 2, 4]
@@ -229,8 +229,7 @@ def test_the_best_model_stays(tmp_path: Path, clock: Clock):
 
 def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    for step in (0, 1, 2):
-        model(run, step)
+    models(run, (0, 1, 2))
     for number, label in enumerate((None, 7, "best.onnx", ["000001-000000001-0123abcd.onnx"])):
         beat = {"role": "selfplay", "state": "playing", "model": label}
         Heartbeat(run.workers / f"w{number}.0000000{number}.json").beat(beat)
@@ -326,12 +325,12 @@ def small(tmp_path: Path) -> Run:
     return run_with(tmp_path, "selfplay.bootstrap_positions=1", *one)
 
 
-def seal(run: Run, *sequences: int) -> None:
+def put_games(run: Run, *sequences: int) -> None:
     for sequence in sequences:
         games = some_games(run.game, sequence, (6, 6))
         games.positions["full"][:] = 1
         games.positions["model_step"][:] = sequence + 1
-        write_segment(run.segments, games, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=sequence)
+        seal(run, games, sequence, A)
 
 
 def learn(trainer: Trainer) -> None:
@@ -340,18 +339,17 @@ def learn(trainer: Trainer) -> None:
 
 
 def test_a_trainer_removes_only_what_the_older_of_its_two_states_covers(small: Run):
-    seal(small, 0, 1)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        learn(trainer)
+    put_games(small, 0, 1)
+    with training(small) as trainer:
         trainer.maintain()
         assert left(small) == of(A, 0, 1)
         trainer.save()
-        seal(small, 2, 3)
+        put_games(small, 2, 3)
         learn(trainer)
         trainer.maintain()
         assert left(small) == of(A, 0, 1, 2, 3)
         trainer.save()
-        seal(small, 4, 5)
+        put_games(small, 4, 5)
         learn(trainer)
         trainer.maintain()
         assert (A, 0) not in left(small)
@@ -362,13 +360,12 @@ def test_a_trainer_removes_only_what_the_older_of_its_two_states_covers(small: R
         assert {*of(A, 4, 5)} <= {*left(small)}
 
 
-def test_a_restarted_trainer_removes_nothing_that_the_state_before_the_one_it_read_needs(small: Run):
-    seal(small, 0, 1)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        learn(trainer)
+def test_a_restarted_trainer_keeps_what_the_state_before_its_own_needs(small: Run):
+    put_games(small, 0, 1)
+    with training(small) as trainer:
         trainer.save()
     with closing(Trainer(small, device="cpu")) as trainer:
-        seal(small, 2, 3)
+        put_games(small, 2, 3)
         learn(trainer)
         trainer.maintain()
         assert left(small) == of(A, 0, 1, 2, 3)
@@ -381,10 +378,10 @@ def test_a_restarted_trainer_removes_nothing_that_the_state_before_the_one_it_re
 def test_whichever_of_the_two_states_is_read_the_segments_after_it_are_there(small: Run):
     with closing(Trainer(small, device="cpu")) as trainer:
         for sequence in range(0, 12, 2):
-            seal(small, sequence)
+            put_games(small, sequence)
             learn(trainer)
             trainer.save()
-            seal(small, sequence + 1)
+            put_games(small, sequence + 1)
             trainer.ingest()
             trainer.save()  # as when a model could not be published: the same step, and the same name
             trainer.maintain()
@@ -399,10 +396,10 @@ def test_whichever_of_the_two_states_is_read_the_segments_after_it_are_there(sma
 def test_the_windows_of_both_states_stay_though_the_trainer_has_moved_on(small: Run):
     with closing(Trainer(small, device="cpu")) as trainer:
         for sequence in range(0, 8, 2):
-            seal(small, sequence)
+            put_games(small, sequence)
             learn(trainer)
             trainer.save()
-            seal(small, sequence + 1)
+            put_games(small, sequence + 1)
             learn(trainer)
             trainer.maintain()
             there = {path.name for path in small.segments.iterdir()}
@@ -410,42 +407,28 @@ def test_the_windows_of_both_states_stay_though_the_trainer_has_moved_on(small: 
                 assert {*torch.load(path, weights_only=True)["window"]} <= there, path.name
     with closing(Trainer(small, device="cpu")) as restarted:
         assert restarted.window.names
-        seal(small, 8)
+        put_games(small, 8)
         learn(restarted)
         restarted.maintain()
         assert {*load_state(small.trainer)["window"]} <= {path.name for path in small.segments.iterdir()}
 
 
 def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run):
-    seal(small, 0, 1)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        learn(trainer)
+    put_games(small, 0, 1)
+    with training(small) as trainer:
         trainer.save()
     for path in small.segments.iterdir():
         path.unlink()
-    with closing(Trainer(small, device="cpu")) as trainer:
-        trainer.ingest()
+    with training(small, steps=0) as trainer:
         trainer._is_first = False
         assert trainer.missing_positions() > 0
         assert not trainer.publish_is_due(waiting=False)
         trainer.finish()
         assert list_models(small.models) == []
-        seal(small, 2)
+        put_games(small, 2)
         trainer.ingest()
         assert trainer.missing_positions() == 0
         trainer.train_step()
-
-
-def test_an_error_of_the_volume_while_the_house_is_kept_is_a_warning(
-    small: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with closing(Trainer(small, device="cpu")) as trainer:
-        monkeypatch.setattr("trainer.retention.free_room", fail)
-        trainer.maintain()
-    assert "replay cannot be pruned: Input/output error" in caplog.text
 
 
 def test_a_state_that_is_removed_was_the_third_newest(small: Run):
@@ -464,8 +447,7 @@ def test_a_state_that_is_removed_was_the_third_newest(small: Run):
 
 def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=1")
-    for sequence in range(4):
-        put(run, sequence)
+    put_all(run, range(4))
     retention = Retention(run, clock=clock)
     for step in range(NUM_STATES):
         retention.remember_state(1, {"step": step, "cursor": {A: 4}, "skipped": {A: [(1, 2, False)]}, "window": []})
@@ -477,10 +459,8 @@ def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
     run = run_with(tmp_path, "store.keep_positions=1", "store.keep_models=1", "store.keep_model_minutes=0")
-    for sequence in range(3):
-        put(run, sequence)
-    for step in range(1, 5):
-        model(run, step)
+    put_all(run, range(3))
+    models(run, range(1, 5))
     odd = [
         next(run.segments.glob("*-00000000-*")),
         run.models / str(list_models(run.models)[-2]),
@@ -503,49 +483,39 @@ def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
     )
 
 
-def test_a_step_of_retention_that_fails_stops_no_other(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
+def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
-    for step in (1, 2, 3):
-        model(run, step)
-    monkeypatch.setattr("trainer.retention.free_room", fail)
-    monkeypatch.setattr("trainer.retention.list_journals", fail)
-    monkeypatch.setattr("plyzero.run.models.read_lines", fail)
+    models(run, (1, 2, 3))
+    monkeypatch.setattr("trainer.retention.free_room", failing(errno.EIO))
+    monkeypatch.setattr("trainer.retention.list_journals", failing(errno.EIO))
+    monkeypatch.setattr("plyzero.run.models.read_lines", failing(errno.EIO))
     prune(Retention(run, clock=clock))
     assert steps(run) == [1, 3]  # the first and the last
+    assert "replay cannot be pruned: Input/output error" in caplog.text
 
 
-def test_a_passing_error_while_a_trainer_resumes_drops_nothing_from_its_window(
+def test_a_transient_error_while_a_trainer_resumes_drops_nothing_from_its_window(
     small: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    seal(small, 0, 1)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        learn(trainer)
+    put_games(small, 0, 1)
+    with training(small) as trainer:
         trainer.save()
         names = trainer.window.names
-    failures = {errno.EIO: 2, errno.EACCES: 1, errno.ESTALE: 3}
-    read_file = files.read_file
-
-    def flaky(path: Path, *, max_bytes: int) -> bytes:
-        for error in failures:
-            if failures[error]:
-                failures[error] -= 1
-                raise OSError(error, os.strerror(error), str(path))
-        return read_file(path, max_bytes=max_bytes)
-
+    flaky = files.read_file
+    for error, times in ((errno.ESTALE, 3), (errno.EACCES, 1), (errno.EIO, 2)):
+        flaky = failing(error, times, then=flaky)
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", lambda _: None)
     monkeypatch.setattr("plyzero.run.segments.read_file", flaky)
     with closing(Trainer(small, device="cpu")) as trainer:
         assert trainer.window.names == names
-    assert not any(failures.values())
+    flaky(small.segments / names[0], max_bytes=10**6)  # no failure is left
 
 
 def test_a_state_of_version_0_2_is_opened_without_skipped_segments(small: Run):
-    seal(small, 0)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        learn(trainer)
+    put_games(small, 0)
+    with training(small) as trainer:
         trainer.save()
     (path,) = small.trainer.glob("state-*.pt")
     state = torch.load(path, weights_only=True)
@@ -557,12 +527,11 @@ def test_a_state_of_version_0_2_is_opened_without_skipped_segments(small: Run):
 
 
 def test_what_was_skipped_is_known_after_a_restart(small: Run):
-    seal(small, 0, 1, 2)
+    put_games(small, 0, 1, 2)
     lost = next(small.segments.glob("*-00000001-*"))
     small.quarantine.mkdir()
     lost.rename(small.quarantine / lost.name)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        learn(trainer)
+    with training(small) as trainer:
         trainer.save()
         assert trainer.replay_reader.cursor == {A: 3}
     assert list(restore(small)) == [(lost.name, None)]
@@ -571,18 +540,15 @@ def test_what_was_skipped_is_known_after_a_restart(small: Run):
         trainer.ingest()
         assert trainer.games == before + 2
         trainer.save()
-    with closing(Trainer(small, device="cpu")) as trainer:
-        trainer.ingest()
+    with training(small, steps=0) as trainer:
         assert trainer.games == before + 2
 
 
-def test_what_cannot_be_read_at_the_moment_is_in_the_trainers_heartbeat_and_in_status(
-    small: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_read_error_of_the_trainer_is_in_its_heartbeat_and_in_status(small: Run, monkeypatch: pytest.MonkeyPatch):
     def refuse(path: Path, *, max_bytes: int) -> bytes:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    seal(small, 0)
+    put_games(small, 0)
     (segment,) = small.segments.iterdir()
     segment.chmod(0o600)
     with closing(Trainer(small, device="cpu")) as trainer:
@@ -596,25 +562,17 @@ def test_what_cannot_be_read_at_the_moment_is_in_the_trainers_heartbeat_and_in_s
     assert "trainer: cannot read 1 file: Permission denied" in shown("status", "--run", str(small.root))
 
 
-def test_a_trainer_that_starts_during_a_passing_error_waits(small: Run, monkeypatch: pytest.MonkeyPatch):
-    seal(small, 0)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        learn(trainer)
+def test_a_trainer_that_starts_during_a_transient_error_waits(small: Run, monkeypatch: pytest.MonkeyPatch):
+    put_games(small, 0)
+    with training(small) as trainer:
         trainer.save()
     slept: list[float] = []
-    failures = {"trainer.state.read_file": 2, "trainer.loop.list_models": 1, "plyzero.run.lease.files.write_file": 1}
-    for place, times in failures.items():
-        module, _, name = place.rpartition(".")
-        call, left = getattr(importlib.import_module(module.removesuffix(".files")), name, None), [times]
-        call = call or getattr(files, name)
-
-        def flaky(*arguments: object, call=call, left=left, **keywords: object) -> object:
-            if left[0]:
-                left[0] -= 1
-                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-            return call(*arguments, **keywords)
-
-        monkeypatch.setattr(place, flaky)
+    for place, times, call in (
+        ("trainer.state.read_file", 2, files.read_file),
+        ("trainer.loop.list_models", 1, list_models),
+        ("plyzero.run.lease.files.write_file", 1, files.write_file),
+    ):
+        monkeypatch.setattr(place, failing(errno.ESTALE, times, then=call))
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
     with closing(Trainer(small, device="cpu")) as trainer:
         assert trainer.games == 2

@@ -54,7 +54,7 @@ def test_a_proven_value_is_the_target_whatever_the_game_made_of_it():
     assert wdl[0].tolist() == [0.5, 0, 0.5]  # half the outcome, a loss; half the proven win ahead
 
 
-def test_a_search_without_a_model_teaches_only_what_it_has_proven_and_how_the_game_ended():
+def test_a_search_without_a_model_teaches_only_proofs_and_results():
     line = [(0, 0.0, 1.0, UNPROVEN), (1, -1.0, 0, PROVEN_LOSS), (0, 0.0, 1.0, UNPROVEN), (1, 0.0, 1.0, UNPROVEN)]
     games, positions = one_game(1, line)
     positions["model_fence"] = 0
@@ -107,7 +107,7 @@ def samples_of(start: Game, plies: int, seed: int = 0) -> tuple[Games, Samples]:
     return games, make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
 
 
-def test_of_what_is_not_proven_only_full_searches_are_learned_and_their_policies_sum_to_one():
+def test_unproven_samples_are_full_searches_and_their_policies_sum_to_one():
     games, samples = samples_of(ConnectFour(), 7)
     assert len(samples.wdl) == games.num_full == 4
     ends = np.cumsum(samples.num_legal)
@@ -147,7 +147,7 @@ def test_where_all_moves_lose_the_search_still_teaches_a_policy():
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_a_drawn_position_is_an_image_of_the_recorded_one_with_its_policy_turned_alike(seed: int):
+def test_a_sampled_position_is_an_image_of_a_recorded_one_with_its_policy(seed: int):
     start = Othello(size=6)
     games, samples = samples_of(start, 12, seed % 5)
     window = Window(start)

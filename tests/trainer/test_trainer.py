@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -27,9 +28,10 @@ from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import NetworkSettings
-from selfplay.worker import run_worker
 from tests.helpers.clock import Clock
-from tests.helpers.runs import small_run
+from tests.helpers.learning import training
+from tests.helpers.runs import play_bootstrap, small_run
+from tests.helpers.volumes import failing
 from trainer import export as export_module
 from trainer import loop as trainer_loop
 from trainer.diagnosis.diagnostics import Diagnostics
@@ -44,14 +46,7 @@ from trainer.state import NUM_STATES, load_state
 def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run whose workers have made their bootstrap positions and wait."""
     run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe")
-    stop = threading.Event()
-    kwargs = {"name": "w0", "stop": stop, "incarnation": "00000001"}
-    worker = threading.Thread(target=run_worker, args=(run,), kwargs=kwargs)
-    worker.start()
-    while sum(name.full for name in list_segments(run.segments)) < run.settings.selfplay.bootstrap_positions:
-        worker.join(0.05)
-    stop.set()
-    worker.join()
+    play_bootstrap(run, incarnation="00000001")
     return run
 
 
@@ -61,7 +56,7 @@ def run(bootstrapped: Run, tmp_path: Path) -> Run:
     return replace(bootstrapped, root=Path(shutil.copytree(bootstrapped.root, tmp_path / "r")))
 
 
-def test_the_loss_is_zero_only_for_what_it_was_asked_and_ignores_illegal_actions():
+def test_the_loss_is_zero_only_for_its_targets_and_ignores_illegal_actions():
     legal = torch.tensor([[True, True, False]])
     policy, wdl = torch.tensor([[0.25, 0.75, 0.0]]), torch.tensor([[1.0, 0.0, 0.0]])
     certain = torch.tensor([[50.0, 0.0, 0.0]])
@@ -76,9 +71,8 @@ def test_the_loss_is_zero_only_for_what_it_was_asked_and_ignores_illegal_actions
 def test_a_position_with_one_legal_action_has_a_finite_loss_and_gradient():
     logits = torch.zeros(1, 3, requires_grad=True)
     legal = torch.tensor([[False, True, False]])
-    total = loss(
-        logits, torch.zeros(1, 3), legal, torch.tensor([[0.0, 1.0, 0.0]]), torch.tensor([[0.0, 1.0, 0.0]])
-    ).total
+    one_hot = torch.tensor([[0.0, 1.0, 0.0]])
+    total = loss(logits, torch.zeros(1, 3), legal, one_hot, one_hot).total
     total.backward()
     assert torch.isfinite(total)
     assert torch.isfinite(logits.grad).all()
@@ -102,7 +96,7 @@ def test_what_is_pooled_from_the_whole_board_reaches_every_square():
     assert not torch.equal(first[:, 4, 5], second[:, 4, 5])
 
 
-def test_a_policy_plane_says_of_a_square_what_it_says_of_all_others():
+def test_a_policy_plane_has_the_same_weights_on_every_square():
     head, generator = PlanesPolicy(8, planes=3, others=1).eval(), torch.Generator().manual_seed(0)
     row, column = 2, 3
     features = torch.zeros(2, 8, 4, 5)
@@ -116,7 +110,7 @@ def test_a_policy_plane_says_of_a_square_what_it_says_of_all_others():
     assert first[-1] == pytest.approx(second[-1])  # no square matters for what belongs to none
 
 
-def test_a_game_with_policy_planes_has_a_network_that_can_be_published_and_grows_with_them_only(tmp_path: Path):
+def test_a_network_with_policy_planes_can_be_published_and_is_small(tmp_path: Path):
     class Planes(TicTacToe):
         policy_planes = 1
 
@@ -142,13 +136,10 @@ def test_a_network_without_a_board_has_no_weights_for_neighbours():
     assert {tuple(each.shape[2:]) for each in weights} == {(1, 1)}
 
 
-def test_the_exported_model_says_what_torch_says(run: Run):
-    trainer = Trainer(run, device="cpu")
-    trainer.ingest()
-    for _ in range(5):
-        trainer.train_step()
-    observations = trainer.window.sample(64, np.random.default_rng(0)).observations
-    network = Network(export(trainer.network, run.game, observations, metadata={"a": "b"}), run.game, label="x")
+def test_the_exported_model_computes_what_torch_computes(run: Run):
+    with training(run, steps=5) as trainer:
+        observations = trainer.window.sample(64, np.random.default_rng(0)).observations
+        network = Network(export(trainer.network, run.game, observations, metadata={"a": "b"}), run.game, label="x")
     assert network.metadata["a"] == "b"
     with torch.no_grad():
         logits, wdl = trainer.network.eval()(torch.from_numpy(observations))
@@ -171,10 +162,8 @@ def answer_wrongly(monkeypatch: pytest.MonkeyPatch, *, logits_off: float = 0.0, 
 
 
 def positions_of(run: Run) -> np.ndarray:
-    trainer = Trainer(run, device="cpu")
-    trainer.ingest()
-    trainer.close()
-    return trainer.window.sample(64, np.random.default_rng(0)).observations
+    with training(run, steps=0) as trainer:
+        return trainer.window.sample(64, np.random.default_rng(0)).observations
 
 
 def test_an_untrained_network_of_8_by_96_with_large_logits_can_be_exported(run: Run):
@@ -212,13 +201,12 @@ def test_a_wrong_export_is_refused_however_large_the_logits_are(
 def failing_exports(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
     """Let every export fail: because the outputs differ, because of torch, or because the volume is full."""
 
-    def fail(*_: object, **__: object) -> bytes:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if error == "volume" else RuntimeError("no operator")
-
     if error == "differs":
         answer_wrongly(monkeypatch, wdl_off=2e-4)
+    elif error == "volume":
+        monkeypatch.setattr("trainer.loop.publish_model", failing(errno.ENOSPC))
     else:
-        monkeypatch.setattr("trainer.loop.publish_model" if error == "volume" else "trainer.export._to_onnx", fail)
+        monkeypatch.setattr("trainer.export._to_onnx", Mock(side_effect=RuntimeError("no operator")))
 
 
 @pytest.mark.parametrize(
@@ -260,9 +248,7 @@ def test_a_lasting_export_failure_loses_nothing_and_the_heartbeat_says_why(
 def test_the_state_is_saved_before_there_is_a_model(run: Run, monkeypatch: pytest.MonkeyPatch):
     clock = Clock()
     monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
-        trainer.train_step()
+    with training(run) as trainer:
         trainer.maintain()
         assert load_state(run.trainer) is None
         clock.now += 60
@@ -276,9 +262,7 @@ def test_the_state_is_saved_before_there_is_a_model(run: Run, monkeypatch: pytes
 def test_publishing_takes_no_more_time_than_training(run: Run, monkeypatch: pytest.MonkeyPatch):
     clock = Clock()
     monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
-        trainer.train_step()
+    with training(run) as trainer:
         monkeypatch.setattr(trainer, "_publish", lambda: setattr(clock, "now", clock.now + 100))
         trainer._is_first = False
         trainer.publish()
@@ -309,18 +293,14 @@ def test_a_state_is_saved_before_its_model_is_published(run: Run, monkeypatch: p
     monkeypatch.setattr("trainer.loop.save_state", lambda *_, **__: order.append("state"))
     monkeypatch.setattr("trainer.loop.export", lambda *_, **__: order.append("export") or b"")
     monkeypatch.setattr("trainer.loop.publish_model", lambda *_, **__: order.append("model"))
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
-        trainer.train_step()
+    with training(run) as trainer:
         trainer.publish()
     assert order == ["state", "export", "model"]
 
 
 @pytest.mark.parametrize("weights", ["network", "averaged"])
 def test_a_network_that_has_diverged_replaces_no_state(run: Run, weights: str):
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
-        trainer.train_step()
+    with training(run) as trainer:
         trainer.save()
         trainer.train_step()
         with torch.no_grad():
@@ -332,24 +312,10 @@ def test_a_network_that_has_diverged_replaces_no_state(run: Run, weights: str):
 
 def test_an_error_that_passes_while_the_state_is_saved_or_read_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", lambda _: None)
-    fails = iter([True, True, False, True, True, False])
-
-    def write(*arguments: object, **options: object) -> None:
-        if next(fails):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        write_file(*arguments, **options)
-
-    def read(*arguments: object, **options: object) -> bytes:
-        if next(fails):
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-        return read_file(*arguments, **options)
-
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
-        trainer.train_step()
-        monkeypatch.setattr("trainer.state.write_file", write)
+    with training(run) as trainer:
+        monkeypatch.setattr("trainer.state.write_file", failing(errno.EIO, 2, then=write_file))
         trainer.finish()
-    monkeypatch.setattr("trainer.state.read_file", read)
+    monkeypatch.setattr("trainer.state.read_file", failing(errno.ESTALE, 2, then=read_file))
     with closing(Trainer(run, device="cpu")) as resumed:
         assert resumed.step == 1
 
@@ -357,11 +323,8 @@ def test_an_error_that_passes_while_the_state_is_saved_or_read_loses_nothing(run
 def test_a_state_that_cannot_be_removed_stops_no_save(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    def fail(path: Path) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
-
     with closing(Trainer(run, device="cpu")) as trainer:
-        monkeypatch.setattr("trainer.state.remove", fail)
+        monkeypatch.setattr("trainer.state.remove", failing(errno.EIO))
         for step in (1, 2, 3):
             trainer.step = step
             trainer.save()
@@ -407,37 +370,9 @@ def test_the_moving_average_of_the_weights_is_what_is_published(run: Run):
     assert np.abs(published - of_trained).max() > 1e-2
 
 
-def test_the_trainer_trains_what_the_ratio_allows_and_then_waits(run: Run):
-    trainer = Trainer(run, device="cpu")
-    trainer.ingest()
-    while not trainer.missing_positions():
-        trainer.train_step()
-    counted = min(trainer.ledger.bootstrap, 200)
-    assert 0 <= 4 * counted - trainer.ledger.trained < 32
-
-
-def test_a_segment_is_taken_in_once_and_in_its_writers_order(run: Run):
-    trainer = Trainer(run, device="cpu")
-    names = sorted(list_segments(run.segments))
-    (run.segments / str(names[0])).rename(run.root / "late")
-    trainer.ingest()
-    assert trainer.window.names == []  # the first is missing, the others wait for it
-    (run.root / "late").rename(run.segments / str(names[0]))
-    trainer.ingest()
-    trainer.ingest()
-    found = trainer.window.names
-    assert found == sorted(set(found))
-    assert {str(name) for name in names if name.full} <= set(found)  # others have a position or two that are proven
-    assert trainer.ledger.bootstrap == sum(name.full for name in names)
-
-
 def test_a_restarted_trainer_goes_on_exactly_where_it_was(run: Run):
-    straight = Trainer(run, device="cpu")
-    straight.ingest()
-    for _ in range(6):
-        straight.train_step()
-    straight.save()
-    straight.close()
+    with training(run, steps=6) as straight:
+        straight.save()
     resumed = Trainer(run, device="cpu")
     assert (resumed.step, resumed.ledger) == (6, straight.ledger)
     assert resumed.replay_reader.cursor == straight.replay_reader.cursor
@@ -454,32 +389,26 @@ def test_a_restarted_trainer_goes_on_exactly_where_it_was(run: Run):
 
 
 def test_a_crash_rolls_ledger_and_weights_back_together(run: Run):
-    trainer = Trainer(run, device="cpu")
-    trainer.ingest()
-    trainer.train_step()
-    trainer.save()
-    for _ in range(3):
-        trainer.train_step()
-    trainer.close()  # it is killed
+    with training(run) as trainer:
+        trainer.save()
+        for _ in range(3):
+            trainer.train_step()
     resumed = Trainer(run, device="cpu")
     assert (resumed.step, resumed.ledger.trained) == (1, 32)
 
 
 def test_every_start_gets_a_higher_fence_and_its_models_come_after_all_others(run: Run):
-    first = Trainer(run, device="cpu")
-    first.ingest()
-    first.step = 1000
-    first.publish()
-    first.close()
-    second = Trainer(run, device="cpu")
-    second.ingest()
-    second.step = 7
-    second.publish()
-    assert second.lease.fence == first.lease.fence + 1
+    fences = []
+    for step in (1000, 7):
+        with training(run, steps=0) as trainer:
+            trainer.step = step
+            trainer.publish()
+            fences.append(trainer.lease.fence)
+    assert fences == [1, 2]
     assert [name.step for name in list_models(run.models)] == [7, 1000]
 
 
-def test_the_first_model_is_published_when_the_bootstrap_is_learned_and_metrics_tell(run: Run):
+def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     stop = threading.Event()
     trainer = threading.Thread(target=run_trainer, args=(run,), kwargs={"device": "cpu", "stop": stop})
     trainer.start()
@@ -512,7 +441,7 @@ def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
         Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
 
 
-def test_a_trainer_beats_while_it_resumes_and_the_log_says_what_it_waits_for(
+def test_a_trainer_beats_while_it_resumes_and_logs_what_it_waits_for(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     stop, seen = threading.Event(), list[object]()

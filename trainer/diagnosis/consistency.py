@@ -1,4 +1,4 @@
-"""Consistency of recorded games: what the network cannot tell apart must follow the same rules.
+"""Consistency of recorded games: positions that look the same to the network must follow the same rules.
 
 The observation has to decide which moves are legal, what a move leads to, and the value of the position, and an image
 under a symmetry must behave like the position itself. Positions that are recorded more than once show if it is so. With
@@ -17,17 +17,14 @@ from plyzero.rules.game import DRAW, Game
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.search.tree import UNPROVEN
 
-NEWEST_POSITIONS: Final = 32_768
-"""Number of the newest positions that are compared."""
-
-SEGMENT_POSITIONS: Final = 4096
-"""Number of positions that are taken from one segment at most, so that many workers cost no more than a few."""
+NEWEST_POSITIONS: Final = 32_768  # that are compared
+SEGMENT_POSITIONS: Final = 4096  # from one segment at most, so that many workers cost no more than a few
 
 Hashes = NDArray[np.uint64]
 
 
 class Agreement(NamedTuple):
-    """How many keys were recorded more than once, and for how many of them the records differ.
+    """Number of keys that were recorded more than once, and of those whose records differ.
 
     compared:  number of keys with more than one record.
     different: number of those whose records are not all the same.
@@ -36,9 +33,12 @@ class Agreement(NamedTuple):
     compared: int = 0
     different: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.different} of {self.compared} compared"
+
 
 class Consistency(NamedTuple):
-    """What recorded games say of the rules; each field counts positions, not records.
+    """The rules as recorded games show them; each field counts positions, not records.
 
     positions: number of different observations.
     repeats:   the same moves from the start lead to the same observation and the same legal moves.
@@ -101,7 +101,7 @@ class ConsistencyCheck:
             self._newest.popleft()
 
     def compare(self) -> Consistency:
-        """Return what the newest positions say of the rules."""
+        """Compare the newest positions with each other."""
         if not self._newest:
             return Consistency()
         rows = _Rows(*(np.concatenate(parts) for parts in zip(*self._newest, strict=True)))

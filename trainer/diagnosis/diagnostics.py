@@ -34,21 +34,14 @@ from trainer.diagnosis.perspective import PointOfViewTest
 from trainer.loss import loss, to_device
 from trainer.window import Window
 
-HELD_OUT: Final = 32
-"""One of this many games is held out."""
-
-SAMPLE_SIZE: Final = 512
-"""Number of positions on which a network is evaluated, of the held-out ones and of the window each."""
-
-CHECK_SECONDS: Final = 10.0
-"""Seconds between two checks of the games while no model has been published yet."""
-
-OPENING_PLIES: Final = 8
-"""Length of an opening in plies; for a game shorter than 16 plies, half of the game."""
+HELD_OUT: Final = 32  # one of this many games is held out
+SAMPLE_SIZE: Final = 512  # positions on which a network is evaluated, held-out ones and of the window each
+CHECK_SECONDS: Final = 10.0  # between two checks of the games before there is a model
+OPENING_PLIES: Final = 8  # of an opening; of a game shorter than 16 plies, half of the game
 
 
 class GameResult(NamedTuple):
-    """What the statistics need of one game.
+    """The part of one game that enters the statistics.
 
     opening:   its first actions and, as dice count too, a hash of the observation after them, as bytes.
     winner:    as in its record.
@@ -101,7 +94,7 @@ class Diagnostics:
         seconds = self._clock() - newer[0] if newer else 0.0
         self._stale[name.worker] = min(seconds, self._stale.get(name.worker, seconds))
         if not self._published and self._clock() >= self._next_check:
-            self.report = {"warning": diagnose(self._game, [self._measure_games(Learned(policy=None, value=None))])}
+            self.report = {"warning": diagnose(self._game, [self._measure_games(Learned())])}
             self._next_check = self._clock() + CHECK_SECONDS
 
     def held_out_observations(self, seed: int) -> NDArray[np.float32] | None:
@@ -144,20 +137,17 @@ class Diagnostics:
     def _measure_games(self, held_out: Learned) -> Measurements:
         """Return measurements of the newest games alone; the point of view only as long as it can be in doubt."""
         return Measurements(
-            mature=False,
             statistics=game_statistics(self._newest),
             consistency=self._consistency.compare(),
             view=self._view.measure() if is_below(held_out.value, MIN_KNOWN_VALUE) else None,
             held_out=held_out,
-            trained=Learned(policy=None, value=None),
-            stale=Staleness(worker="", seconds=0.0),
         )
 
 
 def learned(network: nn.Module, window: Window, device: torch.device, *, seed: int) -> Learned:
     """Return what `network` has learned about SAMPLE_SIZE positions sampled from `window`, without symmetries."""
     if not len(window):
-        return Learned(policy=None, value=None)
+        return Learned()
     batch = to_device(window.sample(SAMPLE_SIZE, np.random.default_rng(seed), symmetries=False), device)
     with torch.no_grad():
         policy_logits, wdl_logits = network.eval()(batch.observations)

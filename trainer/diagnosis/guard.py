@@ -8,50 +8,29 @@ from typing import Final, NamedTuple
 from trainer.diagnosis.consistency import Agreement, Consistency
 from trainer.diagnosis.perspective import PointOfView
 
-NEWEST_GAMES: Final = 500
-"""Number of the newest games of which statistics are kept; no warning about what they are like is based on fewer."""
-
-MIN_CONSTANT_GAMES: Final = 20
-"""Number of games that must have one observation in common before there is a warning."""
-
-MIN_OPENINGS: Final = 10
-"""Number of different openings in the newest games below which there is a warning."""
-
-MAX_STALE_SECONDS: Final = 300.0
-"""Time for which a worker may play with an outdated model before there is a warning."""
-
-MIN_POLICY: Final = 0.25
-"""Skill of the policy below which a network may not have learned: the legal actions alone predict a part of it."""
-
-MIN_VALUE: Final = 0.02
-"""Skill of the value below which a network may not have learned."""
-
-MIN_KNOWN_VALUE: Final = 0.1
-"""Skill of the value above which the observation shows enough to predict the result for the player to move."""
-
-DIVERGED: Final = -0.5
-"""Skill of the policy on the games it is trained on below which a network has diverged."""
-
-CONFIRMATIONS: Final = 3
-"""Number of models in a row of which a warning about what the network has learned must be true."""
-
-MAX_DIFFERENT: Final = 0.05
-"""Share of the compared positions that may contradict each other; some games rarely end by a rule that is not shown."""
-
-MIN_DIFFERENT: Final = 3
-"""Number of positions that must contradict each other before there is a warning."""
+NEWEST_GAMES: Final = 500  # in the statistics; no warning about them is based on fewer
+MIN_CONSTANT_GAMES: Final = 20  # with one observation in common before there is a warning
+MIN_OPENINGS: Final = 10  # different openings in the newest games
+MAX_STALE_SECONDS: Final = 300.0  # for which a worker may play with an outdated model
+MIN_VALUE: Final = 0.02  # skill below which a network may not have learned
+MIN_POLICY: Final = 0.25  # the same for the policy, a part of which the legal actions alone predict
+MIN_KNOWN_VALUE: Final = 0.1  # skill above which the observation shows enough to predict the mover's result
+DIVERGED: Final = -0.5  # skill of the policy, on the games it is trained on, below which a network has diverged
+CONFIRMATIONS: Final = 3  # models in a row for which a warning about what the network has learned must be true
+MAX_DIFFERENT: Final = 0.05  # share of the compared positions; some games rarely end by a rule that is not shown
+MIN_DIFFERENT: Final = 3  # positions that must contradict each other
 
 
 class Learned(NamedTuple):
-    """What a network has learned about some positions, as skill scores: 1 = the targets, 0 = a guess, below 0 = worse.
+    """Skill scores of a network on some positions: 1 = the targets, 0 = a guess, below 0 = worse.
 
     The score is 1 - KL(target || network) / KL(target || guess). The guess for the policy is the uniform distribution
     over the legal actions; for the value, the mean target of all positions. None means that there is nothing to learn:
     there are no positions, or the guess is almost perfect.
     """
 
-    policy: float | None
-    value: float | None
+    policy: float | None = None
+    value: float | None = None
 
 
 class GameStatistics(NamedTuple):
@@ -83,29 +62,29 @@ class Staleness(NamedTuple):
     seconds: time since a newer model was published; 0 if all workers are up to date.
     """
 
-    worker: str
-    seconds: float
+    worker: str = ""
+    seconds: float = 0.0
 
 
 class Measurements(NamedTuple):
-    """What is measured when a model is published.
+    """The measurements when a model is published.
 
-    mature:      whether the network has been trained for long enough to have learned something.
     statistics:  of the newest games.
     consistency: of the newest positions.
     view:        of the observation; None before there are enough games, and once the network has learned the values.
     held_out:    what the network has learned about positions that it was never trained on.
     trained:     what it has learned about positions in the window.
     stale:       the worker with the most outdated model.
+    mature:      whether the network has been trained for long enough to have learned something.
     """
 
-    mature: bool
     statistics: GameStatistics
     consistency: Consistency
     view: PointOfView | None
     held_out: Learned
-    trained: Learned
-    stale: Staleness
+    trained: Learned = Learned()
+    stale: Staleness = Staleness()
+    mature: bool = False
 
 
 def diagnose(game: str, measured: Sequence[Measurements]) -> str | None:
@@ -130,21 +109,21 @@ def contradiction(game: str, newest: Measurements) -> str | None:
     if differs(found.repeats):
         return (
             "the rules are not a function of the moves: after the same moves, observe() or the legal actions differ "
-            f"({of(found.repeats)}); remove all randomness and global state from the rules: {check}"
+            f"({found.repeats}); remove all randomness and global state from the rules: {check}"
         )
     if differs(found.legal):
         return (
-            f"positions with the same observation have different legal actions ({of(found.legal)}): observe() leaves "
+            f"positions with the same observation have different legal actions ({found.legal}): observe() leaves "
             f"out what decides which are legal, or shows another position or the other player's side: {check}"
         )
     if differs(found.effects):
         return (
-            f"the same move at the same observation leads to different positions or results ({of(found.effects)}): "
+            f"the same move at the same observation leads to different positions or results ({found.effects}): "
             f"observe() leaves out what decides the game, or shows another position: {check}"
         )
     if differs(found.values):
         return (
-            f"positions with the same observation have different proven values ({of(found.values)}): observe() leaves "
+            f"positions with the same observation have different proven values ({found.values}): observe() leaves "
             f"out what decides the game, such as whose side it shows, a counter or a limit: {check}"
         )
     if shows_the_first_player(newest.view) and is_below(newest.held_out.value, MIN_KNOWN_VALUE):
@@ -156,7 +135,7 @@ def contradiction(game: str, newest: Measurements) -> str | None:
     if differs(found.images):
         return (
             f"symmetries() is wrong: images of positions have other legal actions or lead elsewhere "
-            f"({of(found.images)}), so that the network learns from positions that do not exist: {check}"
+            f"({found.images}), so that the network learns from positions that do not exist: {check}"
         )
     return None
 
@@ -256,13 +235,8 @@ def differs(agreement: Agreement) -> bool:
 
 
 def shows_the_first_player(view: PointOfView | None) -> bool:
-    """Return whether the observation tells who will win, but not whether that is the player to move."""
+    """Return whether the observation predicts the winner, but not whether that is the player to move."""
     return view is not None and view.turn < 0.5 and view.first > max(0.0, view.mover) + 0.06 and view.surplus > 5
-
-
-def of(agreement: Agreement) -> str:
-    """Return the counts in words."""
-    return f"{agreement.different} of {agreement.compared} compared"
 
 
 def is_below(score: float | None, limit: float) -> bool:

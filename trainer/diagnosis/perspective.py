@@ -16,21 +16,14 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.run.records import Games
 
-NEWEST_POSITIONS: Final = 16_384
-"""Number of the newest positions to which the regression is fitted, or on which it is tested."""
-
-SEGMENT_POSITIONS: Final = 4096
-"""Number of positions that are taken from one segment at most."""
-
-FEATURES: Final = 256
-"""Number of features; a larger observation is projected at random."""
-
-MIN_GAMES: Final = 200
-"""Number of games of which nothing is said with fewer."""
+NEWEST_POSITIONS: Final = 16_384  # to which the regression is fitted, or on which it is tested
+SEGMENT_POSITIONS: Final = 4096  # from one segment at most
+FEATURES: Final = 256  # a larger observation is projected at random
+MIN_GAMES: Final = 200  # smallest number of games for a result
 
 
 class PointOfView(NamedTuple):
-    """How well a linear regression on the observation predicts, as R² on games that it was not fitted to.
+    """R² of a linear regression on the observation, on games that it was not fitted to.
 
     mover:   the result for the player to move.
     first:   the result for player 0.
@@ -81,7 +74,7 @@ class PointOfViewTest:
             self._newest.popleft()
 
     def measure(self) -> PointOfView | None:
-        """Return what the newest games say, None if there are too few."""
+        """Return the result for the newest games, None if there are too few."""
         if not self._newest or len(np.unique(np.concatenate([rows.game for rows in self._newest]))) < MIN_GAMES:
             return None
         rows = _Rows(*(np.concatenate(parts) for parts in zip(*self._newest, strict=True)))
