@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.speed import processor
-from plyzero.commands.bench import random_weights
+from plyzero.commands.machine import random_weights
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
