@@ -38,11 +38,10 @@ DRAWN_PLIES = 10
 
 
 def main() -> None:
-    """Measure, and print a table or JSON."""
+    """Measure, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", type=Path, required=True, metavar="FILE", help="a model of plyzero for Connect Four")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each line of the table")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
     options = onnxruntime.SessionOptions()
@@ -57,19 +56,12 @@ def main() -> None:
     if own := alpha_zero_evaluator(blocks=4, channels=64):
         activities["its AlphaZero, own network of 4 x 64"] = SelfPlay(own).move
     rows = measure(activities, seconds=given.seconds)
-    if given.json:
-        versions = {name: version(name) for name in ("open_spiel", "onnxruntime", "numpy")}
-        print(json.dumps({"network": given.net.name, "simulations": SIMULATIONS, "versions": versions, "rows": rows}))
-    else:
-        print(f"{'':<42}{'evaluations/s':>13}{'of ceiling':>12}{'simulations/s':>15}{'positions/s':>13}")
-        for name, row in rows.items():
-            print(f"{name:<42}{row['evaluations_per_second']:>13,.0f}{row['share_of_ceiling']:>12.1%}", end="")
-            played = f"{row['simulations_per_second']:>15,.0f}{row['positions_per_second']:>13,.1f}"
-            print(played if row["positions_per_second"] else "")
+    versions = {name: version(name) for name in ("open_spiel", "onnxruntime", "numpy")}
+    print(json.dumps({"network": given.net.name, "simulations": SIMULATIONS, "versions": versions, "rows": rows}))
 
 
 def measure(activities: dict[str, Activity], *, seconds: float) -> dict[str, dict[str, float]]:
-    """Do all of `activities` in turns, each for `seconds`, so that all share the machine's moods."""
+    """Measure all activities in turns, each for `seconds` in total, so that load on the machine affects all of them."""
     for act in activities.values():
         act(Counter())
     tallies: dict[str, Counter[str]] = {name: Counter() for name in activities}

@@ -8,7 +8,6 @@ The scores of the matches go to standard error.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,7 +36,6 @@ def main() -> None:
     parser.add_argument("--rungs", nargs="+", default=RUNGS, metavar="PLAYER", help="as in plyzero match")
     add_openings(parser)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
     game, rng = load_game(given.game), np.random.default_rng(given.seed)
@@ -49,7 +47,7 @@ def main() -> None:
     openings = drawn_openings(given.openings, game, given.games)
     ratings = measure(game, players, games=given.games, rng=rng, openings=openings, rungs=given.rungs)
     for name, rating in ratings.items():
-        print(json.dumps({"player": name, **rating._asdict()}) if given.json else f"{name}: {rating}")
+        print(f"{name}: {rating}")
 
 
 def add_openings(parser: argparse.ArgumentParser) -> None:
