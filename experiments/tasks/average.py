@@ -18,11 +18,16 @@ from experiments.tasks.results import (
     RESULTS,
     TRAIN_COLUMNS,
     TRAIN_TABLE,
+    Cell,
+    Row,
     first_seen,
     is_run,
+    number,
+    read_rows,
+    rounded,
     write_json,
+    write_table,
 )
-from experiments.tasks.tables import Cell, Row, number, read_rows, rounded, write_table
 from plyzero.errors import UserError
 
 MAX_STEPS: Final = 100

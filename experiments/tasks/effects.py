@@ -14,11 +14,15 @@ from experiments.tasks.results import (
     EVAL_TABLE,
     TRAIN_COLUMNS,
     TRAIN_TABLE,
+    Cell,
     first_seen,
     is_run,
+    number,
+    read_rows,
+    rounded,
+    write_table,
     write_text,
 )
-from experiments.tasks.tables import Cell, number, read_rows, rounded, write_table
 from plyzero.errors import UserError
 
 COLUMNS: Final = (

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.tasks.bots import check_opponents, find_agent, find_opponent
+from experiments.tasks.evaluate import check_opponents, find_agent, find_opponent
 from experiments.tasks.results import first_seen, write_text
 from plyzero.arena.match import PlayedGame, play_match
 from plyzero.errors import UserError

@@ -17,9 +17,12 @@ from experiments.tasks.results import (
     EVAL_TABLE,
     TRAIN_COLUMNS,
     TRAIN_TABLE,
+    Row,
+    columns_of,
     first_seen,
+    number,
+    read_rows,
 )
-from experiments.tasks.tables import Row, columns_of, number, read_rows
 from plyzero.errors import UserError
 from plyzero.web.plots import Table, check_picture, plot_curves, write_picture
 

@@ -16,10 +16,11 @@ from experiments.tasks.results import (
     TRAIN_COLUMNS,
     TRAIN_SCORES,
     TRAIN_TABLE,
+    Cell,
     write_json,
+    write_table,
     write_text,
 )
-from experiments.tasks.tables import Cell, write_table
 from plyzero import __version__
 from plyzero.errors import UserError
 from plyzero.files import write_file

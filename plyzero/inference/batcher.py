@@ -8,7 +8,6 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -156,9 +155,7 @@ class Batcher:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._changed:
             self._stopped = True
             self._changed.notify()
