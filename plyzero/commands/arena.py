@@ -35,7 +35,6 @@ PlayersSimulations = Annotated[
     int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
 ]
 
-
 OpeningPlies = Annotated[
     int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
 ]
@@ -66,8 +65,6 @@ def match(
     as_json: Json = False,
 ) -> None:
     """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
-    import json
-
     import numpy as np
 
     from plyzero.arena.match import PlayedGame, play_match
@@ -147,10 +144,8 @@ def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
 STARTING: Final = "playing the first games; the search is compiled first after an installation or update"
 """What is shown until a pair of games is finished."""
 
-
 POLL_SECONDS: Final = 2.0
 """Time after which is looked for new models again."""
-
 
 OPPONENTS: Final = ("random", "mcts:50", "mcts:200")
 """The players that the checkpoints of a run meet unless others are given."""

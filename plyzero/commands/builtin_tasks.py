@@ -1,4 +1,4 @@
-"""The built-in tasks of experiments: how they are found by name, and what is checked before any of them starts."""
+"""The built-in tasks of experiments: lookup by name, parameters, and the checks before any of them starts."""
 
 from __future__ import annotations
 

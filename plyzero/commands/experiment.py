@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 DEFAULT: Final = "train-and-compare"
 """The experiment of a game that is named in place of an experiment."""
 
-
 What = Annotated[
     str,
     typer.Argument(
@@ -45,12 +44,10 @@ What = Annotated[
     ),
 ]
 
-
 Parameters = Annotated[
     list[str] | None,
     typer.Option("-p", metavar="NAME=VALUE", help="A parameter, such as runs=3; of a list, repeat it for each value."),
 ]
-
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The experiment's directory.")]
 
@@ -125,7 +122,8 @@ def ls(
         print(json.dumps({"version": 1, "name": manifest["name"], "parameters": manifest["parameters"], "tasks": rows}))
         return
     console = make_console()
-    console.print(f"{manifest['name']}: {_text_of_parameters(manifest['parameters'])}\n")
+    given = {name: text_of(value) for name, value in manifest["parameters"].items()}
+    console.print(f"{manifest['name']}: {', '.join(f'{name}={text}' for name, text in given.items() if text)}\n")
     table = make_table("task", "state", "seconds", "output", "")
     for row in rows:
         seconds = "" if row["seconds"] is None else f"{row['seconds']:.0f}"
@@ -236,7 +234,7 @@ def _end_with_runner(descriptor: int) -> None:
 
 
 def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bool) -> None:
-    """Print how the experiment has ended. Raises FailedError if a task failed."""
+    """Print the result of the experiment. Raises FailedError if a task failed."""
     from experiments.manifest import log_file
 
     states = [record.state for record in records.values()]
@@ -271,26 +269,18 @@ def _rows_of(directory: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any
     return rows
 
 
-def _text_of_parameters(parameters: Mapping[str, Any]) -> str:
-    from experiments.definition import text_of
-
-    return ", ".join(f"{name}={text_of(value)}" for name, value in parameters.items() if text_of(value))
-
-
 REFRESH_SECONDS: Final = 0.5
 """Time between two pictures of the table on a terminal, in seconds."""
 
-
 MAX_WAITING: Final = 8
 """Number of waiting tasks in the table."""
-
 
 COLOURS: Final = {"failed": "red", "blocked": "red", "done": "green", "running": "yellow"}
 """State of a task -> its colour."""
 
 
 class TaskProgress:
-    """Shows what the tasks do: a table on a terminal, elsewhere a line for each change and every LINE_SECONDS.
+    """Shows the states of tasks: a table on a terminal, elsewhere a line for each change and every LINE_SECONDS.
 
     started: whether any task was started.
     """
@@ -348,7 +338,7 @@ class TaskProgress:
         self._console.print(f"{name} {record.state}{took}{why}", style=COLOURS.get(record.state))
 
     def _table(self) -> Table:
-        """Return the tasks that have not ended well, and how many have."""
+        """Return the table of tasks that are not done, titled with the number of those that ended."""
         states = {
             each.name: self._records[each.name].state if each.name in self._records else "" for each in self._plan.tasks
         }
@@ -375,5 +365,5 @@ class TaskProgress:
 
 
 def seconds_of(record: Record) -> float:
-    """Return how long a task took, or has taken so far; 0 if it was not started."""
+    """Return the duration of a task so far; 0 if it was not started."""
     return 0.0 if record.began is None else (record.ended or time.time()) - record.began

@@ -124,10 +124,7 @@ def bench(
 
 
 def random_weights(run: Path) -> bytes:
-    """Return an ONNX model with random weights for `run`.
-
-    Another process creates it: a worker, whose memory is measured here, does not load torch.
-    """
+    """Return an ONNX model with random weights, made in another process, since a worker does not load torch."""
     return in_another_process(_untrained, run)
 
 

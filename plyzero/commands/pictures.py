@@ -25,10 +25,7 @@ OPTIONS: Final = {
 }
 """Ending of the file -> the options that it understands."""
 
-
 SECONDS: Final = 0.8
-
-
 SIZE: Final = 360
 """Defaults of --seconds and --size."""
 
@@ -135,7 +132,6 @@ def _make(
 
 X_NAMES: Final = ("step", "games", "time", "seconds")
 """Columns that are the horizontal axis unless another is named, the first that all files have."""
-
 
 RATING: Final = ("player", "elo", "low", "high")
 """Columns of a table of ratings."""

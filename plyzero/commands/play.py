@@ -28,26 +28,21 @@ RunToPlay = Annotated[
     Path | None, typer.Option("--run", metavar="DIR", parser=read_directory, help="Use a model of this run.")
 ]
 
-
 Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="Use the model in this ONNX file.")]
-
 
 Model = Annotated[
     str, typer.Option(metavar="WHICH", help="With --run: newest, best (by measured scores), or a training step.")
 ]
-
 
 Simulations = Annotated[
     int | None,
     typer.Option(min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000."),
 ]
 
-
 SearchOptions = Annotated[
     list[str] | None,
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
-
 
 Against = Annotated[
     str | None,

@@ -149,7 +149,7 @@ def _begin_role(
     *,
     is_trainer: bool = False,
 ) -> tuple[Run, threading.Event]:
-    """Return the run and the event that stops the process. Signals are caught before the slow imports."""
+    """Return the run and the event that stops the process; signals are caught before the slow imports."""
     from plyzero.ops.processes import ending_at_once, stop_on_end_of_input, stop_on_signals
 
     stop = stop_on_signals()
@@ -228,7 +228,7 @@ MOST_LINES: Final = 100
 
 
 def set_up_logging(log_format: str) -> None:
-    """Let this process log in a format of LOG_FORMATS. Raises UserError if there is none of this name."""
+    """Let this process log in a format of LOG_FORMATS. Raises UserError for another one."""
     if log_format not in LOG_FORMATS:
         raise UserError(f"expected --log-format {' or '.join(LOG_FORMATS)}, got {log_format!r}")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -238,7 +238,7 @@ def set_up_logging(log_format: str) -> None:
 
 
 def _shortened(text: str) -> list[str]:
-    """Return the lines of a log record, each cut; of many, such as those of a traceback, the first and the last."""
+    """Return the lines of a log record, each cut; of a long traceback only the first and the last MOST_LINES."""
     lines = text.split("\n")
     if len(lines) > 2 * MOST_LINES:
         lines[MOST_LINES:-MOST_LINES] = ["..."]
