@@ -92,7 +92,7 @@ def evaluations(run: Run) -> int:
 
 
 @pytest.mark.slow
-def test_workers_do_not_stall_when_others_die_or_stop_and_no_game_is_lost_when_the_evaluator_starts_again(
+def test_workers_do_not_stall_when_others_die_and_no_game_is_lost_with_the_evaluator(
     tmp_path: Path,
 ):
     run = small_run(tmp_path / "r", "connect-four", "selfplay.cache_mb=0")
