@@ -31,7 +31,7 @@ SLICE_SECONDS = 1.0
 CEILING = "network alone, batches of 64"
 SIMULATIONS = 64
 EXPLORATION, NOISE, CACHED = 1.41, (0.25, 1.0), 2**16
-"""Of the search, share and concentration of its noise, and positions: as in OpenSpiel's example of AlphaZero."""
+"""Constant of the search, share and concentration of its noise, and cached positions: as in OpenSpiel's AlphaZero."""
 
 DRAWN_PLIES = 10
 """Moves of a game that are drawn by visits; all others are the best."""

@@ -157,7 +157,7 @@ def check(run: Run, crew: "Crew", segments: set[SegmentName]) -> dict[str, Any]:
             "no journal is left": not journals(run),
             "no holes": beat["holes"] == 0,
             "nothing in quarantine": not list(run.quarantine.glob("*")),
-            "nobody ended by itself, and all stopped when asked": not crew.ended and beat["state"] == "stopped",
+            "no process ended by itself, and all stopped when asked": not crew.ended and beat["state"] == "stopped",
         },
         "replay_ratio": {"measured": ratio, "wanted": wanted, "within 5 %": abs(ratio / wanted - 1) <= 0.05},
         "faults": faults,

@@ -29,10 +29,10 @@ MAX_NAME: Final = 57
 """Largest number of characters of the template's name: Argo adds six for a workflow, and a label can have 63."""
 
 DIRECTORY: Final = "/experiment"
-"""Where the containers find the experiment's directory."""
+"""The experiment's directory in the containers."""
 
 GAMES: Final = "/games"
-"""Where the image has the modules of games, as in the Dockerfile."""
+"""The directory of the image for modules of games, as in the Dockerfile."""
 
 ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
@@ -44,7 +44,7 @@ ENDED: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
 """All ways in which a task can end."""
 
 NO_VALUE: Final = "nan"
-"""What a value is if its file does not exist."""
+"""The value if its file does not exist."""
 
 COMPARISONS: Final = {
     ">=": "{value} >= {bound}",
@@ -57,7 +57,7 @@ COMPARISONS: Final = {
 """Operator -> how Argo compares. Comparing sizes is an error if there is no number; == and != would compare texts."""
 
 GO_NUMBER: Final = re.compile(r"[-+]?(0o[0-7_]+|[0-9._]+([eE][-+]?[0-9_]+)?)")
-"""What may be a number to the YAML parser of Argo; some of it, such as 1e3, is a text to ours."""
+"""Texts that the YAML parser of Argo may read as numbers; ours reads some of them, such as 1e3, as texts."""
 
 
 def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:

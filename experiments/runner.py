@@ -45,7 +45,7 @@ LOG_BYTES: Final = 4096
 
 @dataclass(frozen=True)
 class Slots:
-    """How much can run at the same time. A task that asks for more takes all.
+    """Resources for tasks that run at the same time. A task that asks for more takes all.
 
     gpus: the GPUs, as CUDA_VISIBLE_DEVICES names them, or NO_GPU and a number.
     """
@@ -65,7 +65,7 @@ def run_plan(
     fail_fast: bool = False,
     on_change: Callable[[Mapping[str, Record]], None] = lambda records: None,
 ) -> dict[str, Record]:
-    """Run what is missing of a plan in an open experiment, and return what became of each task that was considered.
+    """Run what is missing of a plan in an open experiment, and return the record of each task that was considered.
 
     A task whose record says that it is done is not run again, unless its command or anything that it waits for has
     changed, or its output is gone. After `stop` nothing is started, and what runs is stopped. All processes have ended

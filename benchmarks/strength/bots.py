@@ -35,12 +35,12 @@ STEP = 30
 """Elo by which a level is weaker than the next one; others are left out, but never the strongest."""
 
 SECOND = 0.5
-"""The default level answers in so many seconds, on a slower machine than this in one."""
+"""Largest time of a move of the default level, in seconds; a slower machine takes one."""
 
 REFERENCE = "mcts:1000"
 
-TOLD = "date", "hardware", "minutes", "seed", "options", "games", "positions", "evaluations"
-"""Of the result of learn.py, on the card."""
+ON_CARD = "date", "hardware", "minutes", "seed", "options", "games", "positions", "evaluations"
+"""Fields of the result of learn.py on the card."""
 
 
 def main() -> None:
@@ -107,7 +107,7 @@ def training(made: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *sys.argv[1:]]),
-        **{key: made[key] for key in TOLD},
+        **{key: made[key] for key in ON_CARD},
         "exams": exams,
     }
 

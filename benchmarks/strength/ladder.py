@@ -76,8 +76,8 @@ def measure(
     rungs: Sequence[str] = RUNGS,
 ) -> dict[str, Rating]:
     """Play neighbouring rungs against each other and every player against every rung; return name -> rating."""
-    everybody = {name: find_player(name, game, rng) for name in rungs} | players
-    names = list(everybody)
+    entrants = {name: find_player(name, game, rng) for name in rungs} | players
+    names = list(entrants)
     pairs = [*pairwise(rungs), *((name, rung) for name in players for rung in rungs)]
     counts = np.zeros((len(names), len(names), 3))
     for a, b in pairs:
@@ -88,7 +88,7 @@ def measure(
             counts[first, second, 1 if game.outcome is None else 1 - game.outcome.value(0)] += 1
 
         result = play_match(
-            *(everybody[a], everybody[b], game.start), games=games, rng=rng, openings=openings, on_game=count
+            *(entrants[a], entrants[b], game.start), games=games, rng=rng, openings=openings, on_game=count
         )
         print(f"{a} against {b}: {result}", file=sys.stderr, flush=True)
     ratings = rate(counts, anchor=names.index(ANCHOR) if ANCHOR in rungs else 0)

@@ -25,8 +25,8 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.metrics import TRAINER, read_heartbeats
 from plyzero.run.models import list_models
 
-TOLD = "step", "games", "positions", "generated_positions", "trained_positions"
-"""Of the trainer's heartbeat, beside every score."""
+BESIDE = "step", "games", "positions", "generated_positions", "trained_positions"
+"""Fields of the trainer's heartbeat beside every score."""
 
 
 def main() -> None:
@@ -92,7 +92,7 @@ def train(
             beats = read_heartbeats(run / "workers")
             result = {"game": game, "seed": seed, "minutes": mark, "options": list(options), "model": name}
             result |= {"date": datetime.date.today().isoformat(), "hardware": f"{os.cpu_count()} cores, {processor()}"}
-            result |= {key: beats[TRAINER][key] for key in TOLD}
+            result |= {key: beats[TRAINER][key] for key in BESIDE}
             yield result | {"evaluations": sum(beat.get("evaluations", 0) for beat in beats.values())}
     finally:
         training.send_signal(signal.SIGINT)

@@ -29,10 +29,10 @@ SLOT_BITS: Final = 22
 
 REACHED: Final = 1
 MISSED: Final = 2
-"""What the table knows of a position: two bits for the goal 0, a draw, and two for the goal 1, a win; 0 = nothing."""
+"""Known results of a position: two bits for the goal 0, a draw, and two for the goal 1, a win; 0 = nothing."""
 
 CORNER_BONUS: Final = 8
-"""A corner is tried as early as a move that leaves the opponent so many answers less."""
+"""A corner is tried as early as a move that leaves the opponent this many answers less."""
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ AT_ONCE = 256
 """Positions searched side by side."""
 
 MEASURED = "best moves", "values", "Brier"
-"""Of a player, and of the values of a raw network."""
+"""Measures of a player, and of the values of a raw network."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The task that estimates effects: how much better or worse each group of runs is than one of them."""
+"""The task that estimates effects: the difference of each group of runs to a baseline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class _Run:
-    """What is compared of a run.
+    """The compared figures of a run.
 
     score:       the mean of its scores against all fixed opponents.
     variance:    of that score, by its games.
@@ -87,7 +87,7 @@ def effects(
 
 
 def _read(path: Path) -> _Run | None:
-    """Return what is compared of a run; None if it has no score against a fixed opponent."""
+    """Return the figures of a run; None if it has no score against a fixed opponent."""
     if not (path / EVAL_TABLE).exists():
         return None
     rows = [row for row in read_rows(path / EVAL_TABLE, EVAL_COLUMNS) if not is_run(row["opponent"])]

@@ -49,7 +49,7 @@ OF_RUN: Final = (
     Results("films", "examples", ("game-*.gif",)),
     Results("records", "examples", ("games.jsonl", "game-*.txt")),
 )
-"""What a run may have."""
+"""Possible results of a run."""
 
 OF_ALL: Final = (
     Results("averages over runs", "average", ("train.csv", "eval.csv", "missing.json")),
@@ -57,7 +57,7 @@ OF_ALL: Final = (
     Results("ladder", "ladder", ("ratings.png", "ratings.csv", "ladder.json", "games.jsonl")),
     Results("effects", "effects", ("effects.md", "effects.csv")),
 )
-"""What an experiment may have."""
+"""Possible results of an experiment."""
 
 
 def index(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Sequence[str], title: str) -> None:

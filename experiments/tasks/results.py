@@ -19,7 +19,7 @@ AGENT: Final = "train/agent.onnx"
 """The trained bot of a run."""
 
 CARD: Final = "train/card.json"
-"""What is known of the bot."""
+"""Facts about the bot."""
 
 TRAIN_TABLE: Final = "train/train.csv"
 """The curves of a training."""

@@ -142,13 +142,13 @@ def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
 
 
 STARTING: Final = "playing the first games; the search is compiled first after an installation or update"
-"""What is shown until a pair of games is finished."""
+"""Text shown until a pair of games is finished."""
 
 POLL_SECONDS: Final = 2.0
-"""Time after which is looked for new models again."""
+"""Time between two looks for new models."""
 
 OPPONENTS: Final = ("random", "mcts:50", "mcts:200")
-"""The players that the checkpoints of a run meet unless others are given."""
+"""Default opponents of the checkpoints of a run."""
 
 
 def ladder(

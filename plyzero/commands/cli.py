@@ -111,7 +111,7 @@ app.add_typer(ray_app, name="ray", rich_help_panel="Train")
 
 def main() -> None:
     """Run the command line. Exit codes: 0 = success, 1 = failure, 2 = invalid input, 130 = interrupted."""
-    if sys.stdin is None:  # closed by whoever started this process
+    if sys.stdin is None:  # closed by the parent process
         sys.stdin = io.StringIO()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # as for standard error
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -140,7 +140,7 @@ def main() -> None:
         _exit(error, 1)
     except MemoryError as error:
         _exit(f"not enough memory; use fewer games, simulations or channels ({error or 'nothing is left'})", 1)
-    except BrokenPipeError:  # whoever reads the output has seen enough
+    except BrokenPipeError:  # the reader of the output has ended
         _discard_output()
         sys.exit(1)
     except OSError as error:

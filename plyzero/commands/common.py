@@ -1,4 +1,4 @@
-"""What several commands share: arguments, tables, progress, and the error that ends a command with exit code 1."""
+"""Shared by commands: arguments, tables, progress, and the error that ends a command with exit code 1."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def data_output() -> Iterator[TextIO]:
     Rules may print when they are imported and called, in Python, in C, or in a child process.
     """
     output, ours = sys.stdout or io.StringIO(), sys.__stdout__
-    if not ours or output is not ours or not sys.stderr:  # called by a test, or closed by whoever started this process
+    if not ours or output is not ours or not sys.stderr:  # called by a test, or closed by the parent process
         with redirect_stdout(BoundedOutput(sys.stderr)):
             yield output
         return

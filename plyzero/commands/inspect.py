@@ -68,7 +68,7 @@ def status(
     from plyzero.run.liveness import watch_run
 
     opened, console = read_run(run), make_console()
-    monitor = watch_run(opened)  # a single reading of the heartbeats cannot tell which processes are alive
+    monitor = watch_run(opened)  # a single reading of the heartbeats does not show which processes are alive
     while True:
         found = snapshot(opened, monitor)
         if as_json:
@@ -197,7 +197,7 @@ def replay_restore(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Files in quarantine/; all if none is given.")
     ] = None,
 ) -> None:
-    """Move files that are sound out of quarantine; the trainer then reads them once. Exit 1 if one is left there."""
+    """Move intact files out of quarantine; the trainer then reads them once. Exit 1 if one is left there."""
     from plyzero.ops.restore import restore
     from plyzero.run.directory import open_run
 
@@ -319,7 +319,7 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         games = f", with {replay['quarantined_games']} games in segments" if replay["quarantined_games"] else ""
         console.print(
             f"{replay['quarantined']} damaged files were moved to quarantine/{games}; "
-            "plyzero replay restore brings back those that are sound"
+            "plyzero replay restore brings back the intact ones"
         )
     table = make_table("process", "heartbeat", "state", "progress")
     for row in _rows(found["processes"]):

@@ -47,7 +47,7 @@ def render(
         str | None, typer.Option(metavar="NAMES", help='Moves in place of a file, such as "4 4 3".')
     ] = None,
     ply: Annotated[
-        int | None, typer.Option(min=0, help="Picture: the position after so many moves; default: the last.")
+        int | None, typer.Option(min=0, help="Picture: the position after this number of moves; default: the last.")
     ] = None,
     seconds: Annotated[
         float | None, typer.Option(min=0.05, max=60, help=f"Film: time for which a frame is shown; default {SECONDS}.")

@@ -98,7 +98,7 @@ def play(
 
 
 def _begin_at_once(game: str) -> None:
-    """Where the search is not compiled, let this process run it as plain Python, and another one compile it."""
+    """If the search is not compiled, run it as plain Python here, and let another process compile it."""
     import numba
 
     from plyzero.ops.processes import start_beside

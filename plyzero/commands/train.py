@@ -116,7 +116,7 @@ def train(
 
 
 class _Screen:
-    """What `train` shows: lines, and what is being done, in a status line or as a line every QUIET_SECONDS."""
+    """The output of `train`: lines, and the current activity as a status line or as a line every QUIET_SECONDS."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, markup=False, emoji=False)
@@ -153,12 +153,12 @@ class _Screen:
         self._was_interrupted_again = True
 
     def _print_often(self) -> None:
-        """Where there is no status line, print what is being done whenever nothing was printed for a while."""
+        """Without a terminal, print the current activity after QUIET_SECONDS without other output."""
         while not self._console.is_terminal and not self._ended.wait(0.5):
             if time.monotonic() - self._printed >= QUIET_SECONDS:
                 try:
                     self.message(self._doing)
-                except SystemExit:  # raised by rich because nobody reads the output any more: stop and save
+                except SystemExit:  # raised by rich when the output is closed: stop and save
                     signal.raise_signal(signal.SIGTERM)
 
 

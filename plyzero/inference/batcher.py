@@ -119,7 +119,7 @@ class Batcher:
                 if self._network is network:  # and no newer one has been loaded meanwhile
                     self._network, self._refused = None, error
             self._fail(requests, error)
-        except Exception as error:  # whatever it is, nobody may wait forever
+        except Exception as error:  # of any kind: no caller may wait forever
             self._fail(requests, error)
         else:
             self.evaluations, self.batches, at = self.evaluations + len(observations), self.batches + 1, 0
@@ -140,7 +140,7 @@ class Batcher:
         return self._network.label if self._network else None
 
     def submit(self, observations: NDArray[np.float32]) -> Future[Answer]:
-        """Return the future answer for `[n, C, H, W]`, n > 0; cancel it if nobody waits for it any more.
+        """Return the future answer for `[n, C, H, W]`, n > 0; cancel it once it is not needed.
 
         Its errors are NoModelError, and ModelRefusedError if the model gives impossible answers.
         """

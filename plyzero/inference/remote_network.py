@@ -43,7 +43,7 @@ class RemoteNetwork:
     """The network of a server; call it with an EvaluationBatch, or `send` a batch and take its answer later.
 
     After a failure it is not ready; `refresh` then asks every RETRY_SECONDS whether the server answers again. One line
-    in the log tells of each change.
+    in the log reports each change.
 
     fence, step, label: of the model in the last answer; 0, 0 and None before the first one.
     is_ready:           whether the next batch should be sent.
@@ -169,7 +169,7 @@ class RemoteNetwork:
         self.fence, self.step, self.label = answer.fence, answer.step, answer.label
 
     def find_answer(self, response: Any, positions: int) -> Answer | str:
-        """Return the answer in a ModelInferResponse to so many positions, or what is impossible in it."""
+        """Return the answer in a ModelInferResponse to this number of positions, or the reason why it is impossible."""
         run = response.parameters.get(wire.RUN)
         if run is not None and (foreign := self._run_id.find_fault(run.string_param)):
             return f"its answer is refused: {foreign}"
@@ -267,7 +267,7 @@ class Stream:
         try:
             for answer in self._call:
                 self._waiting.popleft().set_result(answer)
-        except Exception as raised:  # whatever it is, nobody may wait forever
+        except Exception as raised:  # of any kind: no caller may wait forever
             error = raised
         with self._lock:
             self._error = error

@@ -22,7 +22,7 @@ from trainer.state import load_state
 
 pytestmark = pytest.mark.cluster
 GRACE = 60
-"""What deploy/kubernetes gives a pod to end after SIGTERM, in seconds."""
+"""Grace period of a pod of deploy/kubernetes, in seconds."""
 
 SETTINGS = {"GAME": "tic-tac-toe"} | {
     f"PLYZERO_{name.replace('.', '__').upper()}": value

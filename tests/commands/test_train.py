@@ -1,4 +1,4 @@
-"""What `train` prints where its output is not a terminal; the processes are replaced."""
+"""The output of `train` without a terminal; the processes are replaced."""
 
 import signal
 import threading

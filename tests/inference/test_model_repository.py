@@ -22,7 +22,7 @@ from trainer.export import untrained
 
 
 def visible(model: Path) -> dict[str, bytes]:
-    """What Triton sees: the files in directories whose name is a number."""
+    """Return the files that Triton sees: those in directories whose name is a number."""
     return {
         str(path.relative_to(model)): path.read_bytes()
         for directory in model.iterdir()
