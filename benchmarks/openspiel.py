@@ -27,14 +27,10 @@ from open_spiel.python.utils.lru_cache import CacheInfo, LRUCache
 Activity = Callable[[Counter[str]], None]
 """Does a little, and counts it."""
 
-SLICE_SECONDS = 1.0
 CEILING = "network alone, batches of 64"
 SIMULATIONS = 64
 EXPLORATION, NOISE, CACHED = 1.41, (0.25, 1.0), 2**16
 """Constant of the search, share and concentration of its noise, and cached positions: as in OpenSpiel's AlphaZero."""
-
-DRAWN_PLIES = 10
-"""Moves of a game that are drawn by visits; all others are the best."""
 
 
 def main() -> None:
@@ -68,7 +64,7 @@ def measure(activities: dict[str, Activity], *, seconds: float) -> dict[str, dic
     while min(tally["ns"] for tally in tallies.values()) < 1e9 * seconds:
         for name, act in activities.items():
             tally, began, cpu = tallies[name], perf_counter_ns(), process_time_ns()
-            while perf_counter_ns() < began + 1e9 * SLICE_SECONDS:
+            while perf_counter_ns() < began + 1e9:
                 act(tally)
             tally.update(ns=perf_counter_ns() - began, cpu_ns=process_time_ns() - cpu)
     ceiling = tallies[CEILING]["evaluations"] / tallies[CEILING]["ns"]
@@ -139,7 +135,7 @@ class SelfPlay:
         tally["simulations"] += root.explore_count
         tally["positions"] += 1
         child = root.best_child()
-        if self._state.move_number() < DRAWN_PLIES:
+        if self._state.move_number() < 10:  # drawn by visits; all later moves are the best
             visits = np.array([each.explore_count for each in root.children])
             child = root.children[self._rng.choice(len(visits), p=visits / visits.sum())]
         self._state.apply_action(child.action)

@@ -31,9 +31,6 @@ MAX_NAME: Final = 57
 DIRECTORY: Final = "/experiment"
 """The experiment's directory in the containers."""
 
-GAMES: Final = "/games"
-"""The directory of the image for modules of games, as in the Dockerfile."""
-
 ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
 
@@ -42,9 +39,6 @@ USER: Final = 10001
 
 ENDED: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
 """All ways in which a task can end."""
-
-NO_VALUE: Final = "nan"
-"""The value if its file does not exist."""
 
 COMPARISONS: Final = {
     ">=": "{value} >= {bound}",
@@ -160,14 +154,14 @@ def _container(
         name=kind,
         inputs=[Parameter(name=parameter) for parameter in inputs],
         outputs=[
-            Parameter(name=value, value_from=m.ValueFrom(path=f"{DIRECTORY}/{out}/values/{value}", default=NO_VALUE))
+            Parameter(name=value, value_from=m.ValueFrom(path=f"{DIRECTORY}/{out}/values/{value}", default="nan"))
             for value in values
         ],
         image=image,
         command=words[:1],
         args=words[1:],
         working_dir=DIRECTORY,
-        env=[m.EnvVar(name="PYTHONPATH", value=GAMES)],
+        env=[m.EnvVar(name="PYTHONPATH", value="/games")],  # modules of games in the image
         resources=Resources(cpu_request=task.cpus, gpus=task.gpus or None),
         security_context=m.SecurityContext(
             allow_privilege_escalation=False,

@@ -164,10 +164,8 @@ def _check(directory: Path, plan: Plan, *, update: bool) -> None:
     """Raise UserError if `directory` is neither empty nor holds this experiment with these parameters."""
     found = read_manifest(directory)
     if found is None:
-        ours = {LOCK}
-        if directory.exists() and any(
-            name not in ours and not name.startswith(".tmp-") for name in os.listdir(directory)
-        ):
+        names = os.listdir(directory) if directory.exists() else ()
+        if any(name != LOCK and not name.startswith(".tmp-") for name in names):
             raise UserError(f"{directory} is not an experiment: it has no {MANIFEST}; give --out another directory")
         return
     if found["name"] != plan.name:

@@ -27,9 +27,6 @@ POLL_SECONDS: Final = 0.1
 STOP_SECONDS: Final = 90.0
 """Time that a task has to save and end after SIGTERM, in seconds; then it is killed. `plyzero train` takes up to 60."""
 
-LEFTOVER_SECONDS: Final = 20.0
-"""Time after which processes that were killed must have ended, in seconds."""
-
 MARK: Final = "EXPERIMENT_ID"
 """Variable in the environment of every process of an experiment; its value is the experiment's id."""
 
@@ -38,9 +35,6 @@ WATCH: Final = "EXPERIMENT_RUNNER"
 
 NO_GPU: Final = "slot"
 """Beginning of the names of GPU slots on a machine without a GPU."""
-
-LOG_BYTES: Final = 4096
-"""Number of bytes at the end of a log in which its last line is looked for."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +248,7 @@ def last_line(log: Path) -> str:
     """Return the last line that is not empty of the last attempt in a log; "" if there is none."""
     try:
         size = log.stat().st_size
-        text = read_part(log, max(0, size - LOG_BYTES), max_bytes=LOG_BYTES).decode(errors="replace")
+        text = read_part(log, max(0, size - 4096), max_bytes=4096).decode(errors="replace")
     except OSError:
         return ""
     lines = [line for line in text.rpartition("\n$ ")[2].splitlines()[1:] if line.strip()]
@@ -272,7 +266,7 @@ def kill_leftovers(experiment: str) -> None:
     They are found by their environment, which only Linux shows; elsewhere nothing is done. Raises UserError if they do
     not end.
     """
-    mark, deadline = f"{MARK}={experiment}".encode(), time.monotonic() + LEFTOVER_SECONDS
+    mark, deadline = f"{MARK}={experiment}".encode(), time.monotonic() + 20
     while found := [pid for pid in _processes() if mark in _environment(pid).split(b"\0")]:
         if time.monotonic() > deadline:
             raise UserError(f"processes of an earlier call do not end: {found}; kill them and start again")

@@ -34,9 +34,6 @@ LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), 
 STEP = 30
 """Elo by which a level is weaker than the next one; others are left out, but never the strongest."""
 
-SECOND = 0.5
-"""Largest time of a move of the default level, in seconds; a slower machine takes one."""
-
 REFERENCE = "mcts:1000"
 
 ON_CARD = "date", "hardware", "minutes", "seed", "options", "games", "positions", "evaluations"
@@ -59,7 +56,7 @@ def main() -> None:
     levels = measure_levels(network, given.games, openings)
     card = {
         "game": network.game.identity,
-        "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < SECOND),
+        "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < 0.5),
         "training": training(made) | against_reference(network, given.games, openings),
         "levels": levels,
     }

@@ -141,9 +141,6 @@ def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
         raise UserError(f"cannot write {path}: {explain(error)}") from error
 
 
-STARTING: Final = "playing the first games; the search is compiled first after an installation or update"
-"""Text shown until a pair of games is finished."""
-
 POLL_SECONDS: Final = 2.0
 """Time between two looks for new models."""
 
@@ -252,7 +249,8 @@ def ladder(
 def _play(found: Ladder, workers: Processes, limits: Limits, has_new: Callable[[], bool]) -> dict[str, Any] | None:
     """Play until the limits are reached and return the table; return None once there are new players."""
     try:
-        with show_progress(STARTING) as report, playing(found.game), workers:
+        text = "playing the first games; the search is compiled first after an installation or update"
+        with show_progress(text) as report, playing(found.game), workers:
             while found.play_round(workers.play, limits, on_progress=report):
                 if has_new():
                     return None
