@@ -204,7 +204,6 @@ def entries(crew: Crew, chance: random.Random) -> Iterator[str]:
 
 @contextmanager
 def volume_full(crew: Crew, chance: random.Random) -> Iterator[str]:
-    """No inode or no space is left."""
     inodes = chance.random() < 0.5
     with full(crew.run.root.parent, inodes=inodes):
         yield f"no free {'inodes' if inodes else 'space'}"

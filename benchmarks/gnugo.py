@@ -26,7 +26,6 @@ from plyzero.rules.game import Game
 
 
 def main() -> None:
-    """Print the result against each level."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("player", help="a run, an ONNX file, mcts:N or random")
     parser.add_argument("--size", type=int, default=9)
@@ -136,7 +135,6 @@ class GnuGo(GtpClient):
 
 
 def colour(position: Game) -> str:
-    """Return who is to move, as GTP says it."""
     return "white" if position.to_play else "black"
 
 

@@ -34,7 +34,6 @@ EXPLORATION, NOISE, CACHED = 1.41, (0.25, 1.0), 2**16
 
 
 def main() -> None:
-    """Measure, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", type=Path, required=True, metavar="FILE", help="a model of plyzero for Connect Four")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each line of the table")
@@ -78,7 +77,6 @@ def measure(activities: dict[str, Activity], *, seconds: float) -> dict[str, dic
 
 
 def evaluate(session: onnxruntime.InferenceSession, batch: NDArray[np.float32], tally: Counter[str]) -> None:
-    """Let the network evaluate `batch`, `[n, 2, 6, 7]`."""
     session.run(("logits", "wdl"), {"observations": batch})
     tally["evaluations"] += len(batch)
 

@@ -56,7 +56,6 @@ Playouts = Callable[[int], None]
 
 
 def main() -> None:
-    """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=11, help="measurements of each figure; the table has the median")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
@@ -122,7 +121,6 @@ def openspiel_playouts(text: str) -> Playouts:
 
 
 def plies_of(start: CompiledGame, games: int = 200) -> float:
-    """Return the mean length of random games."""
     rng = np.random.default_rng(1)
     return sum(random_game(start, rng).plies for _ in range(games)) / games
 

@@ -52,7 +52,6 @@ FOOT = f"\n\nProcessor time for quantising with {CALIBRATION} positions, once in
 
 
 def main() -> None:
-    """Measure, and write a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FILE", required=True, help="the page")
     given = parser.parse_args()
@@ -115,7 +114,6 @@ def as_rows(size: str, found: dict[str, NDArray[np.float64]]) -> list[str]:
 
 
 def quartiles(values: NDArray[np.float64]) -> str:
-    """Return the median of some ratios, and their quartiles in brackets."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     return f"**{middle:.2f}** ({low:.2f} to {high:.2f})"
 

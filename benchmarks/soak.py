@@ -215,14 +215,12 @@ class Crew:
             process.wait()
 
     def kill(self, name: str) -> None:
-        """Kill a process and start it again at once."""
         self._processes[name].kill()
         self._processes[name].wait()
         self.kills["trainer" if name == TRAINER else "worker"] += 1
         self._start(name)
 
     def revive(self, names: Iterable[str] | None = None) -> None:
-        """Restart the processes that ended by themselves."""
         for name in names or self._names:
             if self._processes[name].poll() is not None:
                 self._note(name, "ended by itself")
@@ -289,12 +287,10 @@ def memory_of(pid: int) -> dict[str, float] | None:
 
 
 def trainer_beat(run: Run) -> dict[str, Any]:
-    """Return the last heartbeat of the trainer; {} before the first."""
     return read_heartbeat(run.workers / f"{TRAINER}.json") or {}
 
 
 def journals(run: Run) -> list[Path]:
-    """Return the journals, whose games are not in a segment yet."""
     return [run.journals / str(name) for name in list_journals(run.journals)]
 
 

@@ -97,7 +97,6 @@ class Page:
     commands: list[str] = field(default_factory=list)
 
     def add_openspiel(self, report: dict[str, Any]) -> None:
-        """Add OpenSpiel's table."""
         versions = ", ".join(f"{package} {version}" for package, version in report["versions"].items())
         self.openspiel = [
             "",
@@ -115,7 +114,6 @@ class Page:
         ]
 
     def write(self) -> None:
-        """Write all that is known so far."""
         versions = (f"{package} {importlib.metadata.version(package)}" for package in ("onnxruntime", "numba", "numpy"))
         pairs = [
             "",
@@ -147,7 +145,6 @@ class Page:
 
 
 def worker_row(name: str, report: dict[str, Any]) -> str:
-    """Return the row of a report of `plyzero bench`."""
     low, _, high = report["share_of_ceiling_quartiles"]
     shares = ", ".join(f"{part} {share:.1%}" for part, share in report["shares"].items())
     return (
@@ -215,7 +212,6 @@ def this_machine() -> str:
 
 
 def processor() -> str:
-    """Return the processor's name."""
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

@@ -135,7 +135,6 @@ def run_with_lines(root: Path, game: str) -> Path:
 
 
 def measure(address: str, moves: str) -> None:
-    """Print the time of single answers."""
     for name, path in (("page", "/"), ("position", f"/api/position?{urlencode({'moves': moves})}")):
         times = sorted(timed(lambda path=path: read(address, path)) for _ in range(20))
         print(f"{name}: median {1000 * statistics.median(times):.0f} ms, at most {1000 * times[-1]:.0f} ms")

@@ -144,7 +144,6 @@ def _words(task: Task) -> list[str]:
 def _container(
     task: Task, kind: str, inputs: Mapping[str, Sequence[str]], values: Sequence[str], *, name: str, image: str
 ) -> Container:
-    """Return the template of a kind of task, of which `task` is one."""
     words = [
         f"{{{{inputs.parameters.word-{position}}}}}" if f"word-{position}" in inputs else word
         for position, word in enumerate(_words(task))

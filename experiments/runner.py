@@ -147,7 +147,6 @@ def _left_out(task: Task, directory: Path, ended: Mapping[str, Record]) -> Recor
 
 
 def _room(task: Task, slots: Slots, running: Iterable[Attempt]) -> Sequence[str] | None:
-    """Return the GPU slots for a task; None if there is no room for it now."""
     others = [*running]
     taken = sum(min(each.task.cpus, slots.cpus) for each in others)
     free = [gpu for gpu in slots.gpus if not any(gpu in each.gpus for each in others)]
@@ -157,7 +156,6 @@ def _room(task: Task, slots: Slots, running: Iterable[Attempt]) -> Sequence[str]
 
 
 def _with_gpus(environment: Mapping[str, str], gpus: Sequence[str]) -> dict[str, str]:
-    """Return an environment in which a task sees its GPUs alone."""
     real = [gpu for gpu in gpus if not gpu.startswith(NO_GPU)]
     return {**environment, **({"CUDA_VISIBLE_DEVICES": ",".join(real)} if real else {})}
 

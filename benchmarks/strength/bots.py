@@ -41,7 +41,6 @@ ON_CARD = "date", "hardware", "minutes", "seed", "options", "games", "positions"
 
 
 def main() -> None:
-    """Train, measure, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
@@ -96,7 +95,6 @@ def seconds_of(bot: Player, game: GameSpec) -> float:
 
 
 def training(made: dict[str, Any]) -> dict[str, Any]:
-    """Return what the card says of how the network was made, and of its exams."""
     exams = {
         f"{exam}, {report['simulations']} simulations": brief(report["best moves"]["all"])
         for exam, reports in made["scores"].items()

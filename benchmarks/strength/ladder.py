@@ -51,7 +51,6 @@ def main() -> None:
 
 
 def add_openings(parser: argparse.ArgumentParser) -> None:
-    """Add the option of where `drawn_openings` are from."""
     parser.add_argument("--openings", metavar="FILE", help="an exam: its first drawn positions; default: random moves")
 
 

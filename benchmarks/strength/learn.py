@@ -42,7 +42,6 @@ def main() -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `learn` needs to know."""
     parser.add_argument("game")
     parser.add_argument("--minutes", type=float, nargs="+", required=True, help="from the start of the process")
     parser.add_argument("--exam", nargs="+", required=True, metavar="FILE", help="see score.py")
@@ -100,7 +99,6 @@ def train(
 
 
 def as_text(result: dict[str, Any]) -> str:
-    """Return one line."""
     parts = [f"{' '.join(result['options']) or 'defaults'}, {result['minutes']:g} min, seed {result['seed']}:"]
     parts.append(
         f"{result['evaluations']} evaluations, {result['generated_positions']} positions, step {result['step']}"

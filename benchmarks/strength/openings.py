@@ -71,11 +71,9 @@ class OthelloSolver:
         self._known = np.zeros(1 << SLOT_BITS, np.uint8)
 
     def value(self, position: Othello) -> int:
-        """Return 1, 0 or -1: what the player to move gets under perfect play."""
         return 1 if self._reaches(position, 1) else 0 if self._reaches(position, 0) else -1
 
     def move_values(self, position: Othello) -> dict[int, int]:
-        """Return action -> what the player to move gets with it, for every legal one."""
         return {action: -self.value(position.play(action)) for action in position.legal_actions()}
 
     def _reaches(self, position: Othello, goal: int) -> bool:

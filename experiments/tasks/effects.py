@@ -128,7 +128,6 @@ def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dic
 
 
 def _describe(rows: Sequence[Mapping[str, Cell]], *, title: str, baseline: str, missing: Sequence[str]) -> str:
-    """Return the table as Markdown, with what its numbers are and which runs are left out."""
     header = ["group", "runs", "mean score", "sd", "95 % interval", "difference", "95 % interval"]
     header += ["final score of training", "last step"]
     lines = [f"# {title}", "", f"| {' | '.join(header)} |", "|---" + "|--:" * (len(header) - 1) + "|"]

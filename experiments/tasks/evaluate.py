@@ -102,7 +102,6 @@ def _play(
     rng: np.random.Generator,
     report: Callable[[str], None],
 ) -> dict[str, Cell]:
-    """Return the columns of a match that are numbers."""
     counts: Counter[str] = Counter()
 
     def count(played: PlayedGame) -> None:

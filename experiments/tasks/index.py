@@ -123,7 +123,6 @@ def _section(heading: str, parts: Iterator[str] | Sequence[str]) -> str:
 
 
 def _heading(run: str, inputs: Path) -> str:
-    """Return the name of a run, with its group and what is known of its bot."""
     card = _read(inputs / run / CARD)
     parts = [str(card["group"])] if card.get("group") else []
     parts += [f"{name} {card[name]}" for name in ("step", "score") if name in card]

@@ -73,7 +73,6 @@ def score_variance(low: float | None, high: float | None) -> float:
 
 
 def _variance(values: Sequence[float], own: Sequence[float]) -> float:
-    """Return the variance of the mean of two or more values."""
     return max(variance(values), fmean(own) if own else 0.0) / len(values)
 
 

@@ -147,7 +147,6 @@ def _trained_seconds(root: Path) -> float:
 
 
 def _is_rated(root: Path) -> bool:
-    """Return whether the run in `root` has a model, and one that was measured."""
     run = read_run(root)
     return bool(list_models(run.models)) and any(_ratings(run))
 
@@ -182,5 +181,4 @@ def _last_score(run: RunDirectory) -> float:
 
 
 def _tidy(value: float | None) -> Cell:
-    """Return a whole number without a fraction."""
     return int(value) if value is not None and value.is_integer() else value

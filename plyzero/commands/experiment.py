@@ -180,7 +180,6 @@ def snakefile(what: What, out: Out, parameters: Parameters = None) -> None:
 
 
 def _plan(what: str, parameters: list[str] | None) -> Plan:
-    """Return the plan of the experiment that `what` names, with these parameters."""
     from experiments.definition import parse_parameters, read_definition, shipped
     from experiments.plan import make_plan
 
@@ -234,7 +233,6 @@ def _end_with_runner(descriptor: int) -> None:
 
 
 def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bool) -> None:
-    """Print the result of the experiment. Raises FailedError if a task failed."""
     from experiments.manifest import log_file
 
     states = [record.state for record in records.values()]
@@ -249,7 +247,6 @@ def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bo
 
 
 def _rows_of(directory: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tasks of an experiment with their states as JSON objects."""
     from experiments.manifest import is_running, read_record
 
     runs, rows = is_running(directory), []

@@ -112,7 +112,6 @@ def _split(outputs: list[str]) -> tuple[Path, list[str]]:
 
 
 def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Callable[[str], None]) -> list[Fault]:
-    """Add the games in a file and return the faults in it."""
     from plyzero.run.game_import import Fault, import_games
 
     faults: list[Fault] = []
@@ -132,7 +131,6 @@ def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Call
 
 
 def _describe(path: Path, game: GameSpec, faults: list[Fault], *, games: int) -> str:
-    """Return which lines are not games, and what to do, as one sentence."""
     named = "; ".join(map(str, faults[:MAX_FAULTS])) + ("; ..." if len(faults) > MAX_FAULTS else "")
     count = f"{len(faults)} of {len(faults) + games} lines in {path}"
     advice = "correct them, or leave them out with --skip-bad" if games else f"are these games of {game.name}?"

@@ -278,7 +278,6 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
 
 
 def _learned(trainer: dict[str, Any]) -> str:
-    """Return the result on held-out games as a sentence."""
     from plyzero.run.metrics import number
 
     if not all(isinstance(trainer.get(key), float) for key in ("policy_learned", "value_learned")):

@@ -100,7 +100,6 @@ def _read(spec: GameSpec, games: str | None, chosen: str, moves: str | None) -> 
 def _make(
     record: GameRecord, spec: GameSpec, kind: str, ply: int | None, seconds: float, size: int
 ) -> tuple[bytes, str]:
-    """Return the content of the file, and what is in it."""
     from plyzero.play.game_record import frame_svg, frames_of, result_of
 
     with show_progress("drawing") as report:

@@ -257,8 +257,6 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """Formats a log record as one JSON object per line, with the same fields as the text format."""
-
     def format(self, record: logging.LogRecord) -> str:
         message = "\n".join(_shortened(super().format(record)))  # a traceback included
         fields = {"time": round(record.created, 3), "level": record.levelname, "logger": record.name}

@@ -264,6 +264,5 @@ class EvaluationService:
 
 
 def _precision(request: Any) -> str:
-    """Return the precision of the answer that a ModelInferRequest asks for."""
     given = request.parameters.get(wire.PRECISION)
     return wire.DEFAULT_PRECISION if given is None else str(given.string_param)

@@ -231,7 +231,6 @@ class Call:
 
 
 def _sentence(error: Any) -> str:
-    """Return what a gRPC error says."""
     return f"{error.details() or 'no reason given'} ({error.code().name})"
 
 
