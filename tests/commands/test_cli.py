@@ -240,6 +240,17 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("match R@ random --game tic-tac-toe", "expected model newest, best or a step, got ''"),
         ("match D/ttt.onnx@best random --game tic-tac-toe", "@ chooses among the models of a run directory"),
         ("match D/empty random --game tic-tac-toe", "is not a run directory: it has no run.toml"),
+        # serve and gtp
+        ("serve tic-tac-toe --run a --net b", "expected --run or --net, got both"),
+        ("serve tic-tac-toe --net none.onnx", "none.onnx is not a file"),
+        ("serve no-such-game", "is not an installed game"),
+        ("serve tic-tac-toe --host 300.1.1.1", "cannot listen on 300.1.1.1 port 8765"),
+        ("gtp tic-tac-toe --run a --player random", "expected one of --run, --net and --player, got several"),
+        ("gtp tic-tac-toe --run a --net b", "expected --run or --net, got both"),
+        ("gtp tic-tac-toe --coordinates sgf", "expected --coordinates names or points, got 'sgf'"),
+        ("gtp tic-tac-toe --player nobody", "'nobody' does not exist; expected a player: "),
+        ("gtp pig --player random --coordinates points", "pig has no board"),
+        ("gtp no-such-game", "is not an installed game"),
         # bench
         ("bench tic-tac-toe --net D/c4.onnx", "its game is 'connect-four v1', expected 'tic-tac-toe v1'"),
         ("bench tic-tac-toe --seconds inf", "Invalid value for '--seconds'"),

@@ -45,23 +45,6 @@ class Loud(Game):
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["tic-tac-toe", "--run", "a", "--player", "random"], "expected one of --run, --net and --player, got several"),
-        (["tic-tac-toe", "--run", "a", "--net", "b"], "expected --run or --net, got both"),
-        (["tic-tac-toe", "--coordinates", "sgf"], "expected --coordinates names or points, got 'sgf'"),
-        (["tic-tac-toe", "--player", "nobody"], "'nobody' does not exist; expected a player: "),
-        (["pig", "--player", "random", "--coordinates", "points"], "pig has no board"),
-        (["no-such-game"], "is not an installed game"),
-    ],
-)
-def test_a_wrong_command_line_is_one_sentence(arguments, words, tmp_path):
-    done = plyzero("gtp", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout, len(done.stderr.strip().splitlines())) == (2, "", 1)
-    assert words in done.stderr
-
-
 def test_nothing_after_quit_is_read():
     done = plyzero("gtp", "tic-tac-toe", "--player", "random", text="1 name\n2 quit\n3 name\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, "=1 plyzero\n\n=2\n\n", "")
