@@ -5,7 +5,7 @@ python benchmarks/attacks.py --run runs/attacks --minutes 30 --seed 1
 Workers and the trainer are killed all the time. Besides, one attack after another: system calls that fail, processes
 that are suspended, entries that cannot be read, a full volume, wrong clocks, files that only their owner may read. As
 root with bindfs the processes use two mounts across which locks do not reach, are of two users, and the run lies on a
-small ext4 volume. At the end no game is lost, none was taken in twice, and nobody has died who was not killed.
+small ext4 volume. At the end no game is lost, none was taken in twice, and no process died that was not killed.
 """
 
 import argparse
@@ -34,7 +34,7 @@ START_SECONDS = 60.0
 ATTACK_SECONDS = 3.0, 12.0
 PAUSE_SECONDS = 1.0, 5.0
 ROUND_SECONDS = 150.0
-"""Time after which everybody is stopped, and starts again on other mounts and as other users."""
+"""Time after which all processes are stopped and started again on other mounts and as other users."""
 
 ERRORS = (errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES, errno.ENOMEM)
 WRITE_ERRORS = (errno.EIO, errno.ENOSPC, errno.ESTALE)
@@ -48,9 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True, help="a new directory")
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0, help="of all that is random")
-    parser.add_argument("--only", nargs="+", choices=sorted(ATTACKS), help="only these attacks")
     given = parser.parse_args()
     if missing := lacks("gcc"):
         parser.error(missing)
@@ -69,17 +67,17 @@ def main() -> int:
             mounts += stack.enter_context(two_mounts(directory, source=volume))
         print(f"two mounts: {missing or 'yes'}")
         run = attacked_run(volume / "run", "selfplay.seal_seconds=4")
-        possible = {name: ATTACKS[name] for name in given.only or ATTACKS}
+        possible = dict(ATTACKS)
         if no_volume:
             possible.pop("volume", None)
         if os.geteuid() != 0:
             possible.pop("owner", None)
-        crew = Crew(directory, run, workers=given.workers, seed=given.seed)
+        crew = Crew(directory, run, workers=3, seed=given.seed)
         choose_places(crew, mounts, chance)
         with crew:
             with ExitStack() as under:
                 attack(crew, under, possible, mounts, chance, seconds=60 * given.minutes)
-            tell(crew, time.monotonic() - began, "settling")
+            log(crew, time.monotonic() - began, "settling")
             report = crew.settle()
         report["in quarantine"] = [path.name for path in run.quarantine.glob("w*")]
     report["minutes"] = round((time.monotonic() - began) / 60, 1)
@@ -107,7 +105,7 @@ def attack(
     next_round = began + ROUND_SECONDS
     kill_worker_at = began + chance.uniform(*WORKER_KILL_SECONDS)
     kill_trainer_at = began + chance.uniform(*TRAINER_KILL_SECONDS)
-    change_at, told = began + 5, 0
+    change_at, shown = began + 5, 0
     what, account, resumed = "starting", crew.account, 0
     weights = [4 if name == "calls" else 1 for name in possible]  # there are many ways to fail
     while now < began + seconds:
@@ -130,16 +128,16 @@ def attack(
                 if now >= next_round:
                     new_round(crew, mounts, chance)
                     next_round = time.monotonic() + ROUND_SECONDS
-        for died in crew.died[told:]:
+        for died in crew.died[shown:]:
             print(f"       {what}: {died}", flush=True)
-        told = len(crew.died)
+        shown = len(crew.died)
         if now >= next_line:
-            tell(crew, now - began, what)
+            log(crew, now - began, what)
             next_line = now + LINE_SECONDS
 
 
-def tell(crew: Crew, seconds: float, what: str) -> None:
-    """Print what is done to the processes, and the counts."""
+def log(crew: Crew, seconds: float, what: str) -> None:
+    """Print the time, the counts and the current attack."""
     account, kills = crew.account.read(), crew.kills
     games = f"acknowledged {len(account.acknowledged)}, not yet taken in {len(account.missing)}, twice {account.twice}"
     ends = f"killed {kills['worker']} workers, {kills['trainer']} trainers, died {len(crew.died)}"
@@ -147,9 +145,9 @@ def tell(crew: Crew, seconds: float, what: str) -> None:
 
 
 def new_round(crew: Crew, mounts: list[Path], chance: random.Random) -> None:
-    """Stop everybody, and let them start on other mounts and, if possible, as other users."""
+    """Stop all processes, and start them on other mounts and, if possible, as other users."""
     members = list(crew.members.values())
-    crew.work(2.0)  # in which those who were killed start again and seal what they have left
+    crew.work(2.0)  # killed processes start again and seal the games they left
     crew.stop(*members)
     choose_places(crew, mounts, chance)
     for member in members:
@@ -206,7 +204,6 @@ def entries(crew: Crew, chance: random.Random) -> Iterator[str]:
 
 @contextmanager
 def volume_full(crew: Crew, chance: random.Random) -> Iterator[str]:
-    """No inode or no space is left."""
     inodes = chance.random() < 0.5
     with full(crew.run.root.parent, inodes=inodes):
         yield f"no free {'inodes' if inodes else 'space'}"
@@ -225,7 +222,7 @@ def wrong_clocks(crew: Crew, chance: random.Random) -> Iterator[str]:
 
 @contextmanager
 def private_files(crew: Crew, chance: random.Random) -> Iterator[str]:
-    """Workers are killed, and make files that only they may read, until somebody permits it."""
+    """Workers are killed and restarted with a umask that lets only them read their files."""
     for member in crew.workers:
         member.umask = 0o077
     crew.kill(*crew.workers)

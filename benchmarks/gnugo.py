@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Self
 
 import numpy as np
 
-from benchmarks.gtp_client import GnuGo
 from plyzero.arena.match import random_openings
 from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Player, find_player
@@ -25,15 +26,12 @@ from plyzero.rules.game import Game
 
 
 def main() -> None:
-    """Print the result against each level."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("player", help="a run, an ONNX file, mcts:N or random")
     parser.add_argument("--size", type=int, default=9)
     parser.add_argument("--level", type=int, nargs="+", default=[0])
     parser.add_argument("--games", type=int, default=100)
     parser.add_argument("--simulations", type=int, default=64)
-    parser.add_argument("--together", type=int, default=10, help="games in play at a time")
-    parser.add_argument("--program", default="/usr/games/gnugo")
     given = parser.parse_args()
 
     rng = np.random.default_rng(0)
@@ -42,10 +40,10 @@ def main() -> None:
     openings = random_openings(game.start, 2, rng, count=(given.games + 1) // 2)
     for level in given.level:
         points = [0, 0, 0]
-        for first in range(0, given.games, given.together):
-            numbers = range(first, min(first + given.together, given.games))
+        for first in range(0, given.games, 10):
+            numbers = range(first, min(first + 10, given.games))  # played at the same time
             with contextlib.ExitStack() as stack:
-                opponents = [stack.enter_context(GnuGo(given.program, level, given.size, seed)) for seed in numbers]
+                opponents = [stack.enter_context(GnuGo(level, given.size, seed)) for seed in numbers]
                 for outcome in play(game.start, player, opponents, [openings[i // 2] for i in numbers]):
                     points[1 - outcome] += 1
             wins, draws, losses = points
@@ -85,6 +83,59 @@ def play(start: Game, player: Player, opponents: Sequence[GnuGo], openings: Sequ
                 if outcome is not None:
                     values[i] = outcome.value(i % 2)
     return [values[i] for i in range(len(positions))]
+
+
+class GtpClient:
+    """An engine in a process of its own; a context manager that ends it."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def ask(self, command: str) -> str:
+        """Return the text of the response. Raises RuntimeError for a failure, or if the engine has ended."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        lines = [self._process.stdout.readline()]
+        while lines[-1].strip():  # a response ends with an empty line
+            lines.append(self._process.stdout.readline())
+        answer = "".join(lines).rstrip("\n")
+        if not answer.startswith("="):
+            raise RuntimeError(f"{command}: {answer or 'the engine has ended'}")
+        return answer[1:].lstrip(" ")
+
+
+class GnuGo(GtpClient):
+    """GNU Go for one game by Chinese rules, which captures what is dead before it passes."""
+
+    def __init__(self, level: int, size: int, seed: int) -> None:
+        rules = "--chinese-rules", "--positional-superko", "--capture-all-dead"
+        super().__init__(["/usr/games/gnugo", "--mode", "gtp", "--level", str(level), "--seed", str(seed + 1), *rules])
+        for line in (f"boardsize {size}", "clear_board", "komi 7.5"):
+            self.ask(line)
+
+    def play(self, position: Game, action: int) -> None:
+        """Report that `action` was played in `position`."""
+        self.ask(f"play {colour(position)} {position.action_name(action)}")
+
+    def choose(self, position: Game) -> int | None:
+        """Return the action that it plays in `position`; None if it resigns."""
+        name = self.ask(f"genmove {colour(position)}").lower()
+        return None if name == "resign" else position.parse_action(name)
+
+
+def colour(position: Game) -> str:
+    return "white" if position.to_play else "black"
 
 
 if __name__ == "__main__":

@@ -27,22 +27,16 @@ from open_spiel.python.utils.lru_cache import CacheInfo, LRUCache
 Activity = Callable[[Counter[str]], None]
 """Does a little, and counts it."""
 
-SLICE_SECONDS = 1.0
 CEILING = "network alone, batches of 64"
 SIMULATIONS = 64
 EXPLORATION, NOISE, CACHED = 1.41, (0.25, 1.0), 2**16
-"""Of the search, share and concentration of its noise, and positions: as in OpenSpiel's example of AlphaZero."""
-
-DRAWN_PLIES = 10
-"""Moves of a game that are drawn by visits; all others are the best."""
+"""Constant of the search, share and concentration of its noise, and cached positions: as in OpenSpiel's AlphaZero."""
 
 
 def main() -> None:
-    """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", type=Path, required=True, metavar="FILE", help="a model of plyzero for Connect Four")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each line of the table")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
     options = onnxruntime.SessionOptions()
@@ -57,26 +51,19 @@ def main() -> None:
     if own := alpha_zero_evaluator(blocks=4, channels=64):
         activities["its AlphaZero, own network of 4 x 64"] = SelfPlay(own).move
     rows = measure(activities, seconds=given.seconds)
-    if given.json:
-        versions = {name: version(name) for name in ("open_spiel", "onnxruntime", "numpy")}
-        print(json.dumps({"network": given.net.name, "simulations": SIMULATIONS, "versions": versions, "rows": rows}))
-    else:
-        print(f"{'':<42}{'evaluations/s':>13}{'of ceiling':>12}{'simulations/s':>15}{'positions/s':>13}")
-        for name, row in rows.items():
-            print(f"{name:<42}{row['evaluations_per_second']:>13,.0f}{row['share_of_ceiling']:>12.1%}", end="")
-            played = f"{row['simulations_per_second']:>15,.0f}{row['positions_per_second']:>13,.1f}"
-            print(played if row["positions_per_second"] else "")
+    versions = {name: version(name) for name in ("open_spiel", "onnxruntime", "numpy")}
+    print(json.dumps({"network": given.net.name, "simulations": SIMULATIONS, "versions": versions, "rows": rows}))
 
 
 def measure(activities: dict[str, Activity], *, seconds: float) -> dict[str, dict[str, float]]:
-    """Do all of `activities` in turns, each for `seconds`, so that all share the machine's moods."""
+    """Measure all activities in turns, each for `seconds` in total, so that load on the machine affects all of them."""
     for act in activities.values():
         act(Counter())
     tallies: dict[str, Counter[str]] = {name: Counter() for name in activities}
     while min(tally["ns"] for tally in tallies.values()) < 1e9 * seconds:
         for name, act in activities.items():
             tally, began, cpu = tallies[name], perf_counter_ns(), process_time_ns()
-            while perf_counter_ns() < began + 1e9 * SLICE_SECONDS:
+            while perf_counter_ns() < began + 1e9:
                 act(tally)
             tally.update(ns=perf_counter_ns() - began, cpu_ns=process_time_ns() - cpu)
     ceiling = tallies[CEILING]["evaluations"] / tallies[CEILING]["ns"]
@@ -90,7 +77,6 @@ def measure(activities: dict[str, Activity], *, seconds: float) -> dict[str, dic
 
 
 def evaluate(session: onnxruntime.InferenceSession, batch: NDArray[np.float32], tally: Counter[str]) -> None:
-    """Let the network evaluate `batch`, `[n, 2, 6, 7]`."""
     session.run(("logits", "wdl"), {"observations": batch})
     tally["evaluations"] += len(batch)
 
@@ -147,7 +133,7 @@ class SelfPlay:
         tally["simulations"] += root.explore_count
         tally["positions"] += 1
         child = root.best_child()
-        if self._state.move_number() < DRAWN_PLIES:
+        if self._state.move_number() < 10:  # drawn by visits; all later moves are the best
             visits = np.array([each.explore_count for each in root.children])
             child = root.children[self._rng.choice(len(visits), p=visits / visits.sum())]
         self._state.apply_action(child.action)

@@ -23,7 +23,6 @@ class Perfect(Agent):
         self._solver = BitBully()
 
     def choose(self, position: Game) -> int:
-        """Return a best move."""
         from bitbully import Board
 
         board = np.asarray(cast(ConnectFour, position).record["board"], int)  # the bottom row first

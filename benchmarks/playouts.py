@@ -1,4 +1,4 @@
-"""How many random playouts a second the rules of the included games allow, beside OpenSpiel's: a Markdown table.
+"""Random playouts per second of the included games, beside OpenSpiel's: a Markdown table.
 
 python -m benchmarks.playouts
 
@@ -9,13 +9,13 @@ open_spiel) plays its random playouts in C++, without Python between the moves.
 import argparse
 import datetime
 import os
-import platform
 from collections.abc import Callable
 from statistics import median
 from time import process_time
 
 import numpy as np
 
+from benchmarks.speed import processor
 from games.backgammon import Backgammon
 from games.breakthrough import Breakthrough
 from games.connect_four import ConnectFour
@@ -52,11 +52,10 @@ backgammon plays two dice in one ply."""
 HEAD = ("game", "plies of a playout", "bytes of a state", "playouts/s", "OpenSpiel, playouts/s", "ratio")
 
 Playouts = Callable[[int], None]
-"""Plays so many random playouts."""
+"""Plays the given number of random playouts."""
 
 
 def main() -> None:
-    """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=11, help="measurements of each figure; the table has the median")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
@@ -122,18 +121,8 @@ def openspiel_playouts(text: str) -> Playouts:
 
 
 def plies_of(start: CompiledGame, games: int = 200) -> float:
-    """Return the mean length of random games."""
     rng = np.random.default_rng(1)
     return sum(random_game(start, rng).plies for _ in range(games)) / games
-
-
-def processor() -> str:
-    """Return the name of the processor."""
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast the web page and its server are, and what many visitors cost: python -m benchmarks.web connect-four
+"""Speed of the web page and its server, alone and under many visitors: python -m benchmarks.web connect-four
 
 A server of its own process is asked: for the page and the first position, for the first event of an analysis, for a
 review of 40 positions with 256 simulations; then by many visitors at once, each of whom asks for a position and for a
@@ -45,14 +45,12 @@ DRAW: Final = """async (count) => {
   holder.remove();
   return took;
 }"""
-"""Draws a chart of so many points; returns the time to the next frame in ms."""
+"""Draws a chart of `count` points; returns the time to the next frame in ms."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game")
-    parser.add_argument("--visitors", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
     with browser() as chromium:
         page = chromium.new_page()
@@ -63,7 +61,7 @@ def main() -> None:
             print(f"ready {time.monotonic() - began:.1f} s after the start")
             open_page(page, address)
             measure(address, moves_of_a_game(given.game, 40))
-            visit(address, pid, visitors=given.visitors, seconds=given.seconds)
+            visit(address, pid, visitors=50, seconds=60)
         with tempfile.TemporaryDirectory() as folder:
             run = run_with_lines(Path(folder) / "run", given.game)
             with serving(given.game, "--run", str(run)) as (address, _):
@@ -99,14 +97,14 @@ def find_chromium() -> str | None:
 
 
 def open_page(page: Any, address: str) -> None:
-    """Print how long a person waits for the buttons and for the board, each time in a page without a cache."""
+    """Print the time until the buttons and the board appear, each time in a page without a cache."""
     usable, board = zip(*(wait_for(page, f"{address}/", "button", "svg.board") for _ in range(10)), strict=True)
     for name, times in (("page usable", usable), ("first board", board)):
         print(f"{name} in the browser: median {statistics.median(times):.2f} s, at most {max(times):.2f} s")
 
 
 def wait_for(page: Any, address: str, *selectors: str) -> list[float]:
-    """Open an address anew and return after how many seconds each of the parts was there, which come in this order."""
+    """Open an address and return the seconds until each of the parts appeared, in this order."""
     page.goto("about:blank")
     began, times = time.monotonic(), []
     page.goto(address, wait_until="commit")
@@ -117,7 +115,7 @@ def wait_for(page: Any, address: str, *selectors: str) -> list[float]:
 
 
 def open_dashboard(page: Any, address: str) -> None:
-    """Print how long the curves of a long run take, and how long a chart of LINES points does."""
+    """Print the time for the curves of a long run, and for a chart of LINES points."""
     waits = [wait_for(page, f"{address}/run", "section.chart canvas")[0] for _ in range(5)]
     print(
         f"curves of {LINES} lines: first {waits[0]:.2f} s, then at most {max(waits[1:]):.2f} s after the page is opened"
@@ -137,11 +135,10 @@ def run_with_lines(root: Path, game: str) -> Path:
 
 
 def measure(address: str, moves: str) -> None:
-    """Print how long single answers take."""
     for name, path in (("page", "/"), ("position", f"/api/position?{urlencode({'moves': moves})}")):
         times = sorted(timed(lambda path=path: read(address, path)) for _ in range(20))
         print(f"{name}: median {1000 * statistics.median(times):.0f} ms, at most {1000 * times[-1]:.0f} ms")
-    firsts = sorted(first_event(address, "") for _ in range(5))
+    firsts = sorted(first_event(address) for _ in range(5))
     print(f"first event of an analysis: median {1000 * firsts[2]:.0f} ms, at most {1000 * firsts[-1]:.0f} ms")
     path = f"/api/review?{urlencode({'moves': moves, 'simulations': 256})}"
     reviews = sorted(timed(lambda: read(address, path)) for _ in range(3))
@@ -151,7 +148,7 @@ def measure(address: str, moves: str) -> None:
 
 
 def visit(address: str, pid: int, *, visitors: int, seconds: float) -> None:
-    """Let many visitors ask at once, and print how many answers there were, how slow, and the server's memory."""
+    """Let many visitors ask at once; print the number of answers, their time, and the server's memory."""
     times: list[float] = []
     errors: list[str] = []
     memory = [resident_mb(pid)]
@@ -190,9 +187,9 @@ def moves_of_a_game(name: str, count: int) -> str:
     return " ".join(action_names(start, tuple(moves)))
 
 
-def first_event(address: str, moves: str) -> float:
+def first_event(address: str) -> float:
     began = time.monotonic()
-    path = f"/api/think?{urlencode({'moves': moves, 'simulations': 4096})}"
+    path = f"/api/think?{urlencode({'moves': '', 'simulations': 4096})}"
     with urllib.request.urlopen(address + path, timeout=60) as answer:
         answer.readline()
         return time.monotonic() - began

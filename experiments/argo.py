@@ -29,10 +29,7 @@ MAX_NAME: Final = 57
 """Largest number of characters of the template's name: Argo adds six for a workflow, and a label can have 63."""
 
 DIRECTORY: Final = "/experiment"
-"""Where the containers find the experiment's directory."""
-
-GAMES: Final = "/games"
-"""Where the image has the modules of games, as in the Dockerfile."""
+"""The experiment's directory in the containers."""
 
 ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
@@ -42,9 +39,6 @@ USER: Final = 10001
 
 ENDED: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
 """All ways in which a task can end."""
-
-NO_VALUE: Final = "nan"
-"""What a value is if its file does not exist."""
 
 COMPARISONS: Final = {
     ">=": "{value} >= {bound}",
@@ -57,7 +51,7 @@ COMPARISONS: Final = {
 """Operator -> how Argo compares. Comparing sizes is an error if there is no number; == and != would compare texts."""
 
 GO_NUMBER: Final = re.compile(r"[-+]?(0o[0-7_]+|[0-9._]+([eE][-+]?[0-9_]+)?)")
-"""What may be a number to the YAML parser of Argo; some of it, such as 1e3, is a text to ours."""
+"""Texts that the YAML parser of Argo may read as numbers; ours reads some of them, such as 1e3, as texts."""
 
 
 def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:
@@ -150,7 +144,6 @@ def _words(task: Task) -> list[str]:
 def _container(
     task: Task, kind: str, inputs: Mapping[str, Sequence[str]], values: Sequence[str], *, name: str, image: str
 ) -> Container:
-    """Return the template of a kind of task, of which `task` is one."""
     words = [
         f"{{{{inputs.parameters.word-{position}}}}}" if f"word-{position}" in inputs else word
         for position, word in enumerate(_words(task))
@@ -160,14 +153,14 @@ def _container(
         name=kind,
         inputs=[Parameter(name=parameter) for parameter in inputs],
         outputs=[
-            Parameter(name=value, value_from=m.ValueFrom(path=f"{DIRECTORY}/{out}/values/{value}", default=NO_VALUE))
+            Parameter(name=value, value_from=m.ValueFrom(path=f"{DIRECTORY}/{out}/values/{value}", default="nan"))
             for value in values
         ],
         image=image,
         command=words[:1],
         args=words[1:],
         working_dir=DIRECTORY,
-        env=[m.EnvVar(name="PYTHONPATH", value=GAMES)],
+        env=[m.EnvVar(name="PYTHONPATH", value="/games")],  # modules of games in the image
         resources=Resources(cpu_request=task.cpus, gpus=task.gpus or None),
         security_context=m.SecurityContext(
             allow_privilege_escalation=False,

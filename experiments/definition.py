@@ -18,7 +18,7 @@ from plyzero.lines import decode
 from plyzero.volume_errors import explain
 
 FOLDER: Final = Path(__file__).parent
-"""Where the shipped definitions are."""
+"""The folder of the shipped definitions."""
 
 MAX_BYTES: Final = 1 << 20
 """Largest size of a definition, in bytes."""

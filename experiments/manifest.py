@@ -1,4 +1,4 @@
-"""The directory of an experiment: its manifest, the lock of its runner, and what became of each task."""
+"""The directory of an experiment: its manifest, the lock of its runner, and the record of each task."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PACKAGES: Final = ("plyzero", "numpy", "torch", "onnxruntime", "numba", "zarr")
 
 @dataclass(frozen=True)
 class Record:
-    """What became of a task.
+    """The state of a task.
 
     state:    running, done, failed, skipped (by a condition) or blocked (by a task that failed).
     key:      what decides whether the task must run again: a digest of its command and of what it waited for.
@@ -126,14 +126,14 @@ def about_this_call() -> dict[str, Any]:
 
 
 def key_of(task: Task, records: Mapping[str, Record]) -> str:
-    """Return the digest that decides whether a task must run again, given what became of all that it waits for."""
+    """Return the digest that decides whether a task must run again, given the records of all that it waits for."""
     waited = {name: records[name].id if records[name].state == "done" else records[name].state for name in _waits(task)}
     content = [task.command, task.out, [condition.text for condition in task.conditions], waited]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def read_record(directory: Path, task: str) -> Record | None:
-    """Return what became of a task, None if it was never started or its record is damaged."""
+    """Return the record of a task, None if it was never started or its record is damaged."""
     try:
         found = parse_object(read_file(_record_file(directory, task), max_bytes=1 << 16))
         del found["version"]
@@ -164,10 +164,8 @@ def _check(directory: Path, plan: Plan, *, update: bool) -> None:
     """Raise UserError if `directory` is neither empty nor holds this experiment with these parameters."""
     found = read_manifest(directory)
     if found is None:
-        ours = {LOCK}
-        if directory.exists() and any(
-            name not in ours and not name.startswith(".tmp-") for name in os.listdir(directory)
-        ):
+        names = os.listdir(directory) if directory.exists() else ()
+        if any(name != LOCK and not name.startswith(".tmp-") for name in names):
             raise UserError(f"{directory} is not an experiment: it has no {MANIFEST}; give --out another directory")
         return
     if found["name"] != plan.name:

@@ -270,7 +270,6 @@ def _in_order(tasks: Mapping[str, Task]) -> Iterator[Task]:
 
 
 def _cycle(tasks: Mapping[str, Task]) -> list[str]:
-    """Return a cycle among tasks of which each waits for another one of them."""
     chain = [next(iter(tasks))]
     while True:
         task = tasks[chain[-1]]

@@ -27,9 +27,6 @@ POLL_SECONDS: Final = 0.1
 STOP_SECONDS: Final = 90.0
 """Time that a task has to save and end after SIGTERM, in seconds; then it is killed. `plyzero train` takes up to 60."""
 
-LEFTOVER_SECONDS: Final = 20.0
-"""Time after which processes that were killed must have ended, in seconds."""
-
 MARK: Final = "EXPERIMENT_ID"
 """Variable in the environment of every process of an experiment; its value is the experiment's id."""
 
@@ -39,13 +36,10 @@ WATCH: Final = "EXPERIMENT_RUNNER"
 NO_GPU: Final = "slot"
 """Beginning of the names of GPU slots on a machine without a GPU."""
 
-LOG_BYTES: Final = 4096
-"""Number of bytes at the end of a log in which its last line is looked for."""
-
 
 @dataclass(frozen=True)
 class Slots:
-    """How much can run at the same time. A task that asks for more takes all.
+    """Resources for tasks that run at the same time. A task that asks for more takes all.
 
     gpus: the GPUs, as CUDA_VISIBLE_DEVICES names them, or NO_GPU and a number.
     """
@@ -65,7 +59,7 @@ def run_plan(
     fail_fast: bool = False,
     on_change: Callable[[Mapping[str, Record]], None] = lambda records: None,
 ) -> dict[str, Record]:
-    """Run what is missing of a plan in an open experiment, and return what became of each task that was considered.
+    """Run what is missing of a plan in an open experiment, and return the record of each task that was considered.
 
     A task whose record says that it is done is not run again, unless its command or anything that it waits for has
     changed, or its output is gone. After `stop` nothing is started, and what runs is stopped. All processes have ended
@@ -153,7 +147,6 @@ def _left_out(task: Task, directory: Path, ended: Mapping[str, Record]) -> Recor
 
 
 def _room(task: Task, slots: Slots, running: Iterable[Attempt]) -> Sequence[str] | None:
-    """Return the GPU slots for a task; None if there is no room for it now."""
     others = [*running]
     taken = sum(min(each.task.cpus, slots.cpus) for each in others)
     free = [gpu for gpu in slots.gpus if not any(gpu in each.gpus for each in others)]
@@ -163,7 +156,6 @@ def _room(task: Task, slots: Slots, running: Iterable[Attempt]) -> Sequence[str]
 
 
 def _with_gpus(environment: Mapping[str, str], gpus: Sequence[str]) -> dict[str, str]:
-    """Return an environment in which a task sees its GPUs alone."""
     real = [gpu for gpu in gpus if not gpu.startswith(NO_GPU)]
     return {**environment, **({"CUDA_VISIBLE_DEVICES": ",".join(real)} if real else {})}
 
@@ -254,7 +246,7 @@ def last_line(log: Path) -> str:
     """Return the last line that is not empty of the last attempt in a log; "" if there is none."""
     try:
         size = log.stat().st_size
-        text = read_part(log, max(0, size - LOG_BYTES), max_bytes=LOG_BYTES).decode(errors="replace")
+        text = read_part(log, max(0, size - 4096), max_bytes=4096).decode(errors="replace")
     except OSError:
         return ""
     lines = [line for line in text.rpartition("\n$ ")[2].splitlines()[1:] if line.strip()]
@@ -272,7 +264,7 @@ def kill_leftovers(experiment: str) -> None:
     They are found by their environment, which only Linux shows; elsewhere nothing is done. Raises UserError if they do
     not end.
     """
-    mark, deadline = f"{MARK}={experiment}".encode(), time.monotonic() + LEFTOVER_SECONDS
+    mark, deadline = f"{MARK}={experiment}".encode(), time.monotonic() + 20
     while found := [pid for pid in _processes() if mark in _environment(pid).split(b"\0")]:
         if time.monotonic() > deadline:
             raise UserError(f"processes of an earlier call do not end: {found}; kill them and start again")

@@ -42,7 +42,6 @@ def snakefile(plan: Plan, directory: Path) -> str:
 
 
 def _rule_names(plan: Plan) -> dict[str, str]:
-    """Return for each task the name of its rule."""
     owners = {TARGET: TARGET}
     for task in plan.tasks:
         name = re.sub(r"[^a-z0-9]", "_", task.name)
@@ -58,7 +57,6 @@ def _flag(task: str) -> str:
 
 
 def _rule(task: Task, name: str, tasks: Mapping[str, Task]) -> Iterator[str]:
-    """Yield the lines of a task's rule."""
     resources = {
         "gpus": task.gpus,
         "runtime": 0 if task.timeout is None else math.ceil(task.timeout / 60),  # in minutes

@@ -25,18 +25,17 @@ from tests.helpers.toys import move_values
 
 
 @pytest.mark.slow
-def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monkeypatch, capsys):
+def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monkeypatch):
     options = [part for option in SMALL for part in ("-o", option)]
     arguments = ["--run", str(tmp_path / "r"), "--minutes", "0.4", "--workers", "2", "--game", "tic-tac-toe", *options]
     monkeypatch.setattr(sys, "argv", ["soak.py", *arguments])
     monkeypatch.setattr(soak, "WORKER_KILL_SECONDS", (2.0, 4.0))
     monkeypatch.setattr(soak, "TRAINER_KILL_SECONDS", (10.0, 12.0))
-    monkeypatch.setattr(soak, "HELD_OUT_SECONDS", 5.0)
     assert soak.main() == 0
     report = json.loads((tmp_path / "r" / "soak.json").read_text())
     assert all(report["holds"].values())
     assert min(report["kills"].values()) > 0
-    assert np.isfinite(report["held_out"]["newest"]["policy"])
+    assert report["trainer"]["step"] > 0
     assert len([*read_lines(tmp_path / "r" / "soak.jsonl")]) >= 2
 
 

@@ -34,17 +34,13 @@ LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), 
 STEP = 30
 """Elo by which a level is weaker than the next one; others are left out, but never the strongest."""
 
-SECOND = 0.5
-"""The default level answers in so many seconds, on a slower machine than this in one."""
-
 REFERENCE = "mcts:1000"
 
-TOLD = "date", "hardware", "minutes", "seed", "options", "games", "positions", "evaluations"
-"""Of the result of learn.py, on the card."""
+ON_CARD = "date", "hardware", "minutes", "seed", "options", "games", "positions", "evaluations"
+"""Fields of the result of learn.py on the card."""
 
 
 def main() -> None:
-    """Train, measure, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
@@ -59,7 +55,7 @@ def main() -> None:
     levels = measure_levels(network, given.games, openings)
     card = {
         "game": network.game.identity,
-        "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < SECOND),
+        "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < 0.5),
         "training": training(made) | against_reference(network, given.games, openings),
         "levels": levels,
     }
@@ -99,7 +95,6 @@ def seconds_of(bot: Player, game: GameSpec) -> float:
 
 
 def training(made: dict[str, Any]) -> dict[str, Any]:
-    """Return what the card says of how the network was made, and of its exams."""
     exams = {
         f"{exam}, {report['simulations']} simulations": brief(report["best moves"]["all"])
         for exam, reports in made["scores"].items()
@@ -107,7 +102,7 @@ def training(made: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *sys.argv[1:]]),
-        **{key: made[key] for key in TOLD},
+        **{key: made[key] for key in ON_CARD},
         "exams": exams,
     }
 

@@ -31,7 +31,6 @@ class Question:
 
     @property
     def plies(self) -> int:
-        """Moves that lead to it."""
         return len(self.moves)
 
     @classmethod
@@ -62,7 +61,6 @@ def read_exam(path: Path, game: GameSpec) -> list[Question]:
 
 
 def write_line(game: GameSpec, moves: Iterable[int], values: dict[int, int]) -> str:
-    """Return the line of a file that `read_exam` reads."""
     played = "".join(game.start.action_name(move) for move in moves)
     return " ".join([played or "-", *(str(values.get(action, ".")) for action in range(game.start.num_actions))])
 
@@ -85,7 +83,6 @@ def every_position(game: GameSpec) -> list[Question]:
 
 
 def after(position: Game, moves: Iterable[int]) -> Game:
-    """Return the position after `moves`."""
     for move in moves:
         position = position.play_unchecked(move)
     return position

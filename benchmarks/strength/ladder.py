@@ -8,7 +8,6 @@ The scores of the matches go to standard error.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,7 +36,6 @@ def main() -> None:
     parser.add_argument("--rungs", nargs="+", default=RUNGS, metavar="PLAYER", help="as in plyzero match")
     add_openings(parser)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
     game, rng = load_game(given.game), np.random.default_rng(given.seed)
@@ -49,11 +47,10 @@ def main() -> None:
     openings = drawn_openings(given.openings, game, given.games)
     ratings = measure(game, players, games=given.games, rng=rng, openings=openings, rungs=given.rungs)
     for name, rating in ratings.items():
-        print(json.dumps({"player": name, **rating._asdict()}) if given.json else f"{name}: {rating}")
+        print(f"{name}: {rating}")
 
 
 def add_openings(parser: argparse.ArgumentParser) -> None:
-    """Add the option of where `drawn_openings` are from."""
     parser.add_argument("--openings", metavar="FILE", help="an exam: its first drawn positions; default: random moves")
 
 
@@ -78,8 +75,8 @@ def measure(
     rungs: Sequence[str] = RUNGS,
 ) -> dict[str, Rating]:
     """Play neighbouring rungs against each other and every player against every rung; return name -> rating."""
-    everybody = {name: find_player(name, game, rng) for name in rungs} | players
-    names = list(everybody)
+    entrants = {name: find_player(name, game, rng) for name in rungs} | players
+    names = list(entrants)
     pairs = [*pairwise(rungs), *((name, rung) for name in players for rung in rungs)]
     counts = np.zeros((len(names), len(names), 3))
     for a, b in pairs:
@@ -90,7 +87,7 @@ def measure(
             counts[first, second, 1 if game.outcome is None else 1 - game.outcome.value(0)] += 1
 
         result = play_match(
-            *(everybody[a], everybody[b], game.start), games=games, rng=rng, openings=openings, on_game=count
+            *(entrants[a], entrants[b], game.start), games=games, rng=rng, openings=openings, on_game=count
         )
         print(f"{a} against {b}: {result}", file=sys.stderr, flush=True)
     ratings = rate(counts, anchor=names.index(ANCHOR) if ANCHOR in rungs else 0)

@@ -25,8 +25,8 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.metrics import TRAINER, read_heartbeats
 from plyzero.run.models import list_models
 
-TOLD = "step", "games", "positions", "generated_positions", "trained_positions"
-"""Of the trainer's heartbeat, beside every score."""
+BESIDE = "step", "games", "positions", "generated_positions", "trained_positions"
+"""Fields of the trainer's heartbeat beside every score."""
 
 
 def main() -> None:
@@ -42,7 +42,6 @@ def main() -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `learn` needs to know."""
     parser.add_argument("game")
     parser.add_argument("--minutes", type=float, nargs="+", required=True, help="from the start of the process")
     parser.add_argument("--exam", nargs="+", required=True, metavar="FILE", help="see score.py")
@@ -92,7 +91,7 @@ def train(
             beats = read_heartbeats(run / "workers")
             result = {"game": game, "seed": seed, "minutes": mark, "options": list(options), "model": name}
             result |= {"date": datetime.date.today().isoformat(), "hardware": f"{os.cpu_count()} cores, {processor()}"}
-            result |= {key: beats[TRAINER][key] for key in TOLD}
+            result |= {key: beats[TRAINER][key] for key in BESIDE}
             yield result | {"evaluations": sum(beat.get("evaluations", 0) for beat in beats.values())}
     finally:
         training.send_signal(signal.SIGINT)
@@ -100,7 +99,6 @@ def train(
 
 
 def as_text(result: dict[str, Any]) -> str:
-    """Return one line."""
     parts = [f"{' '.join(result['options']) or 'defaults'}, {result['minutes']:g} min, seed {result['seed']}:"]
     parts.append(
         f"{result['evaluations']} evaluations, {result['generated_positions']} positions, step {result['step']}"

@@ -29,10 +29,10 @@ SLOT_BITS: Final = 22
 
 REACHED: Final = 1
 MISSED: Final = 2
-"""What the table knows of a position: two bits for the goal 0, a draw, and two for the goal 1, a win; 0 = nothing."""
+"""Known results of a position: two bits for the goal 0, a draw, and two for the goal 1, a win; 0 = nothing."""
 
 CORNER_BONUS: Final = 8
-"""A corner is tried as early as a move that leaves the opponent so many answers less."""
+"""A corner is tried as early as a move that leaves the opponent this many answers less."""
 
 
 def main() -> None:
@@ -71,11 +71,9 @@ class OthelloSolver:
         self._known = np.zeros(1 << SLOT_BITS, np.uint8)
 
     def value(self, position: Othello) -> int:
-        """Return 1, 0 or -1: what the player to move gets under perfect play."""
         return 1 if self._reaches(position, 1) else 0 if self._reaches(position, 0) else -1
 
     def move_values(self, position: Othello) -> dict[int, int]:
-        """Return action -> what the player to move gets with it, for every legal one."""
         return {action: -self.value(position.play(action)) for action in position.legal_actions()}
 
     def _reaches(self, position: Othello, goal: int) -> bool:

@@ -51,7 +51,6 @@ def main() -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -83,7 +82,6 @@ def by_ply(reports: list[tuple[dict[str, Any], ...]], baselines: list[dict[str, 
 
 
 def title(report: dict[str, Any]) -> str:
-    """Return what played."""
     if "simulations" not in report:
         return str(report["player"])
     return f"{report['simulations']} simulations" if report["simulations"] else "raw network"

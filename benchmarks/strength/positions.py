@@ -75,7 +75,6 @@ def solver_of(game: GameSpec) -> Callable[[list[int]], dict[int, int]]:
 
 
 def connect_four_solver() -> Callable[[list[int]], dict[int, int]]:
-    """Return a solver of the whole game."""
     from bitbully import BitBully, Board
 
     solver = BitBully()

@@ -27,7 +27,7 @@ AT_ONCE = 256
 """Positions searched side by side."""
 
 MEASURED = "best moves", "values", "Brier"
-"""Of a player, and of the values of a raw network."""
+"""Measures of a player, and of the values of a raw network."""
 
 
 def main() -> None:
@@ -61,7 +61,6 @@ def reports(
 
 
 def player_scores(player: Player, game: GameSpec, exam: Sequence[Question]) -> dict[str, Any]:
-    """Return the player's shares of best moves."""
     right = np.array([chosen in each.best for chosen, each in zip(choices(player, exam), exam, strict=True)])
     return {"player": player.name, "best moves": by_ply(game, exam, right)}
 
@@ -108,7 +107,6 @@ def mean(scores: NDArray[np.generic]) -> dict[str, float]:
 
 
 def as_text(report: dict[str, Any]) -> str:
-    """Return one line for each thing that was measured."""
     lines = []
     for measured in (each for each in MEASURED if each in report):
         strata = (f"{name} {brief(found)}" for name, found in report[measured].items())
@@ -117,7 +115,6 @@ def as_text(report: dict[str, Any]) -> str:
 
 
 def brief(found: dict[str, float]) -> str:
-    """Return a mean and its interval."""
     return "{mean:.3f} ({low:.3f} to {high:.3f})".format(**found)
 
 

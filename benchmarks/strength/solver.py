@@ -1,4 +1,4 @@
-"""What every move is worth under perfect play, in compiled games small enough to be searched to the end."""
+"""Values of every move under perfect play, in compiled games small enough to be searched to the end."""
 
 from __future__ import annotations
 

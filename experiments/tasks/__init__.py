@@ -1,4 +1,4 @@
-"""What is done in each run of an experiment, and over all of them?
+"""The tasks of experiments: what is done in each run, and over all of them.
 
 A task is a function that reads files of other tasks, and writes its own.
 
@@ -7,11 +7,9 @@ evaluate       matches of the bot against fixed opponents and against the bots o
 examples       some games of the bot, as records, films and texts
 compare        a ladder of the bots of all runs
 average        means over runs with 95 % intervals, as tables
-effects        how much better or worse each group of runs is than one of them
+effects        the difference of each group of runs to a baseline
 pictures       train-plots, eval-plots, average-plots: the tables as pictures
 index          a page with links to all results
-results        what tasks leave for each other: names and columns of files, and how they are read
-bots           the bot of a run, and repeatable opponents
-tables         CSV files with fixed columns
+results        the files that tasks leave for each other: names, columns, reading and writing
 intervals      means and differences of means with 95 % intervals
 """

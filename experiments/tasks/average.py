@@ -18,18 +18,20 @@ from experiments.tasks.results import (
     RESULTS,
     TRAIN_COLUMNS,
     TRAIN_TABLE,
+    Cell,
+    Row,
     first_seen,
     is_run,
+    number,
+    read_rows,
+    rounded,
     write_json,
+    write_table,
 )
-from experiments.tasks.tables import Cell, Row, number, read_rows, rounded, write_table
 from plyzero.errors import UserError
 
 MAX_STEPS: Final = 100
 """Largest number of steps at which the curves of a group are averaged."""
-
-DIGITS: Final = 6
-"""Digits after the point."""
 
 ENDS: Final = ("score_low", "score_high")
 """Columns of train.csv with the interval of the score."""
@@ -112,4 +114,4 @@ def _value_at(step: float, points: Sequence[tuple[float, float]]) -> float | Non
 
 def _cells(name: str, mean: Mean, *, runs: str) -> dict[str, Cell]:
     found = {name: mean.mean, f"{name}_sd": mean.sd, f"{name}_low": mean.low, f"{name}_high": mean.high}
-    return {runs: mean.runs, **{column: rounded(value, DIGITS) for column, value in found.items()}}
+    return {runs: mean.runs, **{column: rounded(value, 6) for column, value in found.items()}}

@@ -1,4 +1,4 @@
-"""The task that estimates effects: how much better or worse each group of runs is than one of them."""
+"""The task that estimates effects: the difference of each group of runs to a baseline."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from experiments.tasks.results import (
     EVAL_TABLE,
     TRAIN_COLUMNS,
     TRAIN_TABLE,
+    Cell,
     first_seen,
     is_run,
+    number,
+    read_rows,
+    rounded,
+    write_table,
     write_text,
 )
-from experiments.tasks.tables import Cell, number, read_rows, rounded, write_table
 from plyzero.errors import UserError
 
 COLUMNS: Final = (
@@ -30,7 +34,7 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class _Run:
-    """What is compared of a run.
+    """The compared figures of a run.
 
     score:       the mean of its scores against all fixed opponents.
     variance:    of that score, by its games.
@@ -83,7 +87,7 @@ def effects(
 
 
 def _read(path: Path) -> _Run | None:
-    """Return what is compared of a run; None if it has no score against a fixed opponent."""
+    """Return the figures of a run; None if it has no score against a fixed opponent."""
     if not (path / EVAL_TABLE).exists():
         return None
     rows = [row for row in read_rows(path / EVAL_TABLE, EVAL_COLUMNS) if not is_run(row["opponent"])]
@@ -124,7 +128,6 @@ def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dic
 
 
 def _describe(rows: Sequence[Mapping[str, Cell]], *, title: str, baseline: str, missing: Sequence[str]) -> str:
-    """Return the table as Markdown, with what its numbers are and which runs are left out."""
     header = ["group", "runs", "mean score", "sd", "95 % interval", "difference", "95 % interval"]
     header += ["final score of training", "last step"]
     lines = [f"# {title}", "", f"| {' | '.join(header)} |", "|---" + "|--:" * (len(header) - 1) + "|"]

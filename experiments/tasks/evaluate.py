@@ -8,12 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.tasks.bots import check_opponents, find_agent, find_opponent
-from experiments.tasks.results import AGENT, EVAL_COLUMNS, EVAL_TABLE, RESULTS, first_seen, group_of
-from experiments.tasks.tables import Cell, rounded, write_table
+from experiments.tasks.results import (
+    AGENT,
+    EVAL_COLUMNS,
+    EVAL_TABLE,
+    RESULTS,
+    Cell,
+    first_seen,
+    group_of,
+    need,
+    rounded,
+    write_table,
+)
 from plyzero.arena.match import PlayedGame, play_match
 from plyzero.errors import UserError
-from plyzero.play.players import Player
+from plyzero.play.players import Bot, Player, find_player
 from plyzero.play.session import SIDES
 from plyzero.rules.catalog import GameSpec, load_game
 
@@ -63,6 +72,28 @@ def check_evaluate(*, game: str, opponents: Sequence[str], games: int, simulatio
     check_opponents(opponents, load_game(game), simulations=simulations)
 
 
+def find_agent(run: Path, game: GameSpec, *, simulations: int) -> Player:
+    """Return the trained bot of a run, which plays without randomness. Raises UserError if it is missing."""
+    path = need(run / AGENT, "train")
+    return find_player(str(path), game, np.random.default_rng(), simulations=simulations)
+
+
+def find_opponent(name: str, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Player:
+    """Return the player `name` of `plyzero match`, all whose random numbers are from `rng`.
+
+    Raises UserError if there is no such player.
+    """
+    player = find_player(name, game, rng, simulations=simulations)
+    return player.with_rng(rng.spawn(1)[0]) if isinstance(player, Bot) else player
+
+
+def check_opponents(names: Sequence[str], game: GameSpec, *, simulations: int) -> None:
+    """Raise UserError if there is no such player. A path is not looked for: it may be made before it is needed."""
+    for name in names:
+        if "/" not in name:
+            find_opponent(name, game, np.random.default_rng(), simulations=simulations)
+
+
 def _play(
     agent: Player,
     opponent: Player,
@@ -71,7 +102,6 @@ def _play(
     rng: np.random.Generator,
     report: Callable[[str], None],
 ) -> dict[str, Cell]:
-    """Return the columns of a match that are numbers."""
     counts: Counter[str] = Counter()
 
     def count(played: PlayedGame) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.tasks.bots import check_opponents, find_agent, find_opponent
+from experiments.tasks.evaluate import check_opponents, find_agent, find_opponent
 from experiments.tasks.results import first_seen, write_text
 from plyzero.arena.match import PlayedGame, play_match
 from plyzero.errors import UserError
@@ -19,14 +19,8 @@ from plyzero.play.session import SIDES
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import play_named
 
-RECORDS: Final = "games.jsonl"
-"""All games in the form of `plyzero replay export`."""
-
 FILM_SIZE: Final = 360
 """Width of a film in pixels."""
-
-FRAME_SECONDS: Final = 0.8
-"""Time for which a frame is shown."""
 
 
 def examples(
@@ -46,9 +40,10 @@ def examples(
     begins with the other side, so that the bot meets each of them with both.
 
     opponents: players as in `plyzero match`.
-    Raises UserError without an opponent or a game, if the bot is missing, and if films cannot be made.
+    Raises UserError without an opponent or a game, and if the bot is missing.
     """
-    make_film = _find_film()
+    from plyzero.play.film import make_film
+
     names = first_seen(opponents)
     check_examples(game=game, opponents=names, games=games, simulations=simulations)
     spec = load_game(game)
@@ -67,11 +62,11 @@ def examples(
         positions, moves = play_named(spec.start, record["moves"])
         frames, result = frames_of(GameRecord(positions, moves)), _result(record, GameRecord(positions, moves))
         name = f"game-{number + 1:02d}"
-        film = make_film(frames, result, kind="GIF", size=FILM_SIZE, seconds=FRAME_SECONDS)
+        film = make_film(frames, result, kind="GIF", size=FILM_SIZE, seconds=0.8)
         write_file(out / f"{name}.gif", film, replace=True)
         write_text(out / f"{name}.txt", _describe(record, frames, result))
         records.append(record)
-    write_text(out / RECORDS, "".join(json.dumps(record) + "\n" for record in records))
+    write_text(out / "games.jsonl", "".join(json.dumps(record) + "\n" for record in records))
 
 
 def check_examples(*, game: str, opponents: Sequence[str], games: int, simulations: int = 64, **_: object) -> None:
@@ -79,17 +74,6 @@ def check_examples(*, game: str, opponents: Sequence[str], games: int, simulatio
     if not opponents or games < 1:
         raise UserError(f"expected an opponent and at least one game, got {len(opponents)} opponents and {games} games")
     check_opponents(opponents, load_game(game), simulations=simulations)
-
-
-def _find_film() -> Callable[..., bytes]:
-    """Return the function that makes films. Raises UserError if Pillow is missing."""
-    try:
-        from plyzero.play.film import make_film
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "PIL":
-            raise
-        raise UserError("films and pictures need further packages: pip install 'plyzero[plot]'") from error
-    return make_film
 
 
 def _result(record: dict[str, Any], game: GameRecord) -> str:

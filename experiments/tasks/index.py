@@ -49,7 +49,7 @@ OF_RUN: Final = (
     Results("films", "examples", ("game-*.gif",)),
     Results("records", "examples", ("games.jsonl", "game-*.txt")),
 )
-"""What a run may have."""
+"""Possible results of a run."""
 
 OF_ALL: Final = (
     Results("averages over runs", "average", ("train.csv", "eval.csv", "missing.json")),
@@ -57,7 +57,7 @@ OF_ALL: Final = (
     Results("ladder", "ladder", ("ratings.png", "ratings.csv", "ladder.json", "games.jsonl")),
     Results("effects", "effects", ("effects.md", "effects.csv")),
 )
-"""What an experiment may have."""
+"""Possible results of an experiment."""
 
 
 def index(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Sequence[str], title: str) -> None:
@@ -123,7 +123,6 @@ def _section(heading: str, parts: Iterator[str] | Sequence[str]) -> str:
 
 
 def _heading(run: str, inputs: Path) -> str:
-    """Return the name of a run, with its group and what is known of its bot."""
     card = _read(inputs / run / CARD)
     parts = [str(card["group"])] if card.get("group") else []
     parts += [f"{name} {card[name]}" for name in ("step", "score") if name in card]

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import fmean, stdev, variance
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from plyzero.errors import UserError
 from plyzero.play.ratings import Z
-
-UPPER: Final = 0.975
-"""Quantile of t at the upper end of a two-sided 95 % interval."""
 
 
 class Mean(NamedTuple):
@@ -44,8 +40,8 @@ class Difference(NamedTuple):
 def mean_of(values: Sequence[float], own: Sequence[float] = ()) -> Mean:
     """Return the mean of values with its interval by Student's t, which is not cut to what values can be.
 
-    own: the variance of each value itself, as of a score of few games. The variance between runs is never less than
-         their mean, for equal scores of few games are equal by chance.
+    own: the variance of each value itself, as of a score of few games. The mean of these is the least variance between
+         runs, since equal scores of few games are equal by chance.
     """
     runs = len(values)
     if not runs:
@@ -77,16 +73,13 @@ def score_variance(low: float | None, high: float | None) -> float:
 
 
 def _variance(values: Sequence[float], own: Sequence[float]) -> float:
-    """Return the variance of the mean of two or more values."""
     return max(variance(values), fmean(own) if own else 0.0) / len(values)
 
 
 def _interval(middle: float, variance: float, freedom: float) -> tuple[float | None, float | None]:
     if not variance:
         return None, None
-    try:
-        from scipy.stats import t
-    except ImportError as error:
-        raise UserError(f"intervals need scipy ({error}): pip install 'plyzero[experiments]' installs it") from error
-    half = float(t.ppf(UPPER, freedom)) * math.sqrt(variance)
-    return middle - half, middle + half
+    from scipy.stats import t
+
+    low, high = t.interval(0.95, freedom, middle, math.sqrt(variance))
+    return float(low), float(high)

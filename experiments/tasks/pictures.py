@@ -17,9 +17,12 @@ from experiments.tasks.results import (
     EVAL_TABLE,
     TRAIN_COLUMNS,
     TRAIN_TABLE,
+    Row,
+    columns_of,
     first_seen,
+    number,
+    read_rows,
 )
-from experiments.tasks.tables import Row, columns_of, number, read_rows
 from plyzero.errors import UserError
 from plyzero.web.plots import Table, check_picture, plot_curves, write_picture
 
@@ -113,7 +116,6 @@ def write_scores(groups: Mapping[str, Sequence[Row]], ends: tuple[str, str], pat
 
 
 def _rows(path: Path, columns: Sequence[str]) -> list[Row]:
-    """Return the rows of a table. Raises UserError if it is missing or has none."""
     rows = read_rows(path, columns)
     if not rows:
         raise UserError(f"{path} has no rows; run the task that writes it again")
@@ -121,7 +123,6 @@ def _rows(path: Path, columns: Sequence[str]) -> list[Row]:
 
 
 def _about(rows: Sequence[Row]) -> str:
-    """Return the name of a run and its group, if it has one."""
     return " ".join(filter(None, (rows[0]["run"], rows[0]["group"])))
 
 

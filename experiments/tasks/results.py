@@ -1,10 +1,13 @@
-"""What tasks leave for each other: the names and columns of their files, and how they are read and written."""
+"""The files that tasks leave for each other: names, columns, reading and writing."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +19,7 @@ AGENT: Final = "train/agent.onnx"
 """The trained bot of a run."""
 
 CARD: Final = "train/card.json"
-"""What is known of the bot."""
+"""Facts about the bot."""
 
 TRAIN_TABLE: Final = "train/train.csv"
 """The curves of a training."""
@@ -62,7 +65,15 @@ AVERAGE_SCORES: Final = (
 """Columns of average/eval.csv; games and results are sums."""
 
 MAX_BYTES: Final = 1 << 26
-"""Largest size of a JSON file that is read, in bytes."""
+MAX_TABLE_BYTES: Final = 1 << 28
+"""Largest sizes of a JSON file and of a table that are read."""
+
+
+Cell = str | int | float | None
+"""A value in a row; None = empty."""
+
+Row = dict[str, str]
+"""A row as it is read: column -> text, empty where the row has nothing."""
 
 
 def need(path: Path, task: str) -> Path:
@@ -108,3 +119,49 @@ def is_run(opponent: str) -> bool:
 def first_seen(names: Iterable[str]) -> list[str]:
     """Return names, each once, in the order in which they come."""
     return [*dict.fromkeys(names)]
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
+    """Write rows as a CSV file with a header. Raises ValueError if a row has a column that is not in `columns`."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_file(path, text.getvalue().encode(), replace=True)
+
+
+def read_rows(path: Path, columns: Iterable[str]) -> list[Row]:
+    """Return the rows of a CSV file with a header.
+
+    Raises UserError if there is no such file, or if it lacks one of `columns`.
+    """
+    try:
+        text = read_file(path, max_bytes=MAX_TABLE_BYTES).decode()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {explain(error)}; run the task that writes it first") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text; expected a CSV file with a header") from error
+    reader = csv.DictReader(io.StringIO(text), restval="")
+    found = reader.fieldnames or ()
+    if missing := [name for name in columns if name not in found]:
+        raise UserError(f"{path} has no column {missing[0]}; it has {', '.join(found) or 'none'}; write it again")
+    return [*reader]
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Return rows, of which there is at least one, as columns."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def number(text: str | None) -> float | None:
+    """Return a cell as a finite number; None if it is empty, or no number."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    """Return a number rounded to `digits` after the point; None stays None."""
+    return None if value is None else round(value, digits) + 0.0  # not -0.0

@@ -16,10 +16,11 @@ from experiments.tasks.results import (
     TRAIN_COLUMNS,
     TRAIN_SCORES,
     TRAIN_TABLE,
+    Cell,
     write_json,
+    write_table,
     write_text,
 )
-from experiments.tasks.tables import Cell, write_table
 from plyzero import __version__
 from plyzero.errors import UserError
 from plyzero.files import write_file
@@ -146,7 +147,6 @@ def _trained_seconds(root: Path) -> float:
 
 
 def _is_rated(root: Path) -> bool:
-    """Return whether the run in `root` has a model, and one that was measured."""
     run = read_run(root)
     return bool(list_models(run.models)) and any(_ratings(run))
 
@@ -181,5 +181,4 @@ def _last_score(run: RunDirectory) -> float:
 
 
 def _tidy(value: float | None) -> Cell:
-    """Return a whole number without a fraction."""
     return int(value) if value is not None and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""The built-in tasks of experiments: how they are found by name, and what is checked before any of them starts."""
+"""The built-in tasks of experiments: lookup by name, parameters, and the checks before any of them starts."""
 
 from __future__ import annotations
 
@@ -91,7 +91,6 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
 
 
 def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
-    """Yield the built-in tasks of a plan with their options."""
     for task in plan.tasks:
         if task.command[:3] == COMMAND:
             name, *words = task.command[3:] or ("",)

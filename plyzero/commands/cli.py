@@ -13,22 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from plyzero.commands import (
-    bench,
-    doctor,
-    experiment,
-    games,
-    gtp,
-    imitate,
-    inspect,
-    ladder,
-    play,
-    plot,
-    ray_up,
-    render,
-    serve,
-    train,
-)
+from plyzero.commands import arena, experiment, games, imitate, inspect, machine, pictures, play, roles, train
 from plyzero.commands.common import FailedError, describe_missing, missing_package
 from plyzero.errors import UserError, hidden_package, plain
 from plyzero.threads import Thread
@@ -84,35 +69,35 @@ experiment_app.command("argo")(experiment.argo)
 experiment_app.command("snakefile")(experiment.snakefile)
 
 ray_app = typer.Typer(help="Train on a Ray cluster.", no_args_is_help=True)
-ray_app.command("up")(ray_up.ray_up)
+ray_app.command("up")(roles.ray_up)
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
         "train": train.train,
         "init": train.init,
-        "selfplay": train.selfplay,
-        "trainer": train.trainer,
-        "evaluator": train.evaluator,
+        "selfplay": roles.selfplay,
+        "trainer": roles.trainer,
+        "evaluator": roles.evaluator,
         "imitate": imitate.imitate,
     },
     "Play": {
         "play": play.play,
         "analyze": play.analyze,
-        "match": play.match,
-        "ladder": ladder.ladder,
-        "serve": serve.serve,
-        "render": render.render,
-        "gtp": gtp.gtp,
+        "match": arena.match,
+        "ladder": arena.ladder,
+        "serve": play.serve,
+        "render": pictures.render,
+        "gtp": play.gtp,
     },
     "Your own game": {"new": games.new, "check": games.check},
     "Inspect": {
         "games": inspect.list_games,
         "status": inspect.status,
         "report": inspect.report,
-        "plot": plot.plot,
+        "plot": pictures.plot,
         "health": inspect.health,
-        "doctor": doctor.doctor,
-        "bench": bench.bench,
+        "doctor": machine.doctor,
+        "bench": machine.bench,
     },
 }
 
@@ -126,7 +111,7 @@ app.add_typer(ray_app, name="ray", rich_help_panel="Train")
 
 def main() -> None:
     """Run the command line. Exit codes: 0 = success, 1 = failure, 2 = invalid input, 130 = interrupted."""
-    if sys.stdin is None:  # closed by whoever started this process
+    if sys.stdin is None:  # closed by the parent process
         sys.stdin = io.StringIO()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # as for standard error
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -155,7 +140,7 @@ def main() -> None:
         _exit(error, 1)
     except MemoryError as error:
         _exit(f"not enough memory; use fewer games, simulations or channels ({error or 'nothing is left'})", 1)
-    except BrokenPipeError:  # whoever reads the output has seen enough
+    except BrokenPipeError:  # the reader of the output has ended
         _discard_output()
         sys.exit(1)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What several commands share: arguments, tables, progress, and the error that ends a command with exit code 1."""
+"""Shared by commands: arguments, tables, progress, and the error that ends a command with exit code 1."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ DEVICES: Final = ("auto", "cpu", "cuda")
 
 LINE_SECONDS: Final = 12.0
 """Time between two lines of progress where there is no terminal, in seconds; 15 are promised."""
-
 
 MAX_OUTPUT: Final = 100_000
 """Largest number of characters shown of what the code of a game prints."""
@@ -134,7 +133,7 @@ def missing_package(error: BaseException) -> str | None:
 
 
 def find_game(text: str) -> GameSpec:
-    """Return the game named by `text`. Raises UserError if there is none. What its module prints is no output."""
+    """Return the game named by `text`, whose module may print to standard error alone. Raises UserError if none is."""
     from plyzero.rules.catalog import load_game
 
     with data_output():
@@ -143,12 +142,12 @@ def find_game(text: str) -> GameSpec:
 
 @contextmanager
 def data_output() -> Iterator[TextIO]:
-    """Yield standard output for the data of a command; whatever else is printed meanwhile goes to standard error.
+    """Yield standard output for the data of a command; anything else that is printed goes to standard error.
 
-    Rules may print when they are imported and whenever they are called, in Python, in C, or in a child process.
+    Rules may print when they are imported and called, in Python, in C, or in a child process.
     """
     output, ours = sys.stdout or io.StringIO(), sys.__stdout__
-    if not ours or output is not ours or not sys.stderr:  # called by a test, or closed by whoever started this process
+    if not ours or output is not ours or not sys.stderr:  # called by a test, or closed by the parent process
         with redirect_stdout(BoundedOutput(sys.stderr)):
             yield output
         return
@@ -166,17 +165,14 @@ def data_output() -> Iterator[TextIO]:
 
 
 def check_continues(run: Path, options: Sequence[str] | None) -> None:
-    """Raise UserError, before anything starts or is written, if `run` exists and its trainer could not continue it.
-
-    This imports torch only if the newest model leaves it open.
-    """
+    """Raise UserError if `run` exists and its trainer could not continue it; imports torch only if that is in doubt."""
     from plyzero.network.model_loader import is_of_network
     from plyzero.run.directory import open_run
 
     if not (run / "run.toml").exists():
         return
     opened = open_run(run, options=options or ())
-    with suppress(OSError):  # whoever starts then waits for the volume
+    with suppress(OSError):  # the process that starts then waits for the volume
         if not is_of_network(opened) and any(name.startswith("state-") for name in list_names(opened.trainer)):
             from trainer.loop import check_resumes
 
@@ -189,9 +185,9 @@ def quoted(game: str) -> str:
 
 
 def check_new_run(run: Run, *, workers: int = 0, trainer: bool = False) -> None:
-    """Raise UserError if a run that is not written yet could not be trained, here with so many workers and a trainer.
+    """Raise UserError if a run that is not written yet could not be trained on this machine.
 
-    Where torch is installed, parts of a person's own, such as network.module, are tried, in another process.
+    Where torch is installed, custom parts such as network.module are tried in another process.
     """
     from plyzero.ops.sizes import check_sizes
     from plyzero.settings import Settings
@@ -204,7 +200,7 @@ def check_new_run(run: Run, *, workers: int = 0, trainer: bool = False) -> None:
 
 
 def in_another_process(function: Callable[..., T], *arguments: object) -> T:
-    """Return what a function of a module returns in a process of its own, whose memory is then free again."""
+    """Return the result of a function that runs in another process, so that its memory is freed."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -220,7 +216,7 @@ def _try_parts(game: str, settings: Settings) -> None:
 
 @contextmanager
 def playing(game: GameSpec, *, may_print: bool = False) -> Iterator[TextIO]:
-    """Turn an error in the rules of a person's own game into one sentence that says how to find its cause.
+    """Turn an error in the rules of a custom game into one sentence with the command that tests them.
 
     Yields standard output, which the rules do not reach unless they `may_print`.
     """
@@ -262,10 +258,10 @@ def make_table(*headers: str, **options: Any) -> Table:
 
 @contextmanager
 def show_progress(text: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error what goes on, first `text`, then what the function that this yields is called with.
+    """Show `text` on standard error, then each text with which the yielded function is called.
 
-    On a terminal it is one line that changes; "" hides it. Elsewhere the latest text is printed every LINE_SECONDS,
-    with the time since the beginning, also while nothing new is reported.
+    On a terminal it is one line that changes; "" hides it. Elsewhere the latest text and the elapsed time are printed
+    every LINE_SECONDS.
     """
     console = make_console(stderr=True)
     if console.is_terminal:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plyzero.commands.common import BoundedOutput, FailedError, GameArgument, find_game, quoted, show_progress
+from plyzero.commands.common import FailedError, GameArgument, data_output, find_game, quoted, show_progress
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ def check(
         if name not in names:
             raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
     played: dict[str, int] = {}
-    with show_progress("compiling the rules") as show:
+    with show_progress("compiling the rules") as show, data_output() as output:
 
         def on_progress(doing: str, number: int) -> None:
             played[doing] = number
@@ -76,39 +74,35 @@ def check(
 
         first: list[Violation] = []
 
-        output = sys.stdout  # the rules' own goes elsewhere
-
         def show_first(found: Violation) -> None:
             first.append(found)
             print(found, file=output, flush=True)
 
-        rules_output = BoundedOutput(sys.stderr)
-        with redirect_stdout(rules_output):
-            broken = find_violation(
-                lambda: find_game(game).start,
-                games=games,
-                seconds=seconds or math.inf,
-                skip=skipped,
-                extra_laws=extra_laws,
-                on_progress=on_progress,
-                on_violation=show_first,
-            )
+        broken = find_violation(
+            lambda: find_game(game).start,
+            games=games,
+            seconds=seconds or math.inf,
+            skip=skipped,
+            extra_laws=extra_laws,
+            on_progress=on_progress,
+            on_violation=show_first,
+        )
         if broken:
             if broken not in first:
-                print(*(["\na shorter example:"] if first else []), broken, sep="\n")
+                print(*(["\na shorter example:"] if first else []), broken, sep="\n", file=output)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
         is_cut = TIME_IS_OVER in played
         count = min(games, played.get(PLAYING, games)) if is_cut else games
         played_games = f"{count} of {games} random games" if count < games else _random_games(games)
         cut = f"; --seconds {seconds:g} ended the search early" if is_cut else ""
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
-        print(f"{spec.identity}: {len(names) - len(skipped)} laws hold on {played_games}{without}{cut}\n")
+        held = f"{len(names) - len(skipped)} laws hold on {played_games}{without}{cut}"
+        print(f"{spec.identity}: {held}\n", file=output, flush=True)
         show("measuring")
-        with redirect_stdout(rules_output):
-            found = survey(spec.start, games=count)
-            required = unmet_requirements("quick", spec.start)
-            quick = Settings.model_validate(preset_for("quick", spec.start))
-            sizes = describe_sizes(spec.start, quick, workers=usable_cores())
+        found = survey(spec.start, games=count)
+        required = unmet_requirements("quick", spec.start)
+        quick = Settings.model_validate(preset_for("quick", spec.start))
+        sizes = describe_sizes(spec.start, quick, workers=usable_cores())
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     print("\n".join(sentences(found, settings, sizes)))
     print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2")
@@ -119,11 +113,7 @@ def _random_games(number: int) -> str:
 
 
 def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
-    """Yield what a survey has found, in sentences.
-
-    settings: those that are larger for this game.
-    sizes:    what it needs with them, if that is much.
-    """
+    """Yield the findings of a survey, with the settings that are larger for this game and a warning about sizes."""
     yield from (f"warning: {sentence}" for sentence in found.warnings)
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results

@@ -1,4 +1,4 @@
-"""imitate: a bot that has learned from recorded games, whoever played them."""
+"""imitate: train a bot on recorded games."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plyzero.run.records import Games
 
 MAX_FAULTS: Final = 5
-"""Number of faults that are named."""
+"""Largest number of faults in the error message."""
 
 
 def imitate(
@@ -69,7 +69,7 @@ def imitate(
     with show_progress("reading games") as report, playing(spec):
         faults = _read(games, spec, imitation.add, report)
     if faults and not skip_bad:
-        raise UserError(_describe(games, spec, faults, sound=imitation.games))
+        raise UserError(_describe(games, spec, faults, games=imitation.games))
     if not imitation.games:
         raise UserError(f"{games} has no finished game of {spec.name}" + (f"; {faults[0]}" if faults else ""))
     left_out = f"; {len(faults)} lines were left out, the first is {faults[0]}" if faults else ""
@@ -114,7 +114,7 @@ def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Call
     from plyzero.run.json_games import Fault, import_games
 
     faults: list[Fault] = []
-    sound = 0
+    games = 0
     try:
         with path.open("rb") as lines:
             for found in import_games(bounded_lines(lines), game):
@@ -122,18 +122,17 @@ def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Call
                     faults.append(found)
                 else:
                     add(found)
-                    sound += 1
-                report(f"{sound} games read, {len(faults)} faults")
+                    games += 1
+                report(f"{games} games read, {len(faults)} faults")
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     return faults
 
 
-def _describe(path: Path, game: GameSpec, faults: list[Fault], *, sound: int) -> str:
-    """Return which lines are not games, and what to do, as one sentence."""
+def _describe(path: Path, game: GameSpec, faults: list[Fault], *, games: int) -> str:
     named = "; ".join(map(str, faults[:MAX_FAULTS])) + ("; ..." if len(faults) > MAX_FAULTS else "")
-    count = f"{len(faults)} of {len(faults) + sound} lines in {path}"
-    advice = "correct them, or leave them out with --skip-bad" if sound else f"are these games of {game.name}?"
+    count = f"{len(faults)} of {len(faults) + games} lines in {path}"
+    advice = "correct them, or leave them out with --skip-bad" if games else f"are these games of {game.name}?"
     return plain(f"{count} are not finished games of {game.name}: {named}; {advice}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,7 +68,7 @@ def status(
     from plyzero.run.liveness import watch_run
 
     opened, console = read_run(run), make_console()
-    monitor = watch_run(opened)  # a single reading of the heartbeats cannot tell which processes are alive
+    monitor = watch_run(opened)  # a single reading of the heartbeats does not show which processes are alive
     while True:
         found = snapshot(opened, monitor)
         if as_json:
@@ -118,8 +118,8 @@ def health(
     check_scratch(run, scratch)
     if scratch is None and not (run / "run.toml").exists():
         raise UserError(f"{run} is not a run directory: it has no run.toml")
-    if trouble := find_stalled_process(local_directory(run, scratch) / "workers", within=within):
-        raise FailedError(trouble)
+    if problem := find_stalled_process(local_directory(run, scratch) / "workers", within=within):
+        raise FailedError(problem)
     print("ok")
 
 
@@ -128,9 +128,7 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
     from plyzero.run.directory import read_run
     from plyzero.run.segments import list_segments
 
-    names = sorted(
-        list_segments(read_run(run).segments), key=lambda name: (name.first_step, name.worker, name.sequence)
-    )
+    names = _in_order(list_segments(read_run(run).segments))
     totals = {key: sum(getattr(name, key) for name in names) for key in ("games", "positions", "full")}
     if as_json:
         print(json.dumps({"version": 1, "segments": [_segment_fields(name) for name in names], "totals": totals}))
@@ -142,6 +140,10 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
         table.add_row(writer, *map(str, counts), steps)
     table.add_row("total", str(len(names)), *map(str, totals.values()), "", style="bold")
     make_console().print(table)
+
+
+def _in_order(names: Iterable[SegmentName]) -> list[SegmentName]:
+    return sorted(names, key=lambda name: (name.first_step, name.worker, name.sequence))
 
 
 def _segment_fields(name: SegmentName) -> dict[str, Any]:
@@ -170,21 +172,21 @@ def replay_verify(
     if isinstance(start, CompiledGame):
         start = start.as_plain_python()
 
-    sound = 0
+    intact = 0
     faults: list[str] = []
     with data_output() as output, show_progress("reading") as report:
         for name, fault in find_faults(read_run(run), start):
-            report(f"{sound} files ok, {len(faults)} faults; read {plain(name, 80)}")
+            report(f"{intact} files ok, {len(faults)} faults; read {plain(name, 80)}")
             if fault is None:
-                sound += 1
+                intact += 1
                 continue
             faults.append(plain(fault))
             if not as_json:
                 print(printable(fault), file=output, flush=True)
     if as_json:
-        print(json.dumps({"version": 1, "sound": sound, "faults": faults}))
+        print(json.dumps({"version": 1, "sound": intact, "faults": faults}))
     else:
-        print(f"{sound} files ok, {len(faults)} faults")
+        print(f"{intact} files ok, {len(faults)} faults")
     if faults:
         raise FailedError(f"{len(faults)} faults in {run}")
 
@@ -195,7 +197,7 @@ def replay_restore(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Files in quarantine/; all if none is given.")
     ] = None,
 ) -> None:
-    """Move files that are sound out of quarantine; the trainer then reads them once. Exit 1 if one is left there."""
+    """Move intact files out of quarantine; the trainer then reads them once. Exit 1 if one is left there."""
     from plyzero.ops.verify import restore
     from plyzero.run.directory import open_run
 
@@ -221,7 +223,7 @@ def replay_export(run: RunOption) -> None:
             check_rules(opened)
         except UserError as error:
             print(f"plyzero: warning: {error}", file=sys.stderr)
-        names = sorted(list_segments(opened.segments), key=lambda each: (each.first_step, each.worker, each.sequence))
+        names = _in_order(list_segments(opened.segments))
         for number, name in enumerate(names):
             report(f"{number} of {len(names)} segments exported")
             try:
@@ -244,7 +246,7 @@ def printable(text: str) -> Text:
 
 
 def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the table: the trainer, every live worker and evaluator, and how many of them have ended.
+    """Yield the rows of the table: the trainer, every live worker and evaluator, and the number of ended processes.
 
     A worker that was started again has one live process, and one that has ended for each earlier start.
     """
@@ -276,7 +278,6 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
 
 
 def _learned(trainer: dict[str, Any]) -> str:
-    """Return how much the network has learned, measured on held-out games, as a sentence."""
     from plyzero.run.metrics import number
 
     if not all(isinstance(trainer.get(key), float) for key in ("policy_learned", "value_learned")):
@@ -317,7 +318,7 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
         games = f", with {replay['quarantined_games']} games in segments" if replay["quarantined_games"] else ""
         console.print(
             f"{replay['quarantined']} damaged files were moved to quarantine/{games}; "
-            "plyzero replay restore brings back those that are sound"
+            "plyzero replay restore brings back the intact ones"
         )
     table = make_table("process", "heartbeat", "state", "progress")
     for row in _rows(found["processes"]):

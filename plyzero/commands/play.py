@@ -1,27 +1,24 @@
-"""play, analyze, match: play against a bot, analyze positions, compare players."""
+"""play, analyze, gtp, serve: play against a bot and analyze positions."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plyzero.commands.common import (
     GameArgument,
-    Json,
+    data_output,
     find_game,
-    make_console,
     playing,
     read_directory,
     show_progress,
 )
-from plyzero.errors import UserError
-from plyzero.lines import bounded_lines
+from plyzero.errors import UserError, shown
+from plyzero.lines import ArrivingLines, bounded_lines
 
 if TYPE_CHECKING:
     from plyzero.play.players import Bot, Player
@@ -30,25 +27,23 @@ if TYPE_CHECKING:
 RunToPlay = Annotated[
     Path | None, typer.Option("--run", metavar="DIR", parser=read_directory, help="Use a model of this run.")
 ]
+
 Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="Use the model in this ONNX file.")]
+
 Model = Annotated[
     str, typer.Option(metavar="WHICH", help="With --run: newest, best (by measured scores), or a training step.")
 ]
+
 Simulations = Annotated[
     int | None,
     typer.Option(min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000."),
 ]
+
 SearchOptions = Annotated[
     list[str] | None,
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
 
-PlayersSimulations = Annotated[
-    int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
-]
-OpeningPlies = Annotated[
-    int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
-]
 Against = Annotated[
     str | None,
     typer.Option(
@@ -103,7 +98,7 @@ def play(
 
 
 def _begin_at_once(game: str) -> None:
-    """Where the search is not compiled, let this process run it as plain Python, and another one compile it."""
+    """If the search is not compiled, run it as plain Python here, and let another process compile it."""
     import numba
 
     from plyzero.ops.processes import start_beside
@@ -138,109 +133,6 @@ def analyze(
         answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
 
-def match(
-    first: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="random, greedy, alphabeta:DEPTH, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file, your "
-            "agent MODULE:CLASS, your evaluator MODULE:FUNCTION.",
-        ),
-    ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],
-    game: Annotated[str, typer.Option("--game", metavar="GAME", help="The game to play.")],
-    games: Annotated[
-        int, typer.Option(min=2, max=100_000, help="Number of games; each opening is played twice, with sides swapped.")
-    ] = 100,
-    simulations: PlayersSimulations = 64,
-    opening_plies: OpeningPlies = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of openings and players.")] = 0,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write each finished game into this new file, one JSON line each."),
-    ] = None,
-    options: SearchOptions = None,
-    as_json: Json = False,
-) -> None:
-    """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
-    import json
-
-    import numpy as np
-
-    from plyzero.arena.match import PlayedGame, play_match
-    from plyzero.play.players import find_player
-    from plyzero.run.configuration import parse_search_options
-
-    if games % 2:
-        raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
-    spec, rng = find_game(game), np.random.default_rng(seed)
-    search, ended = parse_search_options(options or ()), 0
-    with playing(spec):
-        player_a, player_b = (
-            find_player(name, spec, rng, simulations=simulations, search=search) for name in (first, second)
-        )
-
-    def show(finished: int, plies: int) -> None:
-        nonlocal ended
-        ended = finished
-        report(f"{finished} of {games} games finished after {plies} plies")
-
-    def write(game: PlayedGame) -> None:
-        if file is not None:
-            file.write(json.dumps(game.as_json(spec, (player_a.name, player_b.name))).encode() + b"\n")
-            file.flush()
-
-    try:
-        with (
-            _new_file(save) as file,
-            show_progress(f"playing {games} games in parallel") as report,
-            playing(spec),
-        ):
-            result = play_match(
-                player_a,
-                player_b,
-                spec.start,
-                games=games,
-                rng=rng,
-                opening_plies=opening_plies,
-                on_progress=show,
-                on_game=write,
-            )
-    except KeyboardInterrupt:
-        why = "there is no score, because the shortest games finish first"
-        print(f"plyzero: {ended} of {games} games were finished; {why}", file=sys.stderr)
-        raise
-    if as_json:
-        print(
-            json.dumps(
-                {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name, **result.as_json()}
-            )
-        )
-        return
-    console = make_console()
-    console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")
-    console.print(result.report())
-
-
-@contextmanager
-def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
-    """Create a file to append to; None without a path. Raises UserError if it cannot be."""
-    from plyzero.files import open_to_append, write_file
-    from plyzero.volume_errors import explain
-
-    if path is None:
-        yield None
-        return
-    try:
-        write_file(path, b"")
-        with open_to_append(path) as file:
-            yield file
-    except FileExistsError as error:
-        raise UserError(f"{path} exists already; expected --save FILE with the name of a new file") from error
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {explain(error)}") from error
-
-
 def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulations: int | None) -> Bot:
     """Return the bot of a run or of a file, else the bundled one, else pure MCTS; None = its usual simulations.
 
@@ -269,3 +161,86 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, sim
     return Bot.of_model(
         path, game, model=model, simulations=DEFAULT_SIMULATIONS if simulations is None else simulations
     )
+
+
+COORDINATES = ("names", "points")
+"""The values of --coordinates."""
+
+
+def gtp(
+    game: GameArgument,
+    run: RunToPlay = None,
+    net: Net = None,
+    player: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Any player that plyzero match knows, such as mcts:1000.")
+    ] = None,
+    simulations: Simulations = None,
+    coordinates: Annotated[
+        str, typer.Option(help="How moves are said: names, as the game says them, or points, such as D4.")
+    ] = "names",
+) -> None:
+    """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
+    with data_output() as output:
+        import numpy as np
+
+        from plyzero.gtp.engine import Engine, is_quit
+        from plyzero.play.players import DEFAULT_SIMULATIONS, find_player
+
+        if coordinates not in COORDINATES:
+            raise UserError(f"expected --coordinates {' or '.join(COORDINATES)}, got {shown(coordinates)}")
+        if player is not None and (run, net) != (None, None):
+            raise UserError("expected one of --run, --net and --player, got several")
+        spec, rng = find_game(game), np.random.default_rng()
+        chosen: Player = (
+            find_bot(spec, run, net, "newest", simulations)
+            if player is None
+            else find_player(player, spec, rng, simulations=DEFAULT_SIMULATIONS if simulations is None else simulations)
+        )
+
+        def write(text: str) -> None:
+            output.write(text)
+            output.flush()
+
+        text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
+        lines = ArrivingLines(text, is_last=is_quit)
+        engine = Engine(spec, chosen, points=coordinates == "points", write=write, has_input=lines.wait)
+        for line in lines:
+            write(engine.answer(line))
+
+
+def serve(
+    game: GameArgument,
+    run: RunToPlay = None,
+    net: Net = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8765,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PLAYER", help="A further opponent, such as your agent MODULE:CLASS; may be repeated."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
+    ] = None,
+) -> None:
+    """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run."""
+    from plyzero.run.directory import open_run
+    from plyzero.web.opponents import Opponents
+    from plyzero.web.run_api import run_routes
+    from plyzero.web.server import listen, make_app, serve_forever
+
+    if net is not None and run is not None:
+        raise UserError("expected --run or --net, got both")
+    spec = find_game(game)
+    if net is not None and not net.is_file():
+        raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
+    listening = listen(host, port)
+    with playing(spec) as output, listening:
+        opened = open_run(run, game=spec) if run and (run / "run.toml").exists() else run
+        routes = run_routes(opened) if opened else ()
+        opponents = Opponents(spec, run=run, net=net, others=against or ())
+        app = make_app(spec, opponents, allowed_hosts=allow_host or (), run_routes=routes)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+        watch = f"Watch {run} on {address}run ; " if run else ""
+        print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)
+        serve_forever(app, listening)

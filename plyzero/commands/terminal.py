@@ -38,13 +38,7 @@ HELP = """Type the name of a move, as listed by `legal`, or a command:
   load FILE  continue a saved game
   quit       quit (also Ctrl-C and Ctrl-D)"""
 
-WITH_FILE = ("save", "load")
-"""The commands that take a file."""
-
 NO_SEARCH = "This opponent has no search whose results could be shown."
-
-MAX_SHOWN_MOVES = 5
-"""Largest number of moves in the table of search results."""
 
 
 class Terminal:
@@ -124,7 +118,7 @@ class Terminal:
         if text.lower() in ("quit", "exit", "q"):
             return False
         command = self.commands.get(word.lower())
-        if command and bool(rest) == (word.lower() in WITH_FILE):
+        if command and bool(rest) == (word.lower() in ("save", "load")):
             command(rest.strip())
         elif command:
             expected = f"{word} without an argument" if rest else f"{word} FILE, such as {word} game.json"
@@ -182,7 +176,7 @@ class Terminal:
     def show_search(self, position: Game, result: SearchResult) -> None:
         """Print a table of the best moves of a search."""
         table = make_table("move", "visits", "win rate", "prior", "principal variation")
-        for info in move_infos(position, result)[:MAX_SHOWN_MOVES]:
+        for info in move_infos(position, result)[:5]:
             winrate = "" if info["winrate"] is None else f"{info['winrate']:.0%}"
             table.add_row(info["move"], str(info["visits"]), winrate, f"{info['prior']:.0%}", " ".join(info["pv"][:8]))
         self.console.print(table)

@@ -1,31 +1,23 @@
-"""train, init, selfplay, trainer, evaluator: create a run, and start the processes that work on it."""
+"""train, init: create a run, and train it on this machine."""
 
 from __future__ import annotations
 
-import logging
-import re
 import signal
-import socket
-import sys
 import threading
 import time
-from contextlib import ExitStack, closing, redirect_stdout
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from plyzero.commands.common import (
-    BoundedOutput,
     Device,
-    EndOfInput,
     FailedError,
     GameArgument,
-    GameOption,
-    LogFormat,
     Options,
     Preset,
     RunOption,
@@ -38,14 +30,12 @@ from plyzero.commands.common import (
     read_directory,
     require,
 )
-from plyzero.commands.log_formats import set_up_logging
 from plyzero.errors import UserError, plain
 from plyzero.threads import Thread
 
 if TYPE_CHECKING:
     from plyzero.ops.rating import Rating
     from plyzero.ops.supervisor import Report
-    from plyzero.run.directory import Run
 
 QUIET_SECONDS: Final = 10.0
 """Longest time without a line where `train` does not write to a terminal, in seconds."""
@@ -126,7 +116,7 @@ def train(
 
 
 class _Screen:
-    """What `train` shows: lines, and what is being done, in a status line or as a line every QUIET_SECONDS."""
+    """The output of `train`: lines, and the current activity as a status line or as a line every QUIET_SECONDS."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, markup=False, emoji=False)
@@ -163,12 +153,12 @@ class _Screen:
         self._was_interrupted_again = True
 
     def _print_often(self) -> None:
-        """Where there is no status line, print what is being done whenever nothing was printed for a while."""
+        """Without a terminal, print the current activity after QUIET_SECONDS without other output."""
         while not self._console.is_terminal and not self._ended.wait(0.5):
             if time.monotonic() - self._printed >= QUIET_SECONDS:
                 try:
                     self.message(self._doing)
-                except SystemExit:  # raised by rich because nobody reads the output any more: stop and save
+                except SystemExit:  # raised by rich when the output is closed: stop and save
                     signal.raise_signal(signal.SIGTERM)
 
 
@@ -209,105 +199,6 @@ def init(
     print(f"created {run} for {planned.game.name}; its settings are in {run / 'run.toml'}{begins}")
 
 
-def selfplay(
-    run: RunOption,
-    game: GameOption = None,
-    name: Annotated[str | None, typer.Option(help="Name of this worker; default: the host name.")] = None,
-    preset: Preset = None,
-    seed: Seed = None,
-    options: Options = None,
-    scratch: Scratch = None,
-    evaluator: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Let this plyzero evaluator evaluate while it answers.")
-    ] = None,
-    log_format: LogFormat = "text",
-    until_end_of_input: EndOfInput = False,
-) -> None:
-    """Run a self-play worker for a run until it is stopped."""
-    require("onnx", "onnxruntime", *(["grpc"] if evaluator else []))
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
-    from plyzero.ops.processes import ending_at_once
-    from selfplay.worker import run_worker
-
-    worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
-    with redirect_stdout(BoundedOutput(sys.stdout)), ExitStack() as starting:
-        starting.enter_context(ending_at_once(stop))
-        if not evaluator:
-            run_worker(opened, name=worker, stop=stop, on_ready=starting.close)
-            return
-        from plyzero.inference.remote_network import RemoteNetwork
-
-        with closing(RemoteNetwork(evaluator, opened)) as remote:
-            run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
-
-
-def trainer(
-    run: RunOption,
-    game: GameOption = None,
-    device: Device = "auto",
-    devices: Annotated[
-        int, typer.Option(min=1, max=64, help="Number of GPUs of this machine that train together.")
-    ] = 1,
-    preset: Preset = None,
-    seed: Seed = None,
-    options: Options = None,
-    scratch: Scratch = None,
-    log_format: LogFormat = "text",
-    until_end_of_input: EndOfInput = False,
-) -> None:
-    """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
-    require("torch", "onnx", "onnxruntime")
-    opened, stop = _begin_role(
-        run, game, preset, seed, options, log_format, until_end_of_input, scratch, is_trainer=True
-    )
-    from plyzero.ops.processes import ending_at_once
-    from trainer.data_parallel import RankError
-    from trainer.loop import run_trainer
-
-    try:
-        with ExitStack() as starting:
-            starting.enter_context(ending_at_once(stop))
-            run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
-    except RankError as error:
-        raise FailedError(str(error)) from error
-
-
-def evaluator(
-    run: RunOption,
-    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8001,
-    repository: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Do not serve, but keep the newest model in this NVIDIA Triton repository."),
-    ] = None,
-    max_batch: Annotated[
-        int, typer.Option(min=1, max=65536, help="Number of positions with which a batch leaves at once.")
-    ] = 512,
-    wait_ms: Annotated[
-        float, typer.Option(min=0, max=1000, help="Time after which a batch leaves with fewer positions, in ms.")
-    ] = 2.0,
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
-    game: GameOption = None,
-    preset: Preset = None,
-    seed: Seed = None,
-    options: Options = None,
-    scratch: Scratch = None,
-    log_format: LogFormat = "text",
-    until_end_of_input: EndOfInput = False,
-) -> None:
-    """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
-    require("onnx", "onnxruntime", "grpc")
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
-    from plyzero.inference.evaluation_server import run_evaluator
-    from plyzero.inference.model_repository import keep_repository
-
-    batches: dict[str, Any] = {"max_batch": max_batch, "wait_seconds": wait_ms / 1000, "threads": threads, "stop": stop}
-    if repository is None:
-        run_evaluator(opened, host=host, port=port, **batches)
-    else:
-        keep_repository(opened, repository, **batches)
-
-
 def _row(cells: list[str]) -> str:
     return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 8, 6, 7, 6, 5, 5), strict=True))
 
@@ -332,42 +223,3 @@ def _report_row(report: Report) -> str:
             f"{number(fields, 'replay_ratio'):.2f}",
         ]
     ).rstrip()
-
-
-def _begin_role(
-    run: Path,
-    game: str | None,
-    preset: str | None,
-    seed: int | None,
-    options: list[str] | None,
-    log_format: str,
-    until_end: bool,
-    scratch: Path | None,
-    *,
-    is_trainer: bool = False,
-) -> tuple[Run, threading.Event]:
-    """Return the run and the event that stops the process. Signals are caught before the slow imports."""
-    from plyzero.ops.processes import ending_at_once, stop_on_end_of_input, stop_on_signals
-
-    stop = stop_on_signals()
-    if until_end:
-        stop_on_end_of_input(stop)
-    from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
-    from plyzero.run.replay import check_rules
-    from plyzero.volume_errors import wait_for
-
-    check_scratch(run, scratch)
-    set_up_logging(log_format)
-    with ending_at_once(stop):
-        spec = find_game(game) if game else None
-        # compose.yaml passes an empty --preset if none is set
-        asked: dict[str, Any] = {"preset": preset or None, "seed": seed, "options": options or (), "scratch": scratch}
-        check = partial(check_new_run, trainer=is_trainer)
-        if is_trainer:
-            wait_for(lambda: check_continues(run, options), str(run))
-        opened = wait_for(lambda: open_or_create_run(run, spec, check=check, **asked), str(run))
-        check_rules(opened)
-        changes = wait_for(lambda: describe_changed_settings(opened), str(run))
-    if changes:
-        logging.getLogger(__name__).info("%s", changes)
-    return opened, stop

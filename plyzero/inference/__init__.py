@@ -3,7 +3,6 @@
 wire               the messages of the Open Inference Protocol, and the tensors in them
 batcher            positions of many calls become batches of one network
 evaluation_server  `plyzero evaluator`: the server
-stream             many batches in one call
 remote_network     the client: an evaluator that asks a server
 model_repository   `plyzero evaluator --repository`: the newest model of a run where NVIDIA Triton looks for it
 """

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -120,7 +119,7 @@ class Batcher:
                 if self._network is network:  # and no newer one has been loaded meanwhile
                     self._network, self._refused = None, error
             self._fail(requests, error)
-        except Exception as error:  # whatever it is, nobody may wait forever
+        except Exception as error:  # of any kind: no caller may wait forever
             self._fail(requests, error)
         else:
             self.evaluations, self.batches, at = self.evaluations + len(observations), self.batches + 1, 0
@@ -141,7 +140,7 @@ class Batcher:
         return self._network.label if self._network else None
 
     def submit(self, observations: NDArray[np.float32]) -> Future[Answer]:
-        """Return the future answer for `[n, C, H, W]`, n > 0; cancel it if nobody waits for it any more.
+        """Return the future answer for `[n, C, H, W]`, n > 0; cancel it once it is not needed.
 
         Its errors are NoModelError, and ModelRefusedError if the model gives impossible answers.
         """
@@ -156,9 +155,7 @@ class Batcher:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._changed:
             self._stopped = True
             self._changed.notify()

@@ -27,9 +27,6 @@ from plyzero.threads import start_thread
 MAX_CALLS: Final = 2048
 """Number of calls that are in the server at the same time, of which a worker has one; further ones wait in gRPC."""
 
-MAX_STREAMS: Final = 64
-"""Number of calls of one connection at the same time; a worker needs two."""
-
 MAX_UNANSWERED: Final = 4
 """Number of batches of one stream that are read before the first of them is answered; a worker sends two."""
 
@@ -87,7 +84,7 @@ def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 
     largest = wire.largest_call(run, batcher.max_batch)
     options = [
         ("grpc.so_reuseport", 0),  # a second server on the same port is an error
-        ("grpc.max_concurrent_streams", MAX_STREAMS),
+        ("grpc.max_concurrent_streams", 64),  # of one connection; a worker needs two
         ("grpc.max_receive_message_length", wire.largest_request(run.game.start, largest)),
         ("grpc.max_send_message_length", wire.MAX_MESSAGE_BYTES),
     ]
@@ -267,6 +264,5 @@ class EvaluationService:
 
 
 def _precision(request: Any) -> str:
-    """Return the precision of the answer that a ModelInferRequest asks for."""
     given = request.parameters.get(wire.PRECISION)
     return wire.DEFAULT_PRECISION if given is None else str(given.string_param)

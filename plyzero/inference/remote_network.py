@@ -7,8 +7,13 @@ how positions are sent.
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, Final
 
 import grpc
@@ -16,11 +21,11 @@ import grpc
 from plyzero.errors import UserError, plain, shown
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer
-from plyzero.inference.stream import Stream
 from plyzero.network.onnx_network import INPUT
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
+from plyzero.threads import start_thread
 
 DEADLINE_SECONDS: Final = 20.0
 """Time in which a batch must be answered, in seconds; a server may need some of it for the first batch of a model."""
@@ -38,7 +43,7 @@ class RemoteNetwork:
     """The network of a server; call it with an EvaluationBatch, or `send` a batch and take its answer later.
 
     After a failure it is not ready; `refresh` then asks every RETRY_SECONDS whether the server answers again. One line
-    in the log tells of each change.
+    in the log reports each change.
 
     fence, step, label: of the model in the last answer; 0, 0 and None before the first one.
     is_ready:           whether the next batch should be sent.
@@ -164,7 +169,7 @@ class RemoteNetwork:
         self.fence, self.step, self.label = answer.fence, answer.step, answer.label
 
     def find_answer(self, response: Any, positions: int) -> Answer | str:
-        """Return the answer in a ModelInferResponse to so many positions, or what is impossible in it."""
+        """Return the answer in a ModelInferResponse to this number of positions, or the reason why it is impossible."""
         run = response.parameters.get(wire.RUN)
         if run is not None and (foreign := self._run_id.find_fault(run.string_param)):
             return f"its answer is refused: {foreign}"
@@ -226,5 +231,49 @@ class Call:
 
 
 def _sentence(error: Any) -> str:
-    """Return what a gRPC error says."""
     return f"{error.details() or 'no reason given'} ({error.code().name})"
+
+
+class Stream:
+    """One long call on which batches go out and their answers come back in order: cheaper than a call for each.
+
+    After an error of the server, or after `close`, it has ended: all answers that are still missing, and all that are
+    asked for later, are that error.
+    """
+
+    def __init__(self, method: Callable[[Iterator[Any]], Any]) -> None:
+        """`method` takes an iterator of requests and returns a call, which is an iterator of answers."""
+        self._requests: SimpleQueue[Any] = SimpleQueue()  # None ends them
+        self._waiting: deque[Future[Any]] = deque()
+        self._error: Exception | None = None
+        self._lock = threading.Lock()  # of the two above
+        self._call = method(iter(self._requests.get, None))
+        start_thread(self._read, name="answers")
+
+    def send(self, request: Any) -> Future[Any]:
+        """Send a request, and return its future answer."""
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._error:
+                future.set_exception(self._error)
+            else:
+                self._waiting.append(future)
+                self._requests.put(request)
+        return future
+
+    def _read(self) -> None:
+        error: Exception = self._call
+        try:
+            for answer in self._call:
+                self._waiting.popleft().set_result(answer)
+        except Exception as raised:  # of any kind: no caller may wait forever
+            error = raised
+        with self._lock:
+            self._error = error
+        for future in self._waiting:
+            future.set_exception(error)
+        self._requests.put(None)
+
+    def close(self) -> None:
+        """End the stream; an answer that is still missing is an error."""
+        self._call.cancel()

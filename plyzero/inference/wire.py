@@ -41,7 +41,7 @@ PRECISIONS: Final[dict[str, np.dtype[Any]]] = {"FP16": np.dtype("<f2"), "FP32": 
 """Types of the outputs, by their names in the protocol."""
 
 DEFAULT_PRECISION: Final = "FP16"
-"""What `plyzero evaluator` answers in if a request does not say."""
+"""Precision of the answer if the request names none."""
 
 BITS, FLOATS = "UINT8", "FP32"
 """Types of the input: bits, the highest first, each position in whole bytes; or numbers."""
@@ -151,7 +151,7 @@ def input_shape(start: Game, datatype: str) -> list[int]:
 
 
 def largest_request(start: Game, positions: int) -> int:
-    """Return the size of a ModelInferRequest with so many positions, in bytes; no message is larger anyway."""
+    """Return the size of a ModelInferRequest with this number of positions, in bytes, at most that of any message."""
     position = input_shape(start, datatype := input_types(start)[0])
     return min(MAX_MESSAGE_BYTES, (1 << 16) + positions * math.prod(position) * (1 if datatype == BITS else 4))
 

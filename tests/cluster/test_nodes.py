@@ -22,7 +22,7 @@ from trainer.state import load_state
 
 pytestmark = pytest.mark.cluster
 GRACE = 60
-"""What deploy/kubernetes gives a pod to end after SIGTERM, in seconds."""
+"""Grace period of a pod of deploy/kubernetes, in seconds."""
 
 SETTINGS = {"GAME": "tic-tac-toe"} | {
     f"PLYZERO_{name.replace('.', '__').upper()}": value
@@ -114,7 +114,7 @@ def check_that_nothing_is_lost(space: Space, nodes: Path) -> None:
     assert [fault for _, fault in find_faults(run) if fault] == []
 
 
-def test_workers_and_trainer_make_a_run_and_workers_that_are_scaled_down_seal_every_game(
+def test_workers_and_trainer_make_a_run_and_scaled_down_workers_seal_every_game(
     space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
 ):
     node = add_node("node")
@@ -139,7 +139,7 @@ def journaled(space: Space, pod: str) -> int:
     return sum(len(batch.games) for path in paths for batch in read_journal(path, run.game))
 
 
-def test_a_template_that_changes_gives_the_run_to_a_new_trainer_once_the_old_one_has_saved(
+def test_a_changed_template_gives_the_run_to_a_new_trainer_once_the_old_one_saved(
     space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
 ):
     node = add_node("node")
@@ -161,7 +161,7 @@ def fences(space: Space) -> set[int]:
     return {int(path.stem.removeprefix("fence-")) for path in run_of(space).trainer.glob("fence-*.json")}
 
 
-def test_the_pods_of_a_drained_node_seal_and_save_within_their_grace_and_go_on_elsewhere(
+def test_pods_of_a_drained_node_seal_and_save_in_time_and_go_on_elsewhere(
     space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
 ):
     drained = add_node("drained")
@@ -204,7 +204,7 @@ def restarts(space: Space) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def test_the_games_of_a_lost_node_are_sealed_by_the_trainer_and_its_workers_go_on_elsewhere(
+def test_games_of_a_lost_node_are_sealed_by_the_trainer_and_workers_go_on_elsewhere(
     space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
 ):
     add_node("kept")

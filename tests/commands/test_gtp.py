@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gtp_client import GnuGo, GtpClient, colour
+from benchmarks.gnugo import GnuGo, GtpClient, colour
 from plyzero.rules.board import board_of
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import plyzero, plyzero_process
@@ -43,23 +43,6 @@ class Loud(Game):
     def observe(self):
         return np.zeros((1, 1, 1))
 """
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["tic-tac-toe", "--run", "a", "--player", "random"], "expected one of --run, --net and --player, got several"),
-        (["tic-tac-toe", "--run", "a", "--net", "b"], "expected --run or --net, got both"),
-        (["tic-tac-toe", "--coordinates", "sgf"], "expected --coordinates names or points, got 'sgf'"),
-        (["tic-tac-toe", "--player", "nobody"], "'nobody' does not exist; expected a player: "),
-        (["pig", "--player", "random", "--coordinates", "points"], "pig has no board"),
-        (["no-such-game"], "is not an installed game"),
-    ],
-)
-def test_a_wrong_command_line_is_one_sentence(arguments, words, tmp_path):
-    done = plyzero("gtp", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout, len(done.stderr.strip().splitlines())) == (2, "", 1)
-    assert words in done.stderr
 
 
 def test_nothing_after_quit_is_read():
@@ -147,7 +130,7 @@ def test_two_engines_play_a_whole_game_and_agree(game: str, options: tuple[str, 
 @pytest.mark.skipif(not GNUGO.exists(), reason="GNU Go is not installed (Debian package gnugo)")
 def test_a_game_against_gnu_go_is_legal_for_both_and_has_one_score():
     position = load_game("go(size=9)").start
-    with plyzero_engine("go(size=9)", "mcts:50") as ours, GnuGo(str(GNUGO), 1, 9, seed=0) as gnugo:
+    with plyzero_engine("go(size=9)", "mcts:50") as ours, GnuGo(1, 9, seed=0) as gnugo:
         ours.ask("boardsize 9")
         ours.ask("komi 7.5")
         while position.outcome() is None:

@@ -54,9 +54,7 @@ def test_every_command_reads_a_run_of_an_earlier_version_and_changes_nothing(roo
 
 
 @pytest.mark.parametrize("command", [["train", "tic-tac-toe", "--workers", "1"], ["trainer"]], ids=["train", "trainer"])
-def test_a_run_whose_network_is_another_one_is_refused_before_anything_starts_or_is_written(
-    root: Path, command: list[str]
-):
+def test_a_run_with_another_network_is_refused_before_anything_starts_or_is_written(root: Path, command: list[str]):
     before = contents(root)
     done = plyzero(*command, "--run", str(root))
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""What `train` prints where its output is not a terminal; the processes are replaced."""
+"""The output of `train` without a terminal; the processes are replaced."""
 
 import signal
 import threading
@@ -57,7 +57,7 @@ def test_warnings_and_scores_are_printed_whole_whatever_the_width(root: Path, mo
     assert "       step 12 scores 100% (34-100) in 2 games against random" in lines
 
 
-def test_without_a_terminal_what_is_done_is_printed_whenever_nothing_else_was_for_a_while(
+def test_without_a_terminal_progress_is_printed_after_a_while_without_output(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(command, "QUIET_SECONDS", 0.0)

@@ -138,24 +138,8 @@ def test_retries_time_limits_and_cpus_are_those_of_the_plan():
 
 
 def test_any_word_arrives_unchanged():
-    words = [
-        "a b",
-        "it's",
-        'say "x"',
-        "$HOME",
-        "$(date)",
-        "$$",
-        "1e3",
-        "007",
-        "0o17",
-        "no",
-        "y",
-        "null",
-        "~",
-        "é",
-        "",
-        "#",
-    ]
+    words = ["a b", "it's", 'say "x"', "$HOME", "$(date)", "$$", "1e3", "007", "0o17"]
+    words += ["no", "y", "null", "~", "é", "", "#"]
     quoted = ["'it'\"'\"'s'" if word == "it's" else f"'{word}'" for word in words]
     plan = plan_of(each={"command": f"plyzero {' '.join(quoted)} 'two\nlines' {{seed}}", "per_run": True})
     template = template_of(plan)
@@ -190,84 +174,63 @@ def test_commands_and_tasks_that_argo_would_confuse_are_refused(tasks, expected)
         template_of(plan_of(**tasks))
 
 
-def no_key(template):
-    named(template, "train")["retryStratgy"] = {"limit": 1}
+def task_of(template: dict[str, Any], name: str) -> dict[str, Any]:
+    return tasks_of(template)[name]
 
 
-def no_entrypoint(template):
-    template["spec"]["entrypoint"] = "experimnt"
-
-
-def no_template(template):
-    tasks_of(template)["ladder"]["template"] = "laddr"
-
-
-def no_task_in_depends(template):
-    tasks_of(template)["average-plots"]["depends"] = "averge.Succeeded"
-
-
-def no_state_in_depends(template):
-    tasks_of(template)["average-plots"]["depends"] = "average.Done"
-
-
-def cycle(template):
-    tasks_of(template)["average"]["depends"] += " && index.Succeeded"
-
-
-def no_argument(template):
-    tasks_of(template)["run-01-train"]["arguments"]["parameters"].pop()
-
-
-def another_argument(template):
-    tasks_of(template)["run-01-train"]["arguments"]["parameters"][0]["name"] = "word-50"
-
-
-def no_input_parameter(template):
-    named(template, "train")["container"]["args"][4] = "{{inputs.parameters.word-50}}"
-
-
-def no_output_parameter(template):
-    del named(template, "train")["outputs"]
-
-
-def another_output_parameter(template):
-    tasks_of(template)["run-01-evaluate"]["when"] = "{{tasks.run-01-train.outputs.parameters.scor}} >= 0.55"
-
-
-def value_without_waiting(template):
-    tasks_of(template)["run-00-evaluate"]["when"] = "{{tasks.run-01-train.outputs.parameters.score}} >= 0.55"
-
-
-def no_variable(template):
-    tasks_of(template)["run-00-evaluate"]["when"] = "{{task.run-00-train.outputs.parameters.score}} >= 0.55"
-
-
-def no_volume(template):
-    named(template, "index")["container"]["volumeMounts"][0]["name"] = "experimnt"
-
-
-def output_on_no_volume(template):
-    named(template, "train")["outputs"]["parameters"][0]["valueFrom"]["path"] = "/values/score"
+SCORE = "outputs.parameters.score}} >= 0.55"
 
 
 @pytest.mark.parametrize(
     ("mistake", "expected"),
     [
-        (no_key, "retryStratgy"),
-        (no_entrypoint, "entrypoint: no template is called experimnt"),
-        (no_template, "ladder: no template is called laddr"),
-        (no_task_in_depends, "average-plots: depends names no task: averge"),
-        (no_state_in_depends, "average-plots: depends has the unknown state Done"),
-        (cycle, "wait for each other"),
-        (no_argument, "run-01-train: its arguments differ from the inputs of train"),
-        (another_argument, "run-01-train: its arguments differ from the inputs of train"),
-        (no_input_parameter, "train: no input parameter is called inputs.parameters.word-50"),
-        (no_output_parameter, "run-00-train has no output parameter score"),
-        (another_output_parameter, "run-01-train has no output parameter scor"),
-        (value_without_waiting, "it reads a value of run-01-train, for which it does not wait"),
-        (no_variable, "no variable is called task.run-00-train"),
-        (no_volume, "index: no volume is called experimnt"),
-        (output_on_no_volume, "train: the output parameter score is on no volume"),
+        (lambda it: named(it, "train").update(retryStratgy={"limit": 1}), "retryStratgy"),
+        (lambda it: it["spec"].update(entrypoint="experimnt"), "entrypoint: no template is called experimnt"),
+        (lambda it: task_of(it, "ladder").update(template="laddr"), "ladder: no template is called laddr"),
+        (
+            lambda it: task_of(it, "average-plots").update(depends="averge.Succeeded"),
+            "average-plots: depends names no task: averge",
+        ),
+        (
+            lambda it: task_of(it, "average-plots").update(depends="average.Done"),
+            "average-plots: depends has the unknown state Done",
+        ),
+        (lambda it: task_of(it, "average").update(depends="index.Succeeded"), "wait for each other"),
+        (
+            lambda it: task_of(it, "run-01-train")["arguments"]["parameters"].pop(),
+            "run-01-train: its arguments differ from the inputs of train",
+        ),
+        (
+            lambda it: task_of(it, "run-01-train")["arguments"]["parameters"][0].update(name="word-50"),
+            "run-01-train: its arguments differ from the inputs of train",
+        ),
+        (
+            lambda it: named(it, "train")["container"]["args"].insert(4, "{{inputs.parameters.word-50}}"),
+            "train: no input parameter is called inputs.parameters.word-50",
+        ),
+        (lambda it: named(it, "train").pop("outputs"), "run-00-train has no output parameter score"),
+        (
+            lambda it: task_of(it, "run-01-evaluate").update(
+                when="{{tasks.run-01-train.outputs.parameters.scor}} >= 0.55"
+            ),
+            "run-01-train has no output parameter scor",
+        ),
+        (
+            lambda it: task_of(it, "run-00-evaluate").update(when=f"{{{{tasks.run-01-train.{SCORE}"),
+            "it reads a value of run-01-train, for which it does not wait",
+        ),
+        (
+            lambda it: task_of(it, "run-00-evaluate").update(when=f"{{{{task.run-00-train.{SCORE}"),
+            "no variable is called task.run-00-train",
+        ),
+        (
+            lambda it: named(it, "index")["container"]["volumeMounts"][0].update(name="experimnt"),
+            "index: no volume is called experimnt",
+        ),
+        (
+            lambda it: named(it, "train")["outputs"]["parameters"][0]["valueFrom"].update(path="/values/score"),
+            "train: the output parameter score is on no volume",
+        ),
     ],
 )
 def test_planted_mistakes_are_found(template, mistake, expected):

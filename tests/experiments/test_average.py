@@ -8,8 +8,7 @@ import pytest
 
 from experiments.tasks.average import MAX_STEPS, average
 from experiments.tasks.intervals import difference_of, mean_of, score_variance
-from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS
-from experiments.tasks.tables import write_table
+from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS, write_table
 from plyzero.errors import UserError
 from plyzero.play.match_result import wilson_interval
 

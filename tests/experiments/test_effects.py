@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.tasks.effects import COLUMNS, effects
-from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS
-from experiments.tasks.tables import write_table
+from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS, write_table
 from plyzero.errors import UserError
 
 

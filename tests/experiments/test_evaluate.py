@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiments.tasks import bots
+from experiments.tasks import evaluate as task
 from experiments.tasks.evaluate import evaluate
 from experiments.tasks.results import EVAL_COLUMNS
 from plyzero.errors import UserError
@@ -56,7 +56,7 @@ def run_task(run: str, **options: Any) -> tuple[list[dict[str, str]], list[str]]
 def test_results_are_counted_by_who_moves_first(monkeypatch: pytest.MonkeyPatch):
     plant("run-00")
     players = {"run-00/train/agent.onnx": 0, "wins": 0, "loses": 1}  # who moves first decides with this move
-    monkeypatch.setattr(bots, "find_player", lambda name, *_, **options: Always(name, players[name]))
+    monkeypatch.setattr(task, "find_player", lambda name, *_, **options: Always(name, players[name]))
     wins, loses = run_task("run-00", game=ONE_MOVE, opponents=["wins", "loses"], games=6)[0]
     assert [*wins] == [*EVAL_COLUMNS]
     assert (wins["run"], wins["group"], wins["opponent"]) == ("run-00", "group of run-00", "wins")
@@ -91,9 +91,9 @@ def test_the_same_arguments_give_the_same_file():
 
 def test_earlier_runs_are_opponents_and_one_without_a_bot_changes_nothing_else(monkeypatch: pytest.MonkeyPatch):
     plant("run-00", "run-02", "run-03")
-    find = bots.find_player
+    find = task.find_player
     monkeypatch.setattr(
-        bots,
+        task,
         "find_player",
         lambda name, *rest, **options: find("random" if "run-02" in name else name, *rest, **options),
     )  # so that the results of the last match depend on its random numbers

@@ -9,8 +9,7 @@ import pytest
 from experiments.tasks import pictures
 from experiments.tasks.average import average
 from experiments.tasks.pictures import average_plots, eval_plots, train_plots
-from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS
-from experiments.tasks.tables import write_table
+from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS, write_table
 from plyzero.errors import UserError
 
 Image = pytest.importorskip("PIL.Image")

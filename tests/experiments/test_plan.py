@@ -181,7 +181,7 @@ def test_a_plan_that_cannot_be_is_refused_in_one_sentence(path: str, to: object,
 
 
 @pytest.mark.parametrize("name", ["train-and-compare", "sweep"])
-def test_the_shipped_experiments_are_plans_and_their_schema_is_the_one_that_is_shipped(name: str):
+def test_the_shipped_experiments_are_plans_and_their_schema_is_the_shipped_one(name: str):
     definition = read_definition(shipped()[name])
     plan = make_plan(definition, parse_parameters(definition, []))
     assert definition.name == name

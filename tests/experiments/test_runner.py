@@ -291,7 +291,7 @@ def test_a_copy_has_an_id_of_its_own_and_does_not_kill_the_tasks_of_the_original
         running.wait()
 
 
-def test_two_runners_of_one_experiment_refuse_each_other_and_anything_else_in_its_place(tmp_path: Path):
+def test_two_runners_of_one_experiment_refuse_each_other(tmp_path: Path):
     plan = plan_of({"a": {"sh": "true"}})
     with (
         open_experiment(tmp_path / "x", plan),

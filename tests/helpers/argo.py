@@ -1,4 +1,4 @@
-"""What Argo checks when it gets a WorkflowTemplate, and its schema does not: that each name is that of something."""
+"""The checks of references that Argo makes of a WorkflowTemplate beyond its schema."""
 
 import json
 import re

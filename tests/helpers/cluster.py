@@ -16,7 +16,7 @@ from tests.helpers.kubernetes import Object, of_kind, render
 BASE = ROOT / "deploy" / "kubernetes" / "base"
 COMPONENT = "app.kubernetes.io/component"
 SECONDS = 300
-"""What a controller or the scheduler may take for one step, on a loaded machine."""
+"""Largest time of a controller or the scheduler for one step, on a loaded machine."""
 
 
 def for_this_server(objects: list[Object]) -> list[Object]:

@@ -25,14 +25,14 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "build" / "control-plane" / "bin"
 SERVERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 START_SECONDS = 180
-"""What the whole may take to start, on a loaded machine."""
+"""Largest time to start everything, on a loaded machine."""
 
 CONTROLLERS = (
     *("deployment", "replicaset", "horizontalpodautoscaling", "disruption"),
     *("namespace", "serviceaccount", "serviceaccount-token", "garbagecollector"),
     *("persistentvolume-binder", "pvc-protection", "pv-protection"),
 )
-"""Those that deploy/kubernetes needs. Without `nodelifecycle`: nodes are objects, and nothing renews them."""
+"""Controllers that deploy/kubernetes needs; not `nodelifecycle`, since nodes are objects that nothing renews."""
 
 FAST_AUTOSCALER = (
     "--horizontal-pod-autoscaler-sync-period=1s",

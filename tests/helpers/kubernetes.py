@@ -17,7 +17,7 @@ OLDEST = "1.25"
 
 MAX_WORKER_NAME = 32
 POD_SUFFIX = len("-0123456789-abcde")
-"""What a Deployment appends to its name for that of a pod."""
+"""Suffix of the name of a Deployment in that of a pod."""
 
 Object = dict
 """A parsed object of Kubernetes."""

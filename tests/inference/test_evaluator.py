@@ -128,7 +128,7 @@ def test_a_client_that_goes_while_it_waits_is_dropped_and_does_not_stall_the_oth
         other.close()
 
 
-def test_batches_of_one_client_are_answered_in_their_order_and_several_are_on_their_way(run: Run):
+def test_batches_of_one_client_are_answered_in_order_with_several_in_flight(run: Run):
     with server(run, max_batch=6, wait_seconds=60) as (address, batcher):
         remote = RemoteNetwork(address, run, precision="FP32")
         expected = load_newest(run.models, run.game)(batch_of(run, 6)).wdl
@@ -140,7 +140,7 @@ def test_batches_of_one_client_are_answered_in_their_order_and_several_are_on_th
         remote.close()
 
 
-def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_one_is_answered(run: Run, caplog, monkeypatch):
+def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_is_answered(run: Run, caplog, monkeypatch):
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
         submitted, submit = [], batcher.submit
         monkeypatch.setattr(batcher, "submit", lambda given: submitted.append(submit(given)) or submitted[-1])

@@ -22,7 +22,7 @@ from trainer.export import untrained
 
 
 def visible(model: Path) -> dict[str, bytes]:
-    """What Triton sees: the files in directories whose name is a number."""
+    """Return the files that Triton sees: those in directories whose name is a number."""
     return {
         str(path.relative_to(model)): path.read_bytes()
         for directory in model.iterdir()
@@ -57,7 +57,7 @@ def test_a_version_is_whole_at_every_moment_and_the_only_one_at_the_end(tmp_path
     assert sorted(path.name for path in model.iterdir()) == ["20", "config.pbtxt"]
 
 
-def test_whoever_is_killed_at_any_moment_leaves_whole_versions_and_the_next_one_cleans_up(tmp_path: Path, monkeypatch):
+def test_a_kill_at_any_moment_leaves_whole_versions_and_the_next_one_cleans_up(tmp_path: Path, monkeypatch):
     count, reached = 0, 0
 
     def die(point: str, path: Path) -> None:
@@ -196,6 +196,6 @@ def test_a_repository_that_is_no_directory_is_refused_in_one_sentence(tmp_path: 
 @pytest.mark.parametrize(
     "game", ["othello(size=6)", "plyzero.check.template.tic_tac_toe:TicTacToe", "openspiel:hex(board_size=3)"]
 )
-def test_the_name_of_a_model_is_safe_in_a_path_and_a_url_and_ends_with_the_id_of_its_run(tmp_path: Path, game: str):
+def test_the_name_of_a_model_is_safe_in_paths_and_urls_and_ends_with_the_run_id(tmp_path: Path, game: str):
     run = plan_run(tmp_path / "r", load_game(game))
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*_v\d+_" + run.id.text, model_name(run))

@@ -73,7 +73,7 @@ class Plain:
         return other_server(ModelMetadata=self.ModelMetadata, ModelInfer=self.ModelInfer)
 
 
-def test_a_server_without_bits_gets_numbers_and_its_version_is_the_step_of_a_model_of_the_run(run: Run):
+def test_a_server_without_bits_gets_numbers_and_its_version_is_the_step_of_a_model(run: Run):
     plain = Plain(run)
     with plain.start_serving() as address:
         remote = RemoteNetwork(address, run)

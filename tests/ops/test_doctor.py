@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import plyzero.commands.cli
 import plyzero.ops.doctor
-from plyzero.commands.doctor import doctor
+from plyzero.commands.machine import doctor
 from plyzero.ops.doctor import NUM_SYNCS, Finding, examine
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
@@ -361,7 +361,7 @@ def test_the_findings_as_json(tmp_path: Path, no_events: None):
 def test_torch_is_looked_up_and_not_imported(tmp_path: Path):
     run = small_run(tmp_path / "r")
     code = (
-        "import sys; from pathlib import Path; from plyzero.commands.doctor import doctor; "
+        "import sys; from pathlib import Path; from plyzero.commands.machine import doctor; "
         f"doctor(Path({str(run.root)!r})); print(sorted({{'torch', 'onnx'}} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -48,7 +48,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
 def test_what_a_cluster_cannot_run_is_refused_before_ray_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str
 ):
-    monkeypatch.setattr("plyzero.commands.ray_up.require", lambda *packages: None)
+    monkeypatch.setattr("plyzero.commands.roles.require", lambda *packages: None)
     done = plyzero("ray", "up", "--run", str(tmp_path / "r"), *options)
     assert done.returncode == 2
     assert done.stderr.startswith(f"plyzero: {sentence.replace('R is', str(tmp_path / 'r') + ' is')}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plyzero.commands.log_formats import LOG_FORMATS
+from plyzero.commands.roles import LOG_FORMATS
 from plyzero.errors import UserError, plain
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, open_run, read_run

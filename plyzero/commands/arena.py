@@ -1,12 +1,14 @@
-"""ladder: a resumable tournament with ratings."""
+"""match, ladder: compare players."""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 
@@ -21,7 +23,7 @@ from plyzero.commands.common import (
     read_directory,
     show_progress,
 )
-from plyzero.commands.play import OpeningPlies, PlayersSimulations, SearchOptions
+from plyzero.commands.play import SearchOptions
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,14 +31,121 @@ if TYPE_CHECKING:
     from plyzero.arena.ladder import Ladder, Limits
     from plyzero.arena.pair_player import Processes
 
-STARTING: Final = "playing the first games; the search is compiled first after an installation or update"
-"""What is shown until a pair of games is finished."""
+PlayersSimulations = Annotated[
+    int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
+]
+
+OpeningPlies = Annotated[
+    int | None, typer.Option(min=0, help="Random moves at the start; default: a fifth of max_plies, at most 4.")
+]
+
+
+def match(
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="random, greedy, alphabeta:DEPTH, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file, your "
+            "agent MODULE:CLASS, your evaluator MODULE:FUNCTION.",
+        ),
+    ],
+    second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],
+    game: Annotated[str, typer.Option("--game", metavar="GAME", help="The game to play.")],
+    games: Annotated[
+        int, typer.Option(min=2, max=100_000, help="Number of games; each opening is played twice, with sides swapped.")
+    ] = 100,
+    simulations: PlayersSimulations = 64,
+    opening_plies: OpeningPlies = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of openings and players.")] = 0,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write each finished game into this new file, one JSON line each."),
+    ] = None,
+    options: SearchOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
+    import numpy as np
+
+    from plyzero.arena.match import PlayedGame, play_match
+    from plyzero.play.players import find_player
+    from plyzero.run.configuration import parse_search_options
+
+    if games % 2:
+        raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
+    spec, rng = find_game(game), np.random.default_rng(seed)
+    search, ended = parse_search_options(options or ()), 0
+    with playing(spec):
+        player_a, player_b = (
+            find_player(name, spec, rng, simulations=simulations, search=search) for name in (first, second)
+        )
+
+    def show(finished: int, plies: int) -> None:
+        nonlocal ended
+        ended = finished
+        report(f"{finished} of {games} games finished after {plies} plies")
+
+    def write(game: PlayedGame) -> None:
+        if file is not None:
+            file.write(json.dumps(game.as_json(spec, (player_a.name, player_b.name))).encode() + b"\n")
+            file.flush()
+
+    try:
+        with (
+            _new_file(save) as file,
+            show_progress(f"playing {games} games in parallel") as report,
+            playing(spec),
+        ):
+            result = play_match(
+                player_a,
+                player_b,
+                spec.start,
+                games=games,
+                rng=rng,
+                opening_plies=opening_plies,
+                on_progress=show,
+                on_game=write,
+            )
+    except KeyboardInterrupt:
+        why = "there is no score, because the shortest games finish first"
+        print(f"plyzero: {ended} of {games} games were finished; {why}", file=sys.stderr)
+        raise
+    if as_json:
+        print(
+            json.dumps(
+                {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name, **result.as_json()}
+            )
+        )
+        return
+    console = make_console()
+    console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")
+    console.print(result.report())
+
+
+@contextmanager
+def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
+    """Create a file to append to; None without a path. Raises UserError if it cannot be."""
+    from plyzero.files import open_to_append, write_file
+    from plyzero.volume_errors import explain
+
+    if path is None:
+        yield None
+        return
+    try:
+        write_file(path, b"")
+        with open_to_append(path) as file:
+            yield file
+    except FileExistsError as error:
+        raise UserError(f"{path} exists already; expected --save FILE with the name of a new file") from error
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {explain(error)}") from error
+
 
 POLL_SECONDS: Final = 2.0
-"""Time after which is looked for new models again."""
+"""Time between two looks for new models."""
 
 OPPONENTS: Final = ("random", "mcts:50", "mcts:200")
-"""The players that the checkpoints of a run meet unless others are given."""
+"""Default opponents of the checkpoints of a run."""
 
 
 def ladder(
@@ -140,7 +249,8 @@ def ladder(
 def _play(found: Ladder, workers: Processes, limits: Limits, has_new: Callable[[], bool]) -> dict[str, Any] | None:
     """Play until the limits are reached and return the table; return None once there are new players."""
     try:
-        with show_progress(STARTING) as report, playing(found.game), workers:
+        text = "playing the first games; the search is compiled first after an installation or update"
+        with show_progress(text) as report, playing(found.game), workers:
             while found.play_round(workers.play, limits, on_progress=report):
                 if has_new():
                     return None

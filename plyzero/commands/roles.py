@@ -1,0 +1,269 @@
+"""selfplay, trainer, evaluator, ray up: the processes of a run, one by one or on a Ray cluster, and their logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+import sys
+import threading
+from contextlib import ExitStack, closing, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from plyzero.commands.common import (
+    BoundedOutput,
+    Device,
+    EndOfInput,
+    FailedError,
+    GameOption,
+    LogFormat,
+    Options,
+    Preset,
+    RunOption,
+    Scratch,
+    Seed,
+    check_continues,
+    check_new_run,
+    find_game,
+    require,
+)
+from plyzero.errors import UserError, cut, plain
+
+if TYPE_CHECKING:
+    from plyzero.run.directory import Run
+
+
+def selfplay(
+    run: RunOption,
+    game: GameOption = None,
+    name: Annotated[str | None, typer.Option(help="Name of this worker; default: the host name.")] = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    scratch: Scratch = None,
+    evaluator: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Let this plyzero evaluator evaluate while it answers.")
+    ] = None,
+    log_format: LogFormat = "text",
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Run a self-play worker for a run until it is stopped."""
+    require("onnx", "onnxruntime", *(["grpc"] if evaluator else []))
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    from plyzero.ops.processes import ending_at_once
+    from selfplay.worker import run_worker
+
+    worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
+    with redirect_stdout(BoundedOutput(sys.stdout)), ExitStack() as starting:
+        starting.enter_context(ending_at_once(stop))
+        if not evaluator:
+            run_worker(opened, name=worker, stop=stop, on_ready=starting.close)
+            return
+        from plyzero.inference.remote_network import RemoteNetwork
+
+        with closing(RemoteNetwork(evaluator, opened)) as remote:
+            run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
+
+
+def trainer(
+    run: RunOption,
+    game: GameOption = None,
+    device: Device = "auto",
+    devices: Annotated[
+        int, typer.Option(min=1, max=64, help="Number of GPUs of this machine that train together.")
+    ] = 1,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    scratch: Scratch = None,
+    log_format: LogFormat = "text",
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
+    require("torch", "onnx", "onnxruntime")
+    opened, stop = _begin_role(
+        run, game, preset, seed, options, log_format, until_end_of_input, scratch, is_trainer=True
+    )
+    from plyzero.ops.processes import ending_at_once
+    from trainer.data_parallel import RankError
+    from trainer.loop import run_trainer
+
+    try:
+        with ExitStack() as starting:
+            starting.enter_context(ending_at_once(stop))
+            run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
+    except RankError as error:
+        raise FailedError(str(error)) from error
+
+
+def evaluator(
+    run: RunOption,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8001,
+    repository: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Do not serve, but keep the newest model in this NVIDIA Triton repository."),
+    ] = None,
+    max_batch: Annotated[
+        int, typer.Option(min=1, max=65536, help="Number of positions with which a batch leaves at once.")
+    ] = 512,
+    wait_ms: Annotated[
+        float, typer.Option(min=0, max=1000, help="Time after which a batch leaves with fewer positions, in ms.")
+    ] = 2.0,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
+    game: GameOption = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    scratch: Scratch = None,
+    log_format: LogFormat = "text",
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
+    require("onnx", "onnxruntime", "grpc")
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    from plyzero.inference.evaluation_server import run_evaluator
+    from plyzero.inference.model_repository import keep_repository
+
+    batches: dict[str, Any] = {"max_batch": max_batch, "wait_seconds": wait_ms / 1000, "threads": threads, "stop": stop}
+    if repository is None:
+        run_evaluator(opened, host=host, port=port, **batches)
+    else:
+        keep_repository(opened, repository, **batches)
+
+
+def _begin_role(
+    run: Path,
+    game: str | None,
+    preset: str | None,
+    seed: int | None,
+    options: list[str] | None,
+    log_format: str,
+    until_end: bool,
+    scratch: Path | None,
+    *,
+    is_trainer: bool = False,
+) -> tuple[Run, threading.Event]:
+    """Return the run and the event that stops the process; signals are caught before the slow imports."""
+    from plyzero.ops.processes import ending_at_once, stop_on_end_of_input, stop_on_signals
+
+    stop = stop_on_signals()
+    if until_end:
+        stop_on_end_of_input(stop)
+    from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
+    from plyzero.run.replay import check_rules
+    from plyzero.volume_errors import wait_for
+
+    check_scratch(run, scratch)
+    set_up_logging(log_format)
+    with ending_at_once(stop):
+        spec = find_game(game) if game else None
+        # compose.yaml passes an empty --preset if none is set
+        asked: dict[str, Any] = {"preset": preset or None, "seed": seed, "options": options or (), "scratch": scratch}
+        check = partial(check_new_run, trainer=is_trainer)
+        if is_trainer:
+            wait_for(lambda: check_continues(run, options), str(run))
+        opened = wait_for(lambda: open_or_create_run(run, spec, check=check, **asked), str(run))
+        check_rules(opened)
+        changes = wait_for(lambda: describe_changed_settings(opened), str(run))
+    if changes:
+        logging.getLogger(__name__).info("%s", changes)
+    return opened, stop
+
+
+def ray_up(
+    run: RunOption,
+    workers: Annotated[int, typer.Option(min=0, max=10_000, help="Number of self-play processes.")] = 1,
+    trainer: Annotated[bool, typer.Option("--trainer", help="Also run the trainer.")] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(help="A Ray cluster, HOST:PORT, or auto; default: one that is started on this machine."),
+    ] = None,
+    device: Device = "auto",
+    devices: Annotated[int, typer.Option(min=1, max=64, help="Number of GPUs with which the trainer trains.")] = 1,
+    game: GameOption = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    scratch: Scratch = None,
+) -> None:
+    """Keep workers, and a trainer, of a run on a Ray cluster until Ctrl-C; whichever of them dies is started again."""
+    require("ray", "onnx", "onnxruntime")
+    if not workers and not trainer:
+        raise UserError("expected --workers N with at least one worker, or --trainer")
+    if devices > 1 and device == "auto":
+        raise UserError(f"--devices {devices} needs --device cuda, for Ray to give the trainer its GPUs")
+    from plyzero.ops.keeper import Role
+    from plyzero.ops.ray_cluster import keep_running
+    from plyzero.run.directory import check_scratch, open_or_create_run
+
+    check_scratch(run, scratch)
+    check_continues(run, options)
+    spec = find_game(game) if game else None
+    opened = open_or_create_run(
+        run.absolute(),
+        spec,
+        preset=preset,
+        seed=seed,
+        options=options or (),
+        scratch=scratch and scratch.absolute(),
+        check=check_new_run,
+    )
+    common = ["--run", str(opened.root), *(part for option in options or () for part in ("-o", option))]
+    common += ["--scratch", str(opened.scratch)] if opened.scratch else []
+    roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
+    if trainer:
+        arguments = ["trainer", *common, "--device", device, "--devices", str(devices)]
+        roles.append(Role("trainer", arguments, gpus=devices if device == "cuda" else 0))
+    keep_running(opened, roles, address=address, on_line=lambda line: print(line, flush=True))
+
+
+MOST_LINES: Final = 100
+"""Largest number of lines logged from each end of a traceback."""
+
+
+def set_up_logging(log_format: str) -> None:
+    """Let this process log in a format of LOG_FORMATS. Raises UserError for another one."""
+    if log_format not in LOG_FORMATS:
+        raise UserError(f"expected --log-format {' or '.join(LOG_FORMATS)}, got {log_format!r}")
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(LOG_FORMATS[log_format])
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def _shortened(text: str) -> list[str]:
+    """Return the lines of a log record, each cut; of a long traceback only the first and the last MOST_LINES."""
+    lines = text.split("\n")
+    if len(lines) > 2 * MOST_LINES:
+        lines[MOST_LINES:-MOST_LINES] = ["..."]
+    return [*map(cut, lines)]
+
+
+class _TextFormatter(logging.Formatter):
+    """Formats a log record as a line of text. What comes from the volume cannot control a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(plain, _shortened(super().format(record))))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = plain(record.message)  # in one line; a traceback has lines of its own
+        return super().formatMessage(record)
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        message = "\n".join(_shortened(super().format(record)))  # a traceback included
+        fields = {"time": round(record.created, 3), "level": record.levelname, "logger": record.name}
+        return json.dumps({**fields, "message": message})
+
+
+LOG_FORMATS: dict[str, logging.Formatter] = {
+    "text": _TextFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"),
+    "json": _JsonFormatter("%(message)s"),
+}
