@@ -235,6 +235,6 @@ def test_without_a_package_of_pictures_the_extra_is_named(
 
 def test_the_picture_of_a_text_keeps_its_indentation():
     (start,) = frames_of(from_moves(load_game("pig"), ""))
-    picture = make_picture(start._replace(position="1234\n    |"), 120)  # six glyphs wide, with a margin of one
+    picture = make_picture(start._replace(position="1234\n    |"), 140)  # seven glyphs wide, the margins among them
     dark = np.asarray(Image.open(io.BytesIO(picture)).convert("L")) < 128
     assert dark[len(dark) // 2 :].nonzero()[1].mean() // 20 == 5
