@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
-from plyzero.play.match_result import wilson_interval
+from plyzero.play.ratings import wilson_interval
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.records import Games
 from plyzero.settings import Settings

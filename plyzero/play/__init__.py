@@ -4,7 +4,6 @@ players          players, and how to find one by name
 agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/
-match_result     the result of a match, with confidence intervals
 strength         what is known of the strength of a model, which says what its judgement is worth
 ratings          ratings from games, with confidence intervals
 session          one game between a person and a bot

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import resvg_py
@@ -131,14 +131,15 @@ def _of_one_size(pictures: Sequence[Image.Image]) -> list[Image.Image]:
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:
     """Return pictures with one palette: the most frequent colours of all, which are those of flat areas."""
-    counts: Counter[tuple[int, ...]] = Counter()
+    counts: Counter[Any] = Counter()
     for picture in pictures:
-        counts.update({colour: count for count, colour in picture.getcolors(picture.width * picture.height)})
+        for count, colour in picture.getcolors(picture.width * picture.height) or ():
+            counts[colour] += count
     every, palette = np.array([*counts]), np.array([colour for colour, _ in counts.most_common(MAX_COLOURS)])
     # Pillow's own quantize is fast, but not exact: it takes white for a light grey.
     nearest = np.zeros(1 << 24, np.uint8)
     nearest[_packed(every)] = ((every[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
-    made = [Image.fromarray(nearest[_packed(picture)]) for picture in pictures]
+    made = [Image.fromarray(nearest[_packed(np.asarray(picture))]) for picture in pictures]
     for each in made:
         each.putpalette(palette.astype(np.uint8).tobytes())
     return made

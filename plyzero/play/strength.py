@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.match_result import MatchResult, match_result
+from plyzero.play.ratings import MatchResult, match_result
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.metrics import read_lines
 from plyzero.run.models import ModelName

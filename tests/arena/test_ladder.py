@@ -18,7 +18,7 @@ from plyzero.arena.entrants import Entrant, find_entrants
 from plyzero.arena.ladder import LINES, LOCK, ROUND, TABLE, Ladder, Limits, Pair, PairResult, open_ladder
 from plyzero.arena.pair_player import PairPlayer, Processes
 from plyzero.errors import UserError
-from plyzero.play.match_result import MatchResult
+from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.models import publish_model
 from tests.helpers.cli import plyzero
