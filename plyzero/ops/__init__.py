@@ -8,6 +8,7 @@ failures    why a process failed, in one sentence, and whether the rules of the 
 sizes       weights and memory that a run needs, known before anything starts
 processes   signals, child processes, usable cores
 status      a snapshot of a run: its files, its processes, and which process waits for what
+curves      the curves of a run: learning, ratings, workers, ladder
 accounts    games read, not read yet and removed; missing segments
 health      whether this container's process makes progress
 doctor      whether a machine and a volume meet the requirements

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import Room, free_room
+from plyzero.ops.curves import RunSeries, model_of, words_of
 from plyzero.ops.status import snapshot
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
@@ -17,7 +18,6 @@ from plyzero.run.metrics import TRAINER, Rate, figure
 from plyzero.run.models import ModelName
 from plyzero.volume_errors import explain
 from plyzero.web.run_games import NewestGames
-from plyzero.web.run_series import RunSeries, model_of, words_of
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
@@ -72,7 +72,7 @@ class RunView:
                 self._state, self._asked_at = self._read(), now
             return self._state
 
-    def series(self, since: int) -> dict[str, Any]:
+    def series(self, since: int) -> Mapping[str, object]:
         """Return the points of all curves from the number `since` on; see `RunSeries.since`."""
         self.state()
         with self._lock:
