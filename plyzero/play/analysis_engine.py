@@ -19,7 +19,7 @@ BATCH: Final = 1024
 """Largest number of positions that are searched together."""
 
 COLOURS: Final = {"b": 0, "black": 0, "w": 1, "white": 1}
-"""What KataGo calls the players."""
+"""Names of the players, as in KataGo and GTP."""
 
 GO_RULES: Final = ("tromp-taylor", "chinese-ogs", "chinese-kgs")
 """KataGo's names of rules with area scoring and positional superko, as plyzero has them; none allows what it forbids,

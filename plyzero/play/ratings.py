@@ -163,10 +163,10 @@ def bootstrap(games: Games, players: int, anchor: int = 0, *, samples: int = 100
 def next_pairs(counts: ArrayLike, anchor: int, number: int) -> list[tuple[int, int]]:
     """Return the `number` pairs of players, lower index first, whose games are most informative.
 
-    Each is the pair whose two games, one in each colour, are expected to tell most about all ratings together, given
-    the games in `counts`, see `rate`, and those of the pairs before it: they shrink the volume of the confidence region
-    most (a D-optimal design, Chaloner and Verdinelli 1995). Shrinking the widest interval instead would spend most
-    games on a player that is far from all others, of which each tells little, while equal players never meet.
+    Each is the pair whose two games, one in each colour, are expected to be most informative about all ratings
+    together, given the games in `counts`, see `rate`, and those of the pairs before it: they shrink the volume of the
+    confidence region most (a D-optimal design, Chaloner and Verdinelli 1995). Shrinking the widest interval instead
+    would spend most games on a player that is far from all others, while equal players never meet.
     """
     counted = np.asarray(counts, np.float64)
     players, model = len(counted), _Model(len(counted), anchor)
@@ -185,7 +185,7 @@ def next_pairs(counts: ArrayLike, anchor: int, number: int) -> list[tuple[int, i
 
 
 class _Moments(NamedTuple):
-    """What the model expects of one game of every ordered pair, each `[fits, players, players]`.
+    """Expectations of the model for one game of every ordered pair, each `[fits, players, players]`.
 
     mean:       points of the row's player, who moves first.
     drawn:      probability of a draw.

@@ -96,7 +96,7 @@ class RunView:
 
 
 class _Watched:
-    """What is read of a run that exists."""
+    """The readers of a run that exists."""
 
     def __init__(self, run: RunDirectory, clock: Callable[[], float], *, at_once: bool) -> None:
         self.run, self._clock = run, clock
@@ -201,7 +201,7 @@ def _listed(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict[str, str]]:
-    """Return what is wrong now: `who` says it, and `text`."""
+    """Return the current warnings: `who` reports it, and `text`."""
     said = []
     for beat in found["processes"]:
         keys = ("warning", "read_error", "write_error", "thread_error") if beat["life"] in ALIVE else ("warning",)
@@ -210,7 +210,7 @@ def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict
         said.append(("store", found["problem"]))
     if quarantined := found["replay"]["quarantined"]:
         text = (
-            f"{quarantined} damaged files are in quarantine/; plyzero replay restore brings back those that are sound"
+            f"{quarantined} damaged files are in quarantine/; plyzero replay restore brings back those that are valid"
         )
         said.append(("store", text))
     store = run.settings.store

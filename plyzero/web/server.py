@@ -65,7 +65,7 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""What browsers may do with a page: load what comes from this server, and nothing else."""
+"""Headers by which a page loads only what comes from this server."""
 
 
 def make_app(
