@@ -125,7 +125,7 @@ def analyze(
     options: SearchOptions = None,
 ) -> None:
     """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
-    from plyzero.play.analysis_engine import answer_queries
+    from plyzero.play.analysis import answer_queries
     from plyzero.run.configuration import change_search, parse_search_options
 
     def note(text: str) -> None:

@@ -17,6 +17,7 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.gtp.graphics import COLOURS, info_line, parse_request, policy_graphics, value_graphics, watch_search
 from plyzero.gtp.points import LETTERS, Points, Words
 from plyzero.gtp.spelled_game import PASS, SpelledGame
+from plyzero.play.analysis import COLOURS as PLAYERS
 from plyzero.play.players import Bot, Player
 from plyzero.rules.board import board_of
 from plyzero.rules.catalog import GameSpec, with_location
@@ -153,7 +154,7 @@ class Engine:
 
     def _check_turn(self, colour: str) -> None:
         """Raise UserError unless it is the turn of that colour; after the end of a game it is anyone's."""
-        player = {"b": 0, "black": 0, "w": 1, "white": 1}.get(colour.lower())
+        player = PLAYERS.get(colour.lower())
         if player is None:
             raise UserError(f"syntax error: expected black or white, got {shown(colour)}")
         if self._position.outcome() is None and player != self._position.to_play:

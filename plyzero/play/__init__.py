@@ -9,6 +9,5 @@ ratings          ratings from games, with confidence intervals
 session          one game between a person and a bot
 game_record      a recorded game, read from a file and replayed, and its frames
 film             films and pictures of a recorded game
-analysis         search results with the field names of KataGo's analysis engine
-analysis_engine  positions in, search results out, as JSON lines
+analysis         search results with KataGo's field names, and the engine that answers JSON lines
 """

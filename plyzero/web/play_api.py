@@ -20,7 +20,7 @@ from plyzero.rules.board import Board, board_of
 from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 from plyzero.search.slots import SearchResult, SearchSlots
 from plyzero.web.searches import Event, Report
@@ -70,6 +70,7 @@ def describe_position(game: GameSpec, text: str, rng: np.random.Generator, *, at
     while here < len(movers) and movers[here] is None:
         here += 1
     position, board = positions[here], board_of(positions[here])
+    outcome = position.outcome()
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
@@ -78,7 +79,7 @@ def describe_position(game: GameSpec, text: str, rng: np.random.Generator, *, at
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
-        "outcome": _outcome(position.outcome()),
+        "outcome": None if outcome is None else {"winner": outcome.winner},
     }
 
 
@@ -102,10 +103,6 @@ def _spots(board: Board | None, path: Sequence[str]) -> list[tuple[float, float]
     first = [board.lifted(path[0])] if len(path) > 1 else []
     cells = [*first, *(board.landing(name) for name in path[len(first) :])]
     return [(UNIT * cell.x, UNIT * cell.y) for cell in cells]
-
-
-def _outcome(outcome: Outcome | None) -> dict[str, Any] | None:
-    return None if outcome is None else {"winner": outcome.winner}
 
 
 def unfinished_position(game: GameSpec, text: str) -> Game:
