@@ -8,7 +8,6 @@ import ipaddress
 import json
 import socket
 from collections.abc import AsyncIterator, Collection
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -36,6 +35,7 @@ from plyzero.rules.catalog import GameSpec, with_location
 from plyzero.rules.chance import first_decision
 from plyzero.run.directory import RunDirectory
 from plyzero.web.opponents import ANALYSIS, Opponents
+from plyzero.web.pages import PAGE
 from plyzero.web.play_api import (
     describe_position,
     network_view,
@@ -46,9 +46,6 @@ from plyzero.web.play_api import (
 from plyzero.web.reviews import review
 from plyzero.web.run_state import RunView
 from plyzero.web.searches import Event, Searches
-
-PAGE: Final = Path(str(files("plyzero.web") / "page"))
-"""The directory with what browsers load."""
 
 MAX_SIMULATIONS: Final = 10_000
 """Most simulations that a visitor may ask for."""

@@ -14,7 +14,8 @@ from plyzero.play.agents import Agent
 from plyzero.rules.catalog import load_game
 from plyzero.web import searches, server
 from plyzero.web.opponents import Opponents
-from plyzero.web.server import PAGE, listen, make_app
+from plyzero.web.pages import PAGE
+from plyzero.web.server import listen, make_app
 from tests.helpers.web import events, get, serving, wait_until_ready
 
 
