@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from experiments.tasks.train import curve
+from plyzero.ops.curves import MAX_POINTS, RunSeries
 from plyzero.ops.status import snapshot
 from plyzero.ops.supervisor import Messages, RunView
 from plyzero.run.directory import Run
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import append_line
 from plyzero.run.models import best_model, publish_model
-from plyzero.web.run_series import MAX_POINTS, RunSeries
 from tests.helpers.runs import small_run
 
 MODELS = 30 * 24 * 60 * 3  # one every 20 s

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
 from plyzero.network.onnx_network import Network
-from plyzero.play.match_result import wilson_interval
+from plyzero.play.ratings import wilson_interval
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, Run
 from plyzero.run.models import max_model_bytes, publish_model

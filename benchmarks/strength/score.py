@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from benchmarks.strength.exams import STRATA, Question, find_exam
 from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
-from plyzero.play.match_result import wilson_interval
 from plyzero.play.players import Bot, Player, find_player
+from plyzero.play.ratings import wilson_interval
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.search.evaluators import EvaluationBatch
 

@@ -24,12 +24,12 @@ from experiments.tasks.results import (
 from plyzero import __version__
 from plyzero.errors import UserError
 from plyzero.files import write_file
-from plyzero.play.match_result import MatchResult, match_result
+from plyzero.ops.curves import RunSeries, model_of
+from plyzero.play.ratings import MatchResult, match_result
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import RunDirectory, plan_run, read_run
 from plyzero.run.metrics import TRAINER, figure, read_heartbeat, read_lines
 from plyzero.run.models import list_models, read_model
-from plyzero.web.run_series import RunSeries, model_of
 
 VERSION: Final = 1
 """Format version of card.json."""

@@ -1,4 +1,4 @@
-"""Checkpoints of a run as players of its ladder, which remembers them when the run has removed their models."""
+"""Checkpoints of a run as players of its ladder, which keeps them when the run removes their models."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Checkpoints:
 
     @property
     def waiting(self) -> str:
-        """What is waited for, in words."""
+        """A clause about the model that is waited for."""
         if not self.entrants:
             return "waiting for the first model of the run"
         return f"waiting for a model of step {(self.entrants[-1].step or 0) + self._every} or later"
 
     def more_may_come(self) -> bool:
-        """Return whether a process of the run is alive, or no trainer has worked there yet."""
+        """Return whether a process of the run is alive, or no trainer has started yet."""
         monitor = watch_run(self._run)
         is_alive = any(monitor.liveness(name) in ALIVE for name in monitor.heartbeats)
         return is_alive or TRAINER not in monitor.heartbeats

@@ -41,7 +41,7 @@ ROUND: Final = 32
 """Pairs of games per round: many for the cores to be busy, few for the ratings to steer."""
 
 GAMES_PER_PLAYER: Final = 100
-"""How many games per player a ladder plays unless it is told otherwise."""
+"""Games per player of a ladder by default."""
 
 LADDER: Final = "ladder"
 """Name of the directory of a run's own ladder, in the run."""
@@ -246,7 +246,7 @@ class Ladder:
         return table
 
     def read_lines(self) -> None:
-        """Read the finished pairs of games between the players; what is no such line is passed over."""
+        """Read the finished pairs of games between the players; other lines are skipped."""
         for fields in read_lines(self.directory / LINES):
             line = _parse_line(fields)
             if line is not None and line.pair.a in self._number and line.pair.b in self._number:

@@ -9,8 +9,8 @@ import numpy as np
 
 from plyzero.errors import UserError
 from plyzero.play.agents import Forfeit
-from plyzero.play.match_result import MatchResult
 from plyzero.play.players import Player, choices
+from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import GameSpec, failed_rules
 from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game, Outcome, outcome_code

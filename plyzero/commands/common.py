@@ -62,7 +62,7 @@ EXTRAS: Final = {
     "torch": "train",
     "grpc": "grpc",
     **dict.fromkeys(("starlette", "uvicorn"), "web"),
-    **dict.fromkeys(("matplotlib", "PIL"), "plot"),
+    **dict.fromkeys(("matplotlib", "PIL", "resvg_py"), "plot"),
     "scipy": "experiments",
     "ray": "ray",
 }

@@ -90,7 +90,7 @@ def report(
     """Write the dashboard of a run as one HTML file, which any browser opens without a server or a network."""
     from plyzero.files import write_file
     from plyzero.run.directory import read_run
-    from plyzero.web.report import make_report
+    from plyzero.web.pages import make_report
 
     opened = read_run(run)
     if output.is_dir() or not output.parent.is_dir():

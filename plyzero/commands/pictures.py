@@ -108,7 +108,7 @@ def _make(
         if ply is not None and ply > last:
             raise UserError(f"expected --ply from 0 to {last}, the number of moves in this game, got {ply}")
         if kind == ".html":
-            from plyzero.web.game_page import make_page
+            from plyzero.web.pages import make_page
 
             return make_page(frames, spec.name, result_of(record)).encode(), f"{last} moves"
         frame = frames[last if ply is None else ply]

@@ -120,7 +120,7 @@ def analyze(
     options: SearchOptions = None,
 ) -> None:
     """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
-    from plyzero.play.analysis_engine import answer_queries
+    from plyzero.play.analysis import answer_queries
     from plyzero.run.configuration import change_search, parse_search_options
 
     def note(text: str) -> None:
@@ -226,7 +226,6 @@ def serve(
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run."""
     from plyzero.run.directory import open_run
     from plyzero.web.opponents import Opponents
-    from plyzero.web.run_api import run_routes
     from plyzero.web.server import listen, make_app, serve_forever
 
     if net is not None and run is not None:
@@ -237,9 +236,8 @@ def serve(
     listening = listen(host, port)
     with playing(spec) as output, listening:
         opened = open_run(run, game=spec) if run and (run / "run.toml").exists() else run
-        routes = run_routes(opened) if opened else ()
         opponents = Opponents(spec, run=run, net=net, others=against or ())
-        app = make_app(spec, opponents, allowed_hosts=allow_host or (), run_routes=routes)
+        app = make_app(spec, opponents, allowed_hosts=allow_host or (), run=opened)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         watch = f"Watch {run} on {address}run ; " if run else ""
         print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)

@@ -17,13 +17,14 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.gtp.graphics import COLOURS, info_line, parse_request, policy_graphics, value_graphics, watch_search
 from plyzero.gtp.points import LETTERS, Points, Words
 from plyzero.gtp.spelled_game import PASS, SpelledGame
+from plyzero.play.analysis import COLOURS as PLAYERS
 from plyzero.play.players import Bot, Player
 from plyzero.rules.board import board_of
 from plyzero.rules.catalog import GameSpec, with_location
 from plyzero.rules.game import Game
 
 ROLL: Final = "roll"
-"""What stands in place of a colour where a controller says what was rolled."""
+"""Stands in place of a colour where a controller enters a roll."""
 
 
 class Engine:
@@ -44,7 +45,7 @@ class Engine:
         points:    name moves by the points of the board (plyzero.gtp.points) and not as the game does.
         rng:       rolls the dice.
         write:     takes what an analysis finds while it goes on.
-        has_input: waits at most so many seconds for further input, and tells whether there is some; this ends an
+        has_input: waits up to a number of seconds for further input and returns whether there is some, which ends an
                    analysis.
 
         Raises UserError if the game has no points.
@@ -96,21 +97,6 @@ class Engine:
         self._moves = SpelledGame(self.game, self._spelling, self._rng)
         return ""
 
-    def _list_commands(self) -> str:
-        return "\n".join(sorted([*COMMANDS, *ANALYSES]))
-
-    def _known_command(self, command: str) -> str:
-        return str(command in COMMANDS or command in ANALYSES).lower()
-
-    def _version(self) -> str:
-        return f"{version('plyzero')}, {self.game.identity}, {self.player.name}"
-
-    def _boardsize(self, size: str) -> str:
-        return self._check_size(size, size)
-
-    def _rectangular_boardsize(self, columns: str, rows: str) -> str:
-        return self._check_size(columns, rows)
-
     def _check_size(self, columns: str, rows: str) -> str:
         if not (columns.isdecimal() and rows.isdecimal()):
             raise UserError(f"syntax error: expected a number, got {shown(f'{columns} {rows}')}")
@@ -137,28 +123,19 @@ class Engine:
             )
         return ""
 
-    def _time_settings(self, main_time: str, byo_yomi_time: str, byo_yomi_stones: str) -> str:
-        return ""  # a bot makes so many simulations a move, however much time there is
-
-    def _time_left(self, colour: str, time: str, stones: str) -> str:
-        return ""
-
     def _play(self, colour: str, move: str) -> str:
         if colour.lower() == ROLL:
-            self._moves.say_roll(move)
+            self._moves.enter_roll(move)
         else:
             self._check_turn(colour)
-            self._moves.say(move)
+            self._moves.enter(move)
         return ""
 
     def _genmove(self, colour: str) -> str:
         words = self._choose(colour)
         word = words[len(self._moves.state.begun)]
-        self._moves.say(word, planned=words)
+        self._moves.enter(word, planned=words)
         return word
-
-    def _reg_genmove(self, colour: str) -> str:
-        return self._choose(colour)[len(self._moves.state.begun)]
 
     def _choose(self, colour: str) -> Words:
         """Return the words of the move that the player makes, among them those that have been said of it."""
@@ -177,7 +154,7 @@ class Engine:
 
     def _check_turn(self, colour: str) -> None:
         """Raise UserError unless it is the turn of that colour; after the end of a game it is anyone's."""
-        player = {"b": 0, "black": 0, "w": 1, "white": 1}.get(colour.lower())
+        player = PLAYERS.get(colour.lower())
         if player is None:
             raise UserError(f"syntax error: expected black or white, got {shown(colour)}")
         if self._position.outcome() is None and player != self._position.to_play:
@@ -222,18 +199,6 @@ class Engine:
             owner = cell.piece.partition(":")[0]
             rows[row][column] = {"0": "X", "1": "O"}.get(owner, ".")
         return "\n".join(" ".join(row) for row in reversed(rows))
-
-    def _board_size(self) -> str:
-        return str(self._need_points().size)
-
-    def _legal_moves(self) -> str:
-        return " ".join(self._moves.next_words())
-
-    def _side_to_move(self) -> str:
-        return COLOURS[self._position.to_play]
-
-    def _analyze_commands(self) -> str:
-        return "gfx/Network policy/plyzero-policy\ngfx/Values after a search/plyzero-values\nstring/Rolls/plyzero-rolls"
 
     def _policy(self) -> str:
         bot = self._searcher().with_simulations(0)
@@ -297,31 +262,33 @@ ANALYSES: Final = ("lz-analyze", "kata-analyze")
 COMMANDS: Final[dict[str, Callable[..., str]]] = {
     "protocol_version": lambda engine: "2",
     "name": lambda engine: "plyzero",
-    "version": Engine._version,
-    "known_command": Engine._known_command,
-    "list_commands": Engine._list_commands,
+    "version": lambda engine: f"{version('plyzero')}, {engine.game.identity}, {engine.player.name}",
+    "known_command": lambda engine, command: str(command in COMMANDS or command in ANALYSES).lower(),
+    "list_commands": lambda engine: "\n".join(sorted([*COMMANDS, *ANALYSES])),
     "quit": lambda engine: "",
-    "boardsize": Engine._boardsize,
-    "rectangular_boardsize": Engine._rectangular_boardsize,
+    "boardsize": lambda engine, size: engine._check_size(size, size),
+    "rectangular_boardsize": lambda engine, columns, rows: engine._check_size(columns, rows),
     "clear_board": Engine._clear_board,
     "komi": Engine._komi,
     "play": Engine._play,
     "genmove": Engine._genmove,
-    "reg_genmove": Engine._reg_genmove,
+    "reg_genmove": lambda engine, colour: engine._choose(colour)[len(engine._moves.state.begun)],
     "undo": Engine._undo,
     "showboard": Engine._showboard,
     "final_score": Engine._final_score,
-    "time_settings": Engine._time_settings,
-    "time_left": Engine._time_left,
+    "time_settings": lambda engine, main_time, byo_yomi_time, byo_yomi_stones: "",
+    "time_left": lambda engine, colour, time, stones: "",
     "plyzero-rolls": Engine._rolls,
     "plyzero-policy": Engine._policy,
     "plyzero-values": Engine._values,
-    "gogui-analyze_commands": Engine._analyze_commands,
+    "gogui-analyze_commands": lambda engine: (
+        "gfx/Network policy/plyzero-policy\ngfx/Values after a search/plyzero-values\nstring/Rolls/plyzero-rolls"
+    ),
     "gogui-rules_game_id": Engine._game_id,
     "gogui-rules_board": Engine._board,
-    "gogui-rules_board_size": Engine._board_size,
-    "gogui-rules_legal_moves": Engine._legal_moves,
-    "gogui-rules_side_to_move": Engine._side_to_move,
+    "gogui-rules_board_size": lambda engine: str(engine._need_points().size),
+    "gogui-rules_legal_moves": lambda engine: " ".join(engine._moves.next_words()),
+    "gogui-rules_side_to_move": lambda engine: COLOURS[engine._position.to_play],
     "gogui-rules_final_result": Engine._final_result,
 }
-"""The other commands; the arguments of a function are those of its command."""
+"""The other commands with the arguments of their functions. Times have no effect: a bot is limited by simulations."""

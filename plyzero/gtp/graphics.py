@@ -1,4 +1,4 @@
-"""What a search finds, in the forms that GTP controllers show: lines of `info`, and the graphics of GoGui."""
+"""Results of a search in the forms that GTP controllers show: lines of `info`, and the graphics of GoGui."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ COLOURS: Final = ("black", "white")
 
 
 class Request(NamedTuple):
-    """What a controller asks of an analysis.
+    """The arguments of an analysis.
 
-    colour:   the player to move, as the controller says it; None if it does not.
+    colour:   the player to move, if the controller names it.
     interval: seconds between two lines.
     moves:    largest number of moves in a line.
     """
@@ -71,7 +71,7 @@ def watch_search(
 ) -> None:
     """Search `position` and show what has been found every `interval` seconds, also after the end of the search.
 
-    has_input: waits at most so many seconds for further input, and tells whether there is some; this ends the search.
+    has_input: waits up to a number of seconds for input and returns whether there is some, which ends the search.
     """
     due = time.monotonic() + interval
 
@@ -134,7 +134,7 @@ def policy_graphics(position: Game, result: SearchResult, points: Points) -> str
 
 
 def value_graphics(position: Game, result: SearchResult, points: Points) -> str:
-    """Return what a search thinks of each move in GoGui's graphics.
+    """Return the values of the moves after a search in GoGui's graphics.
 
     The influence is the share of the simulations, the label the expected score of the best move to a point in percent.
     """

@@ -1,4 +1,4 @@
-"""Points: how controllers of GTP that know nothing but points name the places of a board, and moves made of them."""
+"""The points of a board, such as D4, and moves made of them, for controllers of GTP that know only points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LETTERS: Final = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 """The letters of the columns; GTP leaves out I."""
 
 Words = tuple[str, ...]
-"""What a controller says to play one action, a word a command."""
+"""The words by which a controller plays one action, one word per command."""
 
 
 class Points:

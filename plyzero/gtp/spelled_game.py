@@ -15,26 +15,26 @@ from plyzero.rules.chance import is_chance, parse_move
 from plyzero.rules.game import MAX_NAMES, Game
 
 PASS: Final = "pass"
-"""What a controller goes on to say where the game is over; it has no effect. Some end a game by two passes only."""
+"""Accepted without effect after the end of a game: some controllers end every game by two passes."""
 
 
 class State(NamedTuple):
     """A state of a game, to which `undo` goes back. It is never changed.
 
     session: the game without the move that has been begun.
-    begun:   the words, in small letters, that have been said of a move that needs more.
+    begun:   the words, in small letters, of a move that needs further words.
     planned: all words of the move that the player has begun.
-    said:    how many of the last rolls the controller has said.
+    entered:    number of the last rolls that the controller has entered.
     """
 
     session: Session
     begun: Words = ()
     planned: Words = ()
-    said: int = 0
+    entered: int = 0
 
 
 class SpelledGame:
-    """A game whose moves are said word by word. What fails raises UserError and changes nothing."""
+    """A game whose moves are entered word by word. A failure raises UserError and changes nothing."""
 
     def __init__(self, game: GameSpec, points: Points | None, rng: np.random.Generator) -> None:
         """Begin a game, and roll where it begins with a roll.
@@ -60,11 +60,11 @@ class SpelledGame:
         return spell(self.position, self._points)[action]
 
     def next_words(self) -> list[str]:
-        """Return what can be said next, each word once; nothing after the end of the game."""
+        """Return the words that can follow, each once; none after the end of the game."""
         size = len(self.state.begun)
         return list(dict.fromkeys(words[size] for words in self._ways().values()))
 
-    def say(self, word: str, *, planned: Words = ()) -> None:
+    def enter(self, word: str, *, planned: Words = ()) -> None:
         """Play the action that a word names or completes, or begin one.
 
         planned: all words of the action, where a player has chosen it.
@@ -86,23 +86,23 @@ class SpelledGame:
         after.play(action)
         self._states.append(State(after))
 
-    def say_roll(self, name: str) -> None:
-        """Put a roll in the place of one after the last move, the first that has not been said, and roll on from it."""
-        session, said = self.state.session, self.state.said
+    def enter_roll(self, name: str) -> None:
+        """Replace the first roll after the last move that has not been entered, and roll on from it."""
+        session, entered = self.state.session, self.state.entered
         rolls = len(session.last_rolls)
-        if self.state.begun or said == rolls:
-            raise UserError(f"illegal move: {said} of {rolls} rolls after the last move have been said")
-        at = len(session.moves) - rolls + said
+        if self.state.begun or entered == rolls:
+            raise UserError(f"illegal move: {entered} of {rolls} rolls after the last move have been said")
+        at = len(session.moves) - rolls + entered
         try:
             roll = parse_move(session.positions[at], name)
         except ValueError as error:
             raise UserError(f"illegal move: {error}") from error
         positions = [*session.positions[: at + 1], session.positions[at].play_unchecked(roll)]
         after = replace(session, positions=positions, moves=[*session.moves[:at], roll])
-        self._states[-1] = State(after, said=said + 1)
+        self._states[-1] = State(after, entered=entered + 1)
 
     def undo(self) -> None:
-        """Take back what was said last, with the rolls after it."""
+        """Take back the last word, with the rolls after it."""
         if len(self._states) == 1:
             raise UserError("cannot undo: nothing has been played")
         self._states.pop()

@@ -8,6 +8,7 @@ failures     why a process failed, in one sentence, and whether the rules of the
 sizes        weights and memory that a run needs, known before anything starts
 processes    signals and child processes
 status       a snapshot of a run: its files, its processes, and which process waits for what
+curves       the curves of a run: learning, ratings, workers, ladder
 accounts     games read, not read yet and removed; missing segments
 doctor       whether a machine and a volume meet the requirements
 verify       whether every file of a run is valid; valid files are moved out of quarantine

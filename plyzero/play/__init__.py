@@ -4,13 +4,10 @@ players          players, and how to find one by name
 agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/
-match_result     the result of a match, with confidence intervals
 strength         what is known of the strength of a model, which says what its judgement is worth
 ratings          ratings from games, with confidence intervals
 session          one game between a person and a bot
 game_record      a recorded game, read from a file and replayed, and its frames
 film             films and pictures of a recorded game
-raster           boards as pixels
-analysis         search results with the field names of KataGo's analysis engine
-analysis_engine  positions in, search results out, as JSON lines
+analysis         search results with KataGo's field names, and the engine that answers JSON lines
 """

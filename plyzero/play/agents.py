@@ -29,14 +29,14 @@ LOOK_SECONDS: Final = 0.1
 """Time between two calls of `AgentPlayer.on_wait`, in seconds."""
 
 GRACE_SECONDS: Final = 1.0
-"""Time for which an agent that has been interrupted is waited for."""
+"""Seconds to wait for an agent that has been interrupted."""
 
 
 class Agent(ABC):
     """A player of your own. Subclass it and name it as `module:Class(parameter=value)` wherever a player is named."""
 
     max_seconds: float = 60.0
-    """Time for a move. Who needs longer loses the game."""
+    """Seconds for a move. A player that exceeds this time loses the game."""
 
     rng: np.random.Generator = np.random.default_rng()
     """Random numbers. A match sets them from its seed, so use no others if the match should be repeatable."""
@@ -59,7 +59,7 @@ class ForfeitError(UserError):
 class AgentPlayer:
     """An agent as a player: its moves are checked, their time is limited, and what it prints goes to standard error.
 
-    on_wait: called again and again while the agent chooses. An error that it raises interrupts the agent, and goes on.
+    on_wait: called every LOOK_SECONDS while the agent chooses. An error that it raises interrupts the agent.
     """
 
     def __init__(self, name: str, agent: Agent) -> None:

@@ -1,18 +1,36 @@
-"""Search results for people and programs, with the field names of KataGo's analysis engine."""
+"""Search results with the field names of KataGo's analysis engine, and an engine that answers JSON lines with them."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TextIO
 
 import numpy as np
 
+from plyzero.errors import plain, shown
+from plyzero.lines import ArrivingLines, Line, parse_object
+from plyzero.play.players import Bot
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import is_chance, move_name, possible_moves
 from plyzero.rules.game import Game
-from plyzero.rules.notation import action_names
+from plyzero.rules.notation import action_names, play_named
 from plyzero.search.slots import SearchResult
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN
 
 PROVEN_NAMES: Final = {PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
 """The names of the proven values, for the player to move."""
+
+BATCH: Final = 1024
+"""Largest number of positions that are searched together."""
+
+COLOURS: Final = {"b": 0, "black": 0, "w": 1, "white": 1}
+"""Names of the players, as in KataGo and GTP."""
+
+GO_RULES: Final = ("tromp-taylor", "chinese-ogs", "chinese-kgs")
+"""KataGo's names of rules with area scoring and positional superko, as plyzero has them; none allows what it forbids,
+but the first also allows the suicide of several stones.
+"""
 
 
 def move_infos(position: Game, result: SearchResult) -> list[dict[str, Any]]:
@@ -56,3 +74,147 @@ def root_info(position: Game, result: SearchResult) -> dict[str, Any]:
         "drawrate": round(result.draw, 4),
         "proven": PROVEN_NAMES.get(result.proven),
     }
+
+
+def answer_queries(
+    game: GameSpec,
+    bot: Bot,
+    source: Iterable[Line],
+    sink: TextIO,
+    *,
+    on_progress: Callable[[str], None] = lambda text: None,
+    on_note: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Answer every query in `source` with one JSON line in `sink`, in the same order.
+
+    All queries that have arrived are searched together, so a program may send one at a time or thousands at once. An
+    invalid query gets {"id", "error"} as its answer and does not affect the others.
+
+    on_progress: called with a sentence during a search, and with "" after it.
+    on_note:     called with a sentence about fields that are ignored, when they occur for the first time.
+    """
+    answered, ignored = 0, set[str]()
+    for lines in batches(source):
+        queries = [parse_query(game, line, bot.simulations) for line in lines]
+        positions = [query.position for query in queries if isinstance(query.position, Game)]
+        on_progress(f"{answered} lines answered, searching {len(positions)} positions" if positions else "")
+        results = iter(bot.search(positions) if positions else [])
+        on_progress("")
+        judge = bot.strength().text
+        answered += len(lines)
+        for id_, position, _ in queries:
+            if isinstance(position, str):
+                answer: dict[str, Any] = {"id": id_, "error": position}
+            else:
+                result = next(results)
+                answer = {
+                    "id": id_,
+                    "moveInfos": move_infos(position, result),
+                    "rootInfo": root_info(position, result),
+                    "judge": judge,
+                }
+            sink.write(json.dumps(answer) + "\n")
+        sink.flush()
+        if new := {field for query in queries for field in query.ignored} - ignored:
+            ignored |= new
+            on_note(f"these fields change nothing and are ignored: {', '.join(sorted(new))}")
+
+
+class Query(NamedTuple):
+    """A line of input.
+
+    id:       None if it has none.
+    position: an error message if it is invalid.
+    ignored:  the fields that change nothing.
+    """
+
+    id: Any
+    position: Game | str
+    ignored: list[str]
+
+
+def parse_query(game: GameSpec, line: str | bytes, simulations: int) -> Query:
+    """Return what is asked in a line; `simulations` is the number of every search."""
+    try:
+        query = parse_object(line)
+    except ValueError as error:
+        return Query(None, plain(str(error), 300), [])
+    try:
+        names, colours = _moves(game, query.get("moves"))
+        ignored = _ignored(game, query, [len(names)], simulations)
+        positions = play_named(game.start, names)[0]
+        _check_colours(positions, colours)
+    except ValueError as error:
+        return Query(query.get("id"), plain(str(error)), [])
+    return Query(query.get("id"), _check(positions[-1]), ignored)
+
+
+def _check(position: Game) -> Game | str:
+    """Return a position if it can be searched, else an error message."""
+    if position.outcome() is not None:
+        return "the game is over after these moves; there is nothing to analyze"
+    if is_chance(position):
+        rolls = " ".join(move_name(position, roll) for roll in possible_moves(position))
+        return f"chance moves after these moves; add a roll to them, one of {rolls}"
+    return position
+
+
+def _moves(game: GameSpec, moves: Any) -> tuple[list[str], list[str]]:
+    """Return the names of moves and, if they are pairs as KataGo has them, whose they are. Raises ValueError."""
+    pairs = moves if isinstance(moves, list) and all(isinstance(each, list) for each in moves) else None
+    found = [*zip(*pairs, strict=True)] if pairs and {len(pair) for pair in pairs} == {2} else [(), moves]
+    colours, names = found
+    if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in (*names, *colours)):
+        example = move_name(game.start, possible_moves(game.start)[0])
+        raise ValueError(f'expected moves as a list of names, such as "moves": ["{example}"]')
+    return [*names], [*colours]
+
+
+def _check_colours(positions: Sequence[Game], colours: Sequence[str]) -> None:
+    for number, (position, colour) in enumerate(zip(positions, colours, strict=False), 1):
+        if not is_chance(position) and COLOURS.get(colour.lower()) != position.to_play:
+            mover = "BW"[position.to_play]
+            raise ValueError(f"move {number}: it is the turn of {mover}, the players are B and W, got {shown(colour)}")
+
+
+def _ignored(game: GameSpec, query: dict[str, Any], turns: list[int], simulations: int) -> list[str]:
+    """Return which fields of KataGo's analysis engine are in a query, and change nothing.
+
+    Raises ValueError for one that would change the answer, and for unknown fields.
+    """
+    rows, columns = game.start.observation_shape[1:]
+    komi = game.parameter("komi")
+    same: dict[str, Sequence[Any]] = {  # field -> the values with which it changes nothing; () = all
+        **dict.fromkeys(("priority", "priorities", "reportDuringSearchEvery"), ()),
+        **dict.fromkeys(("initialStones", "avoidMoves", "allowMoves"), ([],)),
+        **dict.fromkeys((field for field in query if field.startswith("include")), (False,)),
+        "overrideSettings": ({},),
+        "analyzeTurns": (turns,),
+        "maxVisits": (simulations,),
+        "boardXSize": (columns,),
+        "boardYSize": (rows,),
+        "initialPlayer": ("BW"[game.start.to_play],),
+        "komi": () if komi is None else (komi,),
+        "rules": () if komi is None else GO_RULES,
+    }
+    fields = sorted(query.keys() - {"id", "moves"})
+    if unknown := [field for field in fields if field not in same]:
+        text = f"unknown field{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}; expected id and moves"
+        raise ValueError(plain(text, 300))
+    for field in fields:
+        if same[field] and query[field] not in same[field]:
+            raise ValueError(
+                f"{field} {shown(query[field])} would change the answer, and here it is {shown(same[field][0])}: leave "
+                "it out, or start plyzero analyze with another game or --simulations"
+            )
+    return fields
+
+
+def batches(source: Iterable[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of `source` that are not blank, in lists of those that have arrived, at most BATCH in a list."""
+    lines = ArrivingLines(line for line in source if line.strip())
+    for first in lines:
+        batch = [first]
+        while len(batch) < BATCH and lines.wait_for_line(0.01):
+            batch.append(next(lines))
+        yield batch

@@ -77,21 +77,11 @@ def list_cards() -> list[Card]:
 
 def _read_card(path: Path) -> Card:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
-    levels = (
-        Level(
-            number=number,
-            simulations=level["simulations"],
-            temperature=level["temperature"],
-            elo=level["elo"],
-            low=level["low"],
-            high=level["high"],
-        )
-        for number, level in enumerate(table["levels"], start=1)
-    )
+    measured = ("simulations", "temperature", "elo", "low", "high")
     return Card(
         game=table["game"],
         network=path.with_suffix(".onnx"),
-        levels=tuple(levels),
+        levels=tuple(Level(i, *(each[key] for key in measured)) for i, each in enumerate(table["levels"], start=1)),
         default=table["default_level"],
         training=table["training"],
     )

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+import resvg_py
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageOps
 
 from plyzero.play.game_record import Frame, frame_svg
-from plyzero.play.raster import BACKGROUND, OVERSAMPLING, colours, draw_svg, find_font
 from plyzero.play.session import SIDES
 
 MAX_COLOURS: Final = 32
 """Number of colours in a film; all frames share them, so a frame needs only what differs from the one before."""
 
 LAST: Final = 4.0
-"""The last frame is shown so many times longer than the others."""
-
-CAPTION: Final = "#222222"
-"""Colour of the line below the board."""
+"""Duration of the last frame, in durations of the others."""
 
 CAPTION_LETTERS: Final = 40
-"""So many letters fit into the line below the board; a longer one is written smaller."""
+"""Number of letters that fit into the line below the board; a longer line is written smaller."""
+
+OVERSAMPLING: Final = 3
+"""Boards are drawn this many times larger and then reduced: edges get few colours, and no line is between cells."""
+
+CAPTION: Final = '.caption { font-family: "DejaVu Sans"; fill: #222; dominant-baseline: central; }'
+"""The style of the line below the board."""
 
 
 def make_picture(frame: Frame, size: int) -> bytes:
     """Return a frame as a PNG file that is `size` pixels wide."""
     file = io.BytesIO()
-    draw_svg(frame_svg(frame, style=False), size).save(file, "PNG", optimize=True)
+    _render(frame_svg(frame), size).save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
@@ -47,14 +54,14 @@ def make_film(
     """Return a film that repeats endlessly.
 
     result:      how the game ended, for the last frame.
-    kind:        `GIF` or `PNG`, for a file that browsers call APNG.
+    kind:        `GIF` or `PNG` (an animated PNG).
     size:        width in pixels.
-    seconds:     for which a frame is shown.
-    on_progress: called with the number of frames that are drawn.
+    seconds:     duration of a frame.
+    on_progress: called with the number of rendered frames.
     """
     pictures: list[Image.Image] = []
     for number, caption in enumerate(_captions(frames, result)):
-        pictures.append(_with_caption(draw_svg(frame_svg(frames[number], style=False), size), caption))
+        pictures.append(_with_caption(_render(frame_svg(frames[number]), size), caption))
         on_progress(number + 1)
     first, *rest = _in_one_palette(_of_one_size(pictures))
     milliseconds = round(1000 * seconds)
@@ -77,63 +84,67 @@ def _captions(frames: Sequence[Frame], result: str) -> Iterator[str]:
         yield " · ".join(parts)
 
 
+@cache
+def _fonts() -> list[str]:
+    """Return the files of DejaVu, which come with matplotlib, so that text looks the same on every machine."""
+    matplotlib = importlib.util.find_spec("matplotlib")  # not imported, which takes longer than a picture
+    if matplotlib is None or not matplotlib.origin:
+        raise ModuleNotFoundError("matplotlib has the fonts of pictures", name="matplotlib")
+    folder = Path(matplotlib.origin).parent / "mpl-data" / "fonts" / "ttf"
+    return [str(folder / name) for name in ("DejaVuSans.ttf", "DejaVuSansMono.ttf")]
+
+
+def _render(svg: str, width: int) -> Image.Image:
+    """Return an SVG image of plyzero.rules.board_svg as an RGB image that is `width` pixels wide."""
+    png = resvg_py.svg_to_bytes(
+        svg_string=svg.replace("<svg ", '<svg xml:space="preserve" ', 1),  # it lacks `white-space: pre`
+        width=OVERSAMPLING * width,
+        background="white",
+        style_sheet=CAPTION,
+        font_files=_fonts(),
+        skip_system_fonts=True,
+        shape_rendering="optimize_speed",
+        text_rendering="optimize_speed",
+    )
+    return Image.open(io.BytesIO(png)).convert("RGB").reduce(OVERSAMPLING)
+
+
 def _with_caption(picture: Image.Image, caption: str) -> Image.Image:
     """Return a picture with a line below it."""
     width, height = picture.size
     letter, strip = width / CAPTION_LETTERS, round(width / 12)
-    size = letter / 0.6 * min(1.0, CAPTION_LETTERS / len(caption))  # letters are at most so many times as high as wide
-    line = Image.new("RGB", (OVERSAMPLING * width, OVERSAMPLING * strip), BACKGROUND)
-    font, _ = find_font(OVERSAMPLING * size)
-    place = (OVERSAMPLING * letter, OVERSAMPLING * strip / 2)
-    ImageDraw.Draw(line).text(place, caption, fill=CAPTION, font=font, anchor="lm")
-    return _stacked([picture, line.reduce(OVERSAMPLING)], height + strip)
+    size = letter / 0.6 * min(1.0, CAPTION_LETTERS / len(caption))  # a letter is about 0.6 times as wide as high
+    line = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {strip}">'
+        f'<text class="caption" x="{letter}" y="{strip / 2}" font-size="{size}">{escape(caption)}</text></svg>'
+    )
+    captioned = ImageOps.expand(picture, (0, 0, 0, strip), "white")
+    captioned.paste(_render(line, width), (0, height))
+    return captioned
 
 
 def _of_one_size(pictures: Sequence[Image.Image]) -> list[Image.Image]:
     """Return pictures that are all as high as the highest, for games whose texts have more or fewer lines."""
     highest = max(each.height for each in pictures)
-    return [each if each.height == highest else _stacked([each], highest) for each in pictures]
-
-
-def _stacked(pictures: Sequence[Image.Image], height: int) -> Image.Image:
-    """Return pictures of one width, one below the other."""
-    made, top = Image.new("RGB", (pictures[0].width, height), BACKGROUND), 0
-    for picture in pictures:
-        made.paste(picture, (0, top))
-        top += picture.height
-    return made
+    return [ImageOps.expand(each, (0, 0, 0, highest - each.height), "white") for each in pictures]
 
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:
-    """Return pictures with the same palette: the colours of boards that occur, then the most frequent of the others."""
-    counts: Counter[int] = Counter()
+    """Return pictures with one palette: the most frequent colours of all, which are those of flat areas."""
+    counts: Counter[Any] = Counter()
     for picture in pictures:
-        found, often = np.unique(_packed(picture), return_counts=True)
-        counts.update(dict(zip(found.tolist(), often.tolist(), strict=True)))
-    flat = {int(each[1:], 16) for each in {*colours(), CAPTION}}
-    every = np.sort(np.array([*counts], np.uint32))
-    palette = np.array(
-        sorted(counts, key=lambda each: (each not in flat, -counts[each], each))[:MAX_COLOURS], np.uint32
-    )
-    distances = ((_channels(every)[:, None] - _channels(palette)) ** 2).sum(axis=2)
-    nearest = distances.argmin(axis=1).astype(np.uint8)
-    # Pillow's own quantize takes colours that are close to each other for the same.
-    return [_with_palette(nearest[np.searchsorted(every, _packed(each))], _channels(palette)) for each in pictures]
-
-
-def _channels(colours: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return colours of the form 0xRRGGBB, `[n]`, as red, green and blue, `[n, 3]`."""
-    return np.stack([colours >> 16, colours >> 8 & 255, colours & 255], axis=1).astype(np.int64)
-
-
-def _packed(picture: Image.Image) -> NDArray[np.uint32]:
-    """Return a picture as `[rows, columns]` uint32 of the form 0xRRGGBB."""
-    red, green, blue = np.moveaxis(np.asarray(picture, np.uint32), 2, 0)
-    return red << 16 | green << 8 | blue
-
-
-def _with_palette(indices: NDArray[np.uint8], palette: NDArray[np.int64]) -> Image.Image:
-    """Return a picture that has the colours `palette[indices]`."""
-    made = Image.frombytes("P", indices.shape[::-1], indices.tobytes())
-    made.putpalette(palette.astype(np.uint8).tobytes())
+        for count, colour in picture.getcolors(picture.width * picture.height) or ():
+            counts[colour] += count
+    every, palette = np.array([*counts]), np.array([colour for colour, _ in counts.most_common(MAX_COLOURS)])
+    # Pillow's own quantize is fast, but not exact: it takes white for a light grey.
+    nearest = np.zeros(1 << 24, np.uint8)
+    nearest[_packed(every)] = ((every[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
+    made = [Image.fromarray(nearest[_packed(np.asarray(picture))]) for picture in pictures]
+    for each in made:
+        each.putpalette(palette.astype(np.uint8).tobytes())
     return made
+
+
+def _packed(colours: ArrayLike) -> NDArray[np.uint32]:
+    """Return colours `[..., 3]` as numbers of the form 0xRRGGBB."""
+    return np.asarray(colours, np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)

@@ -7,7 +7,7 @@ from plyzero.rules.chance import chances_of
 from plyzero.rules.game import Game
 
 HURRY: float = 1e-3
-"""How much a win is worth less for each ply that it takes: the shortest win is played, and the longest defence."""
+"""Loss of a win's value per ply: the shortest win is played, and the longest defence."""
 
 
 class Greedy(Agent):

@@ -1,4 +1,4 @@
-"""What is known of the strength of a model: its newest score in a run, or what the card of a bundled bot says."""
+"""The measured strength of a model: its newest score in a run, or the card of a bundled bot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.match_result import MatchResult, match_result
+from plyzero.play.ratings import MatchResult, match_result
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.metrics import read_lines
 from plyzero.run.models import ModelName
@@ -15,11 +15,11 @@ from plyzero.settings import parse_rollouts
 from plyzero.volume_errors import explain
 
 REFEREE: Final = 100
-"""A model judges the moves of a game once it has beaten pure MCTS with so many rollouts, or more."""
+"""A model judges the moves of a game once it has beaten pure MCTS with at least this many rollouts."""
 
 
 class Strength(NamedTuple):
-    """What is known of the strength of whoever judges moves.
+    """The measured strength of a judge of moves.
 
     text:   for people, such as "step 182 scored 50% (34-66) in 40 games against mcts:100".
     judges: whether it has beaten mcts:100: the 95 % interval of its score lies above one half.
@@ -30,11 +30,11 @@ class Strength(NamedTuple):
 
 
 UNKNOWN: Final = Strength("the strength of this network has not been measured", judges=False)
-"""A file says nothing of the strength of its network."""
+"""The strength of a network that is only a file."""
 
 
 def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
-    """Return what is known of a model for `game`: that of training step `step` in a run, or the one in a file."""
+    """Return the strength of a model for `game`: of training step `step` in a run, or of a file."""
     if path.is_dir():
         try:
             return _of_run(path / "metrics", step)

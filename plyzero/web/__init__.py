@@ -5,13 +5,9 @@ play_api     positions and searches as JSON, for the page on which a game is pla
 reviews      a review of a whole game: what each move has lost
 opponents    the players that a visitor can choose, and the models of a run as they come
 searches     searches in threads, whose progress is streamed and which end when their visitor leaves
-run_api      the addresses of a run's dashboard
 run_state    the state of a run as JSON
-run_series   the curves of a run as JSON
 run_games    the newest games of a run as JSON
-report       the dashboard as one file
-game_page    a recorded game as one file
-single_file  a page as one file, which loads nothing
+pages        the dashboard of a run, or a recorded game, as one file that loads nothing
 plots        pictures of tables and ratings
 
 page/ holds what a browser loads: HTML, style sheets and modules; page/vendor/ are libraries of others.

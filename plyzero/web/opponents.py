@@ -32,11 +32,11 @@ REVIEW_ROLLOUTS: Final = 256
 """Least number of rollouts with which pure MCTS reviews a game: clearly more than the network has not beaten."""
 
 MAX_MODELS: Final = 4
-"""So many models of a run are kept in memory."""
+"""Number of models of a run kept in memory."""
 
 
 class Opponents:
-    """Who can be played against: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
+    """The opponents: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
 
     Bots are made when they are asked for first, and kept.
     """
@@ -96,7 +96,7 @@ class Opponents:
     def judge(self, step: str, simulations: int | None, *, most: int) -> tuple[Bot, str]:
         """Return the bot that reviews games, and a sentence that says what its judgement is worth.
 
-        It is the player of analyses with so many simulations; while its network has not beaten mcts:100, pure MCTS with
+        It is the player of analyses with `simulations`; while its network has not beaten mcts:100, pure MCTS with
         as many rollouts, at least REVIEW_ROLLOUTS. None = its usual number. Raises UserError for more than `most`, and
         as `find` does.
         """

@@ -20,7 +20,7 @@ from plyzero.rules.board import Board, board_of
 from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 from plyzero.search.slots import SearchResult, SearchSlots
 from plyzero.web.searches import Event, Report
@@ -32,7 +32,7 @@ EVENT_SECONDS: Final = 0.1
 """Time between two events of a search."""
 
 MAX_LINE: Final = 6
-"""So many moves of a principal variation are drawn."""
+"""Number of moves of a principal variation that are drawn."""
 
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
@@ -55,7 +55,7 @@ def describe_position(game: GameSpec, text: str, rng: np.random.Generator, *, at
 
     moves:   the names of all moves and rolls of the game, the new rolls among them.
     movers:  the player who made each, null for a roll.
-    at:      so many moves and rolls come before the position: a player moves there, or the game ends with it.
+    at:      number of moves and rolls before the position: a player moves there, or the game ends with it.
     svg:     the board as an SVG element whose cells carry their names; null if the game has no board.
     text:    the position as text.
     toPlay:  0 or 1.
@@ -70,6 +70,7 @@ def describe_position(game: GameSpec, text: str, rng: np.random.Generator, *, at
     while here < len(movers) and movers[here] is None:
         here += 1
     position, board = positions[here], board_of(positions[here])
+    outcome = position.outcome()
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
@@ -78,7 +79,7 @@ def describe_position(game: GameSpec, text: str, rng: np.random.Generator, *, at
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
-        "outcome": _outcome(position.outcome()),
+        "outcome": None if outcome is None else {"winner": outcome.winner},
     }
 
 
@@ -104,10 +105,6 @@ def _spots(board: Board | None, path: Sequence[str]) -> list[tuple[float, float]
     return [(UNIT * cell.x, UNIT * cell.y) for cell in cells]
 
 
-def _outcome(outcome: Outcome | None) -> dict[str, Any] | None:
-    return None if outcome is None else {"winner": outcome.winner}
-
-
 def unfinished_position(game: GameSpec, text: str) -> Game:
     """Return the position after the moves `text`. Raises UserError if no player is to move there."""
     position = parse_moves(game, text)[0][-1]
@@ -123,9 +120,9 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
 
     moveInfos, rootInfo: as in plyzero.play.analysis; each of moveInfos also has the improved `policy` and, of the best
                          three in the last event, `line`: the principal variation with `by`, `name` and `spots`.
-    simulations, of:     how many are made, and how many there will be.
+    simulations, of:     number of simulations made so far, and in all.
     choice:              the name of the move that the player chooses, in the last event.
-    judge:               a sentence that says what is known of the strength of a player who searches, in the last event.
+    judge:               a sentence about the strength of a player that searches, in the last event.
     """
 
     def run(report: Report) -> Event:
@@ -178,7 +175,7 @@ def _line(position: Game, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def network_view(bot: Bot, position: Game) -> dict[str, Any]:
-    """Return what the network sees in `position`, and what it answers without a search.
+    """Return the network's input in `position`, and its output without a search.
 
     planes:  the observation, `[planes][rows][columns]` numbers, from the point of view of the player to move.
     policy:  [name, probability] of each legal action, the likeliest first.

@@ -27,7 +27,7 @@ MAX_BYTES: Final = 1 << 28
 """Largest size of a table that is read, in bytes."""
 
 MARKED: Final = 30
-"""A curve with at most so many points has a mark at each."""
+"""Largest number of points of a curve with a mark at each."""
 
 Table = dict[str, list[Any]]
 """Columns of equal length: numbers, texts, or None where a row has no value."""

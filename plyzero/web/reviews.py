@@ -17,13 +17,13 @@ from plyzero.search.tree import PROVEN_WIN, UNPROVEN
 from plyzero.web.searches import Event, Report
 
 MISTAKES: Final = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
-"""What a move is called that loses so much of the expected score or more; lichess uses the same bounds."""
+"""Smallest loss of expected score -> the name of the move; lichess uses the same bounds."""
 
 SURE: Final = MISTAKES[-1][0]
 """A move that the search itself would have played has lost something only from here on: less is noise."""
 
 TOGETHER: Final = 64
-"""So many positions are searched at a time: few enough for one group of `Bot.search`, so that progress adds up."""
+"""Number of positions searched at a time: few enough for one group of `Bot.search`, so that progress adds up."""
 
 REPORT_SECONDS: Final = 0.3
 """Time between two reports of progress."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import Room, free_room
+from plyzero.ops.curves import RunSeries, model_of, words_of
 from plyzero.ops.status import snapshot
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
@@ -17,7 +18,6 @@ from plyzero.run.metrics import TRAINER, Rate, figure
 from plyzero.run.models import ModelName
 from plyzero.volume_errors import explain
 from plyzero.web.run_games import NewestGames
-from plyzero.web.run_series import RunSeries, model_of, words_of
 
 VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
@@ -72,7 +72,7 @@ class RunView:
                 self._state, self._asked_at = self._read(), now
             return self._state
 
-    def series(self, since: int) -> dict[str, Any]:
+    def series(self, since: int) -> Mapping[str, object]:
         """Return the points of all curves from the number `since` on; see `RunSeries.since`."""
         self.state()
         with self._lock:
@@ -96,7 +96,7 @@ class RunView:
 
 
 class _Watched:
-    """What is read of a run that exists."""
+    """The readers of a run that exists."""
 
     def __init__(self, run: RunDirectory, clock: Callable[[], float], *, at_once: bool) -> None:
         self.run, self._clock = run, clock
@@ -201,7 +201,7 @@ def _listed(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict[str, str]]:
-    """Return what is wrong now: `who` says it, and `text`."""
+    """Return the current warnings: `who` reports it, and `text`."""
     said = []
     for beat in found["processes"]:
         keys = ("warning", "read_error", "write_error", "thread_error") if beat["life"] in ALIVE else ("warning",)
@@ -210,7 +210,7 @@ def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict
         said.append(("store", found["problem"]))
     if quarantined := found["replay"]["quarantined"]:
         text = (
-            f"{quarantined} damaged files are in quarantine/; plyzero replay restore brings back those that are sound"
+            f"{quarantined} damaged files are in quarantine/; plyzero replay restore brings back those that are valid"
         )
         said.append(("store", text))
     store = run.settings.store

@@ -14,20 +14,20 @@ from typing import Any, Final
 from plyzero.errors import UserError
 
 MAX_WAITING: Final = 200
-"""So many searches may wait for others; further ones are refused."""
+"""Largest number of searches that wait; further ones are refused."""
 
 MAX_OF_VISITOR: Final = 40
-"""So many of them may be of one visitor, which is an address: of a person, or of all who are behind one."""
+"""Largest number of waiting searches of one visitor, that is of one network address."""
 
 MAX_SECONDS: Final = 120.0
 """Longest time that a search may take, in seconds."""
 
 Event = dict[str, Any]
-"""What a search has found, as JSON; the last one has `done`, and `error` where the search has failed."""
+"""Results of a search as JSON; the last event has `done`, and `error` where the search has failed."""
 
 Report = Callable[[Event], None]
-"""Hands an event to the visitor, unless it is empty. Raises LeftError if there is no visitor any more, and UserError
-after MAX_SECONDS, so whoever searches calls it often."""
+"""Hands an event to the visitor, unless it is empty. Raises LeftError when the visitor has left, and UserError
+after MAX_SECONDS, so a search calls it often."""
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class LeftError(Exception):
 
 
 class Searches:
-    """Runs at most so many searches at a time, each in a thread; the visitors whose searches wait take turns."""
+    """Runs at most `at_once` searches at a time, each in a thread; the visitors whose searches wait take turns."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once

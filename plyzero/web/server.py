@@ -7,8 +7,7 @@ import inspect
 import ipaddress
 import json
 import socket
-from collections.abc import AsyncIterator, Collection, Sequence
-from importlib.resources import files
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -23,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -34,7 +33,9 @@ from plyzero.play.players import Bot
 from plyzero.rules.board_svg import board_css
 from plyzero.rules.catalog import GameSpec, with_location
 from plyzero.rules.chance import first_decision
+from plyzero.run.directory import RunDirectory
 from plyzero.web.opponents import ANALYSIS, Opponents
+from plyzero.web.pages import PAGE
 from plyzero.web.play_api import (
     describe_position,
     network_view,
@@ -43,13 +44,14 @@ from plyzero.web.play_api import (
     unfinished_position,
 )
 from plyzero.web.reviews import review
+from plyzero.web.run_state import RunView
 from plyzero.web.searches import Event, Searches
-
-PAGE: Final = Path(str(files("plyzero.web") / "page"))
-"""The directory with what browsers load."""
 
 MAX_SIMULATIONS: Final = 10_000
 """Most simulations that a visitor may ask for."""
+
+MAX_GAMES: Final = 200
+"""Most games of a run in one answer."""
 
 REQUEST_SECONDS: Final = 20.0
 """Time in which a request must arrive, in seconds."""
@@ -60,7 +62,7 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""What browsers may do with a page: load what comes from this server, and nothing else."""
+"""Headers by which a page loads only what comes from this server."""
 
 
 def make_app(
@@ -68,13 +70,14 @@ def make_app(
     opponents: Opponents,
     *,
     allowed_hosts: Collection[str] = (),
-    run_routes: Sequence[BaseRoute] = (),
+    run: RunDirectory | Path | None = None,
 ) -> Starlette:
     """Return the application that serves `game`.
 
     allowed_hosts: names under which the server may be asked for, besides localhost and IP addresses.
-    run_routes:    of the dashboard of a run.
+    run:           whose dashboard is served too, or the directory in which there will be one.
     """
+    view = RunView(run) if run else None
     searches = Searches(usable_cores())
     warming: asyncio.Task[str] | None = None
     waits_for = "the search is being compiled"
@@ -94,7 +97,7 @@ def make_app(
                 "opponent": opponents.usual(),
                 "newest": await run_in_threadpool(opponents.newest_step),
                 "hasNetwork": opponents.has_network,
-                "hasRun": bool(run_routes),
+                "hasRun": view is not None,
                 "ready": ready,
                 "waitsFor": None if ready else waits_for,
             }
@@ -148,14 +151,14 @@ def make_app(
 
     routes = [
         Route("/", lambda request: FileResponse(PAGE / "index.html")),
-        Route("/run", lambda request: FileResponse(PAGE / "run.html")) if run_routes else None,
+        Route("/run", lambda request: FileResponse(PAGE / "run.html")) if view else None,
         Route("/static/board.css", lambda request: Response(board_css(), media_type="text/css")),
         Route("/api/about", about),
         Route("/api/position", position),
         Route("/api/think", think),
         Route("/api/review", review_game),
         Route("/api/inspect", inspect_network),
-        *run_routes,
+        *(_run_routes(view) if view else ()),
         Mount("/static", StaticFiles(directory=PAGE)),
     ]
     return Starlette(
@@ -163,6 +166,23 @@ def make_app(
         middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
         exception_handlers={UserError: _as_sentence, HTTPException: _as_sentence},
     )
+
+
+def _run_routes(view: RunView) -> list[Route]:
+    """Return the routes of a run: its state, its curves and its newest games."""
+
+    # Not coroutines: starlette calls them in a thread, so a slow volume does not block other requests.
+    def state(request: Request) -> Response:
+        return JSONResponse(view.state())
+
+    def series(request: Request) -> Response:
+        return JSONResponse(view.series(_number(request, "since", most=1 << 53) or 0))
+
+    def games(request: Request) -> Response:
+        newest = _number(request, "newest", most=MAX_GAMES)
+        return JSONResponse(view.games(50 if newest is None else newest))
+
+    return [Route(f"/api/run/{answer.__name__}", answer, methods=["GET"]) for answer in (state, series, games)]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -266,12 +286,12 @@ def _visitor(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def _number(request: Request, name: str) -> int | None:
+def _number(request: Request, name: str, *, most: int = 99_999_999) -> int | None:
     text = request.query_params.get(name)
     if text is None:
         return None
-    if not (text.isdecimal() and len(text) < 9):
-        raise UserError(f"expected a number as {name}, got {shown(text)}")
+    if not (len(text) <= 16 and text.isascii() and text.isdigit() and int(text) <= most):
+        raise UserError(f"expected {name} from 0 to {most}, got {shown(text)}")
     return int(text)
 
 

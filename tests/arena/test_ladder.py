@@ -18,7 +18,7 @@ from plyzero.arena.entrants import Entrant, find_entrants
 from plyzero.arena.ladder import LINES, LOCK, ROUND, TABLE, Ladder, Limits, Pair, PairResult, open_ladder
 from plyzero.arena.pair_player import PairPlayer, Processes
 from plyzero.errors import UserError
-from plyzero.play.match_result import MatchResult
+from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.models import publish_model
 from tests.helpers.cli import plyzero
@@ -90,7 +90,7 @@ def test_a_ladder_rates_its_players_with_the_anchor_at_0(tmp_path: Path):
     assert rows[2].startswith("mcts:200,mcts:200,0.0,0.0,0.0,")
 
 
-def test_a_ladder_that_is_killed_again_and_again_ends_with_the_table_of_one_that_is_not(tmp_path: Path):
+def test_a_killed_ladder_ends_with_the_table_of_one_that_was_not_killed(tmp_path: Path):
     limits = Limits(4 * ROUND + 10)
     run_ladder(tmp_path / "undisturbed", limits)
     kills = 0
@@ -171,7 +171,7 @@ def test_a_forfeit_counts_against_its_loser_with_the_reason(tmp_path: Path):
     assert sum(player["forfeits"] for player in players.values()) == opponents
 
 
-def test_an_agent_that_fails_forfeits_both_games_and_its_reason_cannot_control_a_terminal(
+def test_a_failing_agent_forfeits_and_its_reason_cannot_control_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     source = (

@@ -7,9 +7,8 @@ from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.arena.match import PlayedGame, play_match, random_opening, random_openings
 from plyzero.errors import UserError
-from plyzero.play.match_result import MatchResult, wilson_interval
 from plyzero.play.players import Bot, RandomPlayer, find_player
-from plyzero.play.ratings import rate
+from plyzero.play.ratings import MatchResult, rate, wilson_interval
 from plyzero.rules.catalog import load_game
 from plyzero.search.evaluators import Uniform
 from plyzero.settings import SearchSettings
@@ -30,21 +29,27 @@ class Spy(RandomPlayer):
         return super().choose_all(positions)
 
 
-def test_the_score_counts_a_draw_as_half_a_point():
-    assert MatchResult(3, 2, 5, distinct=10).score == 0.4
-
-
 def test_an_interval_ends_exactly_at_0_or_1_where_every_game_was_lost_or_won():
     for games in range(1, 60):
         assert wilson_interval(0.0, games)[0] == 0
         assert wilson_interval(1.0, games)[1] == 1
 
 
-def test_the_interval_is_wilsons():
-    # n = 100, p = 0.8, z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n) = 0.7112 .. 0.8666
-    assert MatchResult(80, 0, 20, distinct=100).interval() == pytest.approx((0.7112, 0.8666), abs=1e-4)
-    assert MatchResult(10, 0, 0, distinct=10).interval()[1] == 1
-    assert str(MatchResult(80, 0, 20, distinct=100)) == "80% (71-87)"
+@pytest.mark.parametrize(
+    ("counts", "score", "interval"),
+    [
+        # z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
+        ((80, 0, 20), 0.8, (0.7112, 0.8666)),
+        ((10, 0, 0), 1.0, (0.7225, 1.0)),
+        ((0, 10, 0), 0.5, (0.2366, 0.7634)),  # (0.5 + 0.19208 ± 1.96 √(0.025 + 0.009604)) / 1.38416
+        ((1, 0, 0), 1.0, (0.2065, 1.0)),  # 1 / (1 + z²) = 1 / 4.8416
+    ],
+)
+def test_the_interval_is_wilsons(counts: tuple[int, int, int], score: float, interval: tuple[float, float]):
+    result = MatchResult(*counts, distinct=1)
+    assert result.score == score
+    assert result.interval() == pytest.approx(interval, abs=1e-4)
+    assert str(result) == f"{score:.0%} ({100 * interval[0]:.0f}-{100 * interval[1]:.0f})"
 
 
 @pytest.mark.parametrize(("wins", "losses", "elo"), [(50, 50, 0), (75, 25, 190.85), (25, 75, -190.85), (100, 10, 400)])
@@ -130,26 +135,28 @@ def test_a_match_that_cannot_be_played_is_refused(games: int, opening_plies: int
         play_match(Spy(3), Spy(3), TicTacToe(), games=games, rng=rng, opening_plies=opening_plies)
 
 
-def test_games_that_are_the_same_are_counted_once():
+def test_games_that_are_the_same_are_counted_once_and_others_apart():
     player = Bot("p", TIC_TAC_TOE, Uniform(9), simulations=50, settings=SearchSettings())
     result = play_match(player, player, TicTacToe(), games=8, rng=np.random.default_rng(0), opening_plies=0)
     assert (result.games, result.distinct) == (8, 1)
+    result = play_match(Spy(1), Spy(2), ConnectFour(), games=20, rng=np.random.default_rng(0), opening_plies=0)
+    assert result.distinct == 20
 
 
-@pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x"])
-def test_pure_mcts_wants_a_number(name: str):
-    with pytest.raises(
-        UserError, match=f"expected mcts:N with 1 to 10000000 rollouts per move, such as mcts:1000, got '{name}'"
-    ):
-        find_player(name, TIC_TAC_TOE, np.random.default_rng())
+NUMBER = "expected mcts:N with 1 to 10000000 rollouts per move, such as mcts:1000, got "
+PLAYERS = "does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000"
 
 
-@pytest.mark.parametrize("name", ["perfect", "runs/none@3"])
-def test_an_unknown_player_is_one_sentence(name: str):
-    with pytest.raises(
-        UserError,
-        match=f"'{name.partition('@')[0]}' does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000",
-    ):
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        *((name, f"{NUMBER}'{name}'") for name in ("mcts", "mcts:", "mcts:0", "mcts:x")),
+        ("perfect", f"'perfect' {PLAYERS}"),
+        ("runs/none@3", f"'runs/none' {PLAYERS}"),
+    ],
+)
+def test_a_player_that_does_not_exist_is_one_sentence(name: str, sentence: str):
+    with pytest.raises(UserError, match=sentence):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 
@@ -170,13 +177,6 @@ def test_a_game_that_is_over_at_the_start_is_one_sentence(opening_plies):
     player = RandomPlayer(np.random.default_rng(0))
     with pytest.raises(UserError, match=r"Over cannot be played: the game is over before any player has moved; "):
         play_match(player, player, Over(), games=2, rng=np.random.default_rng(0), opening_plies=opening_plies)
-
-
-def test_perfect_players_draw_every_game_of_tic_tac_toe():
-    settings = SearchSettings(algorithm="puct")
-    one, other = (Bot(name, TIC_TAC_TOE, Exact(9), simulations=50, settings=settings) for name in "ab")
-    result = play_match(one, other, TicTacToe(), games=2, rng=np.random.default_rng(0), opening_plies=0)
-    assert (result.wins, result.draws, result.losses) == (0, 2, 0)
 
 
 def test_whose_turn_it_is_is_asked_of_the_game():
@@ -241,15 +241,3 @@ def test_an_opening_never_ends_a_game_and_is_as_long_as_asked_where_it_can_be():
             position = position.play(action)
         assert position.outcome() is None
     assert len(random_opening(ConnectFour(), 6, rng)) == 6
-
-
-def test_games_that_differ_in_any_move_are_counted_apart():
-    result = play_match(Spy(1), Spy(2), ConnectFour(), games=20, rng=np.random.default_rng(0), opening_plies=0)
-    assert result.distinct == 20
-
-
-def test_the_interval_allows_for_draws_and_for_a_single_game():
-    # n = 10, p = 0.5: (0.5 + 0.19208 ± 1.96 √(0.025 + 0.009604)) / 1.38416
-    assert MatchResult(0, 10, 0, distinct=1).interval() == pytest.approx((0.2366, 0.7634), abs=1e-4)
-    # n = 1, p = 1: z²/(1 + z²) of the interval's other end: 1 / 4.8416
-    assert MatchResult(1, 0, 0, distinct=1).interval() == pytest.approx((0.2065, 1.0), abs=1e-4)

@@ -12,7 +12,7 @@ from plyzero.commands import train as command
 from plyzero.ops import supervisor
 from plyzero.ops.rating import Rating
 from plyzero.ops.supervisor import ChildFailedError, Report
-from plyzero.play.match_result import MatchResult
+from plyzero.play.ratings import MatchResult
 from plyzero.run.directory import describe_changed_settings, open_run
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.runs import small_run

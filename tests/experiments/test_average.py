@@ -10,7 +10,7 @@ from experiments.tasks.average import MAX_STEPS, average
 from experiments.tasks.intervals import difference_of, mean_of, score_variance
 from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS, write_table
 from plyzero.errors import UserError
-from plyzero.play.match_result import wilson_interval
+from plyzero.play.ratings import wilson_interval
 
 T_OF_1 = 12.706204736174694
 """The 97.5 % quantile of Student's t with one degree of freedom, from a table: tan(0.475 π)."""

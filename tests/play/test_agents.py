@@ -139,7 +139,7 @@ def test_an_agent_that_fails_loses_the_game_and_the_match_goes_on(module, name: 
         agent.choose_all([TIC_TAC_TOE.start])
 
 
-def test_an_agent_that_hangs_is_interrupted_and_one_that_cannot_be_is_not_asked_again(module):
+def test_an_agent_that_hangs_is_interrupted_or_not_asked_again(module):
     agent = found("Hangs")
     assert isinstance(agent.choose_or_forfeit(TIC_TAC_TOE.start), Forfeit)
     assert not agent._thread.is_alive()

@@ -9,7 +9,7 @@ import pytest
 from plyzero.arena.match import play_match, random_openings
 from plyzero.commands.terminal import Terminal
 from plyzero.errors import UserError
-from plyzero.play.analysis_engine import answer_queries
+from plyzero.play.analysis import answer_queries
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.play.session import Session
 from plyzero.rules.catalog import GameSpec, load_game

@@ -1,6 +1,6 @@
 """Films and pictures of recorded games: their frames, sizes, colours, and what they refuse."""
 
-import builtins
+import importlib.util
 import io
 import json
 import sys
@@ -220,16 +220,21 @@ def test_games_are_found_by_number_by_id_and_in_a_saved_game(tmp_path: Path):
     assert (done.returncode, (tmp_path / "game.svg").read_text().count("stone p")) == (0, 2)
 
 
-def test_without_pillow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    imported = builtins.__import__
-
-    def refuse(name: str, *rest: object) -> object:
-        if name.partition(".")[0] == "PIL":
-            raise ModuleNotFoundError("no", name="PIL")
-        return imported(name, *rest)
-
-    for name in ("plyzero.play.film", "plyzero.play.raster"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(builtins, "__import__", refuse)
+@pytest.mark.parametrize("missing", ["PIL", "resvg_py", "matplotlib"])
+def test_without_a_package_of_pictures_the_extra_is_named(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name))
+    monkeypatch.delitem(sys.modules, "plyzero.play.film", raising=False)
+    if missing != "matplotlib":  # which is looked for, and never imported
+        monkeypatch.setitem(sys.modules, missing, None)
     done = plyzero("render", "connect-four", "-o", "game.gif", "--moves", "4 4", cwd=tmp_path)
     assert (done.returncode, "pip install 'plyzero[plot]'" in done.stderr) == (2, True)
+
+
+def test_the_picture_of_a_text_keeps_its_indentation():
+    (start,) = frames_of(from_moves(load_game("pig"), ""))
+    picture = make_picture(start._replace(position="1234\n    |"), 140)  # seven glyphs wide, the margins among them
+    dark = np.asarray(Image.open(io.BytesIO(picture)).convert("L")) < 128
+    assert dark[len(dark) // 2 :].nonzero()[1].mean() // 20 == 5

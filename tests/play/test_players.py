@@ -136,7 +136,7 @@ def test_an_onnx_file_of_somebody_else_is_named_as_such(tmp_path: Path):
             Bot.load(path, game=game)
 
 
-def test_some_settings_of_the_search_can_be_changed_and_the_others_stay_those_of_the_training(tmp_path: Path):
+def test_changed_search_settings_leave_the_others_as_in_training(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", "search.algorithm=puct", "search.c_puct=2.5")
     publish_model(run.models, untrained(run), fence=1, step=1)
     bot = Bot.load(run.root, simulations=8, search={"algorithm": "gumbel"})

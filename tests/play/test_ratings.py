@@ -233,7 +233,7 @@ def games_of(counts: np.ndarray, times: int = 1) -> Games:
     return Games(*np.array(rows).T)
 
 
-def test_the_bootstrap_agrees_with_the_curvature_where_games_are_many_and_independent():
+def test_the_bootstrap_agrees_with_the_curvature_for_many_independent_games():
     counts = simulate(np.array([0.0, 100, -150, 250]), games=60, side=30, draws=0.5, rng=np.random.default_rng(6))
     errors = bootstrap(games_of(counts), 4, samples=600, rng=np.random.default_rng(0))
     assert errors[0] == 0
@@ -288,9 +288,7 @@ def play_field(elo: list[float], *, seed: int) -> NDArray[np.float64]:
     ],
     ids=len,
 )
-def test_every_pair_near_in_strength_meets_and_the_weakest_player_costs_no_more_than_others(
-    elo: list[float], seed: int
-):
+def test_pairs_near_in_strength_meet_and_a_weak_player_costs_no_more_games(elo: list[float], seed: int):
     counts = play_field(elo, seed=seed)
     games = counts.sum(-1) + counts.sum(-1).T
     near = [games[i, j] for i in range(len(elo)) for j in range(i) if abs(elo[i] - elo[j]) <= 150]

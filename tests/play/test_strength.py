@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plyzero.commands.terminal import Terminal
-from plyzero.play.analysis_engine import answer_queries
+from plyzero.play.analysis import answer_queries
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
 from plyzero.play.strength import UNKNOWN, strength_of

@@ -11,8 +11,7 @@ import pytest
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import open_run
 from plyzero.web.opponents import Opponents
-from plyzero.web.report import make_report
-from plyzero.web.run_api import run_routes
+from plyzero.web.pages import make_report
 from plyzero.web.server import make_app
 from tests.helpers.runs import small_run
 from tests.helpers.web import serving
@@ -39,7 +38,7 @@ MINUTES = 3 * 60_000
 def dashboard(tmp_path_factory):
     """Return the directory of a run that does not exist yet, and the address of its dashboard."""
     root, game = tmp_path_factory.mktemp("dashboard") / "run", load_game("tic-tac-toe")
-    with serving(make_app(game, Opponents(game, run=root), run_routes=run_routes(root))) as address:
+    with serving(make_app(game, Opponents(game, run=root), run=root)) as address:
         yield root, f"{address}/run"
 
 

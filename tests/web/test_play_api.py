@@ -53,7 +53,7 @@ def test_dice_are_rolled_where_chance_moves_and_belong_to_nobody():
     assert described("backgammon", found["moves"][0])["moves"] == found["moves"]
 
 
-def test_an_earlier_position_is_one_in_which_a_player_moves_after_the_rolls_that_were_made():
+def test_an_earlier_position_is_shown_after_the_rolls_that_were_made():
     game, moves = load_game("tests.helpers.dice:Race"), "one throw again one step step"
     movers = [None, 0, None, None, 1, 0]
     for at, shown in ((0, 1), (1, 1), (2, 4), (3, 4), (4, 4), (5, 5), (6, 6), (7, 6)):

@@ -10,20 +10,22 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from starlette.applications import Starlette
 
 from plyzero.arena.entrants import Entrant
 from plyzero.arena.ladder import LADDER, TABLE, Limits, PairResult, open_ladder
-from plyzero.play.match_result import MatchResult, wilson_interval
+from plyzero.ops import curves
+from plyzero.play.ratings import MatchResult, wilson_interval
+from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run
 from plyzero.run.liveness import UNLOCKED_SECONDS
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import publish_model
-from plyzero.web import run_games, run_series, run_state
-from plyzero.web.run_api import run_routes
+from plyzero.web import run_games, run_state
+from plyzero.web.opponents import Opponents
 from plyzero.web.run_games import NewestGames
 from plyzero.web.run_state import REFRESH_SECONDS, RunView
+from plyzero.web.server import make_app
 from tests.helpers.clock import Clock
 from tests.helpers.fuzz import ODD, TRAINER, WORKER
 from tests.helpers.hostile import put
@@ -125,7 +127,7 @@ def test_a_line_is_read_once_it_is_complete(run: Run, clock: Clock):
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run_series, "MAX_POINTS", 7)
+    monkeypatch.setattr(curves, "MAX_POINTS", 7)
     for step in range(1, 101):
         learned(run, step)
     table = RunView(run).series(0)["learning"]
@@ -165,7 +167,7 @@ def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock,
     table = view.series(0)["workers"]["w0.00000001"]
     assert (table["positions_per_second"], table["network_share"]) == ([10, 20], [0.25, 0.75])
     assert table["waited_share"] == [0.1, 0]
-    monkeypatch.setattr(run_series, "MAX_WORKERS", 2)
+    monkeypatch.setattr(curves, "MAX_WORKERS", 2)
     for number in (1, 2):
         clock.now += REFRESH_SECONDS
         line(60.0, 600, 15.0, number)
@@ -372,7 +374,7 @@ def test_while_games_are_read_nobody_else_waits(run: Run, monkeypatch: pytest.Mo
 def test_the_addresses_answer_and_refuse_what_is_no_number(run: Run):
     learned(run, 10)
     play_segment(run, full=20)
-    with serving(Starlette(routes=run_routes(run))) as address:
+    with serving(make_app(run.game, Opponents(run.game), run=run)) as address:
         assert get(address, "/api/run/state")[1]["replay"]["segments"] == 1
         assert get(address, "/api/run/series")[1]["learning"]["step"] == [10]
         assert get(address, "/api/run/series", since=1)[1]["learning"]["step"] == []
@@ -385,6 +387,7 @@ def test_the_addresses_answer_and_refuse_what_is_no_number(run: Run):
 
 
 def test_a_page_of_a_run_that_does_not_exist_is_answered(tmp_path: Path):
-    with serving(Starlette(routes=run_routes(tmp_path / "none"))) as address:
+    game = load_game("tic-tac-toe")
+    with serving(make_app(game, Opponents(game), run=tmp_path / "none")) as address:
         assert "is not a run directory" in get(address, "/api/run/state")[1]["waits_for"]
         assert get(address, "/api/run/games")[0] == get(address, "/api/run/series")[0] == 200

@@ -56,7 +56,7 @@ def last_event(queue: Searches, search, visitor: str = "") -> dict:
     return run(events())[-1]
 
 
-def test_a_visitor_has_a_bounded_number_of_searches_and_others_are_not_refused_for_it():
+def test_the_searches_of_a_visitor_are_bounded_without_refusing_others():
     queue = Searches(0)
 
     async def fill():

@@ -14,7 +14,8 @@ from plyzero.play.agents import Agent
 from plyzero.rules.catalog import load_game
 from plyzero.web import searches, server
 from plyzero.web.opponents import Opponents
-from plyzero.web.server import PAGE, listen, make_app
+from plyzero.web.pages import PAGE
+from plyzero.web.server import listen, make_app
 from tests.helpers.web import events, get, serving, wait_until_ready
 
 
@@ -81,8 +82,8 @@ def test_an_analysis_and_a_review_end_with_their_results(address):
     [
         ("/api/position", {"moves": "a1 a1"}, "move 2: expected one of"),
         ("/api/inspect", {"moves": "a1 b1 a2 b2 a3"}, "the game is over after these moves"),
-        ("/api/think", {"simulations": "many"}, "expected a number as simulations, got 'many'"),
-        ("/api/review", {"simulations": "-1"}, "expected a number as simulations, got '-1'"),
+        ("/api/think", {"simulations": "many"}, "expected simulations from 0 to 99999999, got 'many'"),
+        ("/api/review", {"simulations": "-1"}, "expected simulations from 0 to 99999999, got '-1'"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_sentence(address, path, fields, words):

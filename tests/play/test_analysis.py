@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from plyzero.lines import MAX_LINE, bounded_lines
-from plyzero.play import analysis_engine
-from plyzero.play.analysis import move_infos, root_info
-from plyzero.play.analysis_engine import answer_queries
+from plyzero.play import analysis
+from plyzero.play.analysis import answer_queries, move_infos, root_info
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
 from plyzero.search.slots import search
@@ -104,20 +103,7 @@ def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
         '{"id": {"any": "thing"}, "moves": []}',
     ]
     found = answers(lines, bot_of(toys.Hashed(7)))
-    assert [each["id"] for each in found] == [
-        "a",
-        "b",
-        None,
-        "c",
-        "d",
-        "e",
-        "f",
-        "g",
-        None,
-        None,
-        None,
-        {"any": "thing"},
-    ]
+    assert [each["id"] for each in found] == [*"ab", None, *"cdefg", None, None, None, {"any": "thing"}]
     errors = {str(each["id"]): each["error"] for each in found if "error" in each and each["id"]}
     assert errors == {
         "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
@@ -219,7 +205,7 @@ def test_a_thousand_positions_are_one_pass_over_the_network():
 
 
 def test_more_than_a_batch_is_several_passes(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(analysis_engine, "BATCH", 4)
+    monkeypatch.setattr(analysis, "BATCH", 4)
     evaluate = Counting(7)
     found = answers(['{"id": 1, "moves": []}'] * 10, bot_of(evaluate, simulations=0))
     assert len(found) == 10

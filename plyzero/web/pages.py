@@ -1,20 +1,75 @@
-"""A page as one file, with its data, scripts and styles inside, which loads nothing."""
+"""Pages as one HTML file that loads nothing: the dashboard of a run, and a recorded game."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
+import time
+from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from plyzero.rules.board_svg import board_css
+from plyzero.play.game_record import Frame
+from plyzero.rules.board_svg import board_css, svg_parts
+from plyzero.run.directory import RunDirectory
 
 PAGE: Final = Path(__file__).parent / "page"
 """The directory of what a browser loads."""
 
 POLICY: Final = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
 """Content-Security-Policy of such a file: what is in it, and nothing from elsewhere."""
+
+NUM_GAMES: Final = 50
+"""Number of games in a report."""
+
+
+def make_report(run: RunDirectory) -> str:
+    """Return the dashboard of `run` as an HTML file. Takes seconds: it watches which processes are alive."""
+    from plyzero.web.run_state import RunView  # it loads the store, which the page of a game does not need
+
+    view = RunView(run, at_once=True)
+    return inlined(
+        "run.html",
+        {"made": round(time.time()), "state": view.state(), "series": view.series(0), "games": view.games(NUM_GAMES)},
+    )
+
+
+def make_page(frames: Sequence[Frame], game: str, result: str) -> str:
+    """Return the page.
+
+    game:   the name of the game.
+    result: how it ended, as a clause.
+    """
+    sentence = f"{result[0].upper()}{result[1:]}."
+    return inlined("game.html", {"game": game, "result": sentence, "frames": _describe(frames)})
+
+
+def _describe(frames: Sequence[Frame]) -> list[dict[str, Any]]:
+    """Return an object for each frame.
+
+    move, by, rolls: as in Frame.
+    score:           the expected score of the first player, or None.
+    size:            number of parts that the picture is made of.
+    parts:           [place, part] of those that differ from the picture before.
+    """
+    described: list[dict[str, Any]] = []
+    before: list[str] = []
+    for frame in frames:
+        parts = _parts(frame)
+        changed = [[i, part] for i, part in enumerate(parts) if i >= len(before) or before[i] != part]
+        score = None if frame.score is None else round(frame.score, 4)
+        fields = {"move": frame.move, "by": frame.by, "rolls": frame.rolls, "score": score}
+        described.append({**fields, "size": len(parts), "parts": changed})
+        before = parts
+    return described
+
+
+def _parts(frame: Frame) -> list[str]:
+    if frame.board is None:
+        return [f'<pre tabindex="0">{escape(str(frame.position))}</pre>']
+    return svg_parts(frame.board, last=frame.last, style=False)
 
 
 def inlined(name: str, data: Any) -> str:

@@ -1,4 +1,4 @@
-"""The curves of a run: what the trainer and the ratings have written, as columns of numbers for a chart."""
+"""The curves of a run: the lines of the trainer, the workers and the ratings as columns of numbers for a chart."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import numpy as np
 
 from plyzero.arena.ladder import LADDER, TABLE, read_table
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
-from plyzero.play.match_result import match_result
+from plyzero.play.ratings import match_result
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure
 from plyzero.run.models import ModelName
@@ -33,7 +33,7 @@ MAX_OPPONENTS: Final = 20
 """Largest number of opponents whose scores are shown."""
 
 MAX_WARNINGS: Final = 20
-"""Number of the newest warnings that are remembered."""
+"""Number of the newest warnings that are kept."""
 
 LEARNING: Final = (
     *("step", "time", "games", "policy_loss", "value_loss", "policy_learned", "value_learned"),
@@ -47,7 +47,6 @@ RATING: Final = (
 )
 """Columns of the scores against an opponent; `games` are those that the trainer had read, `played` is of the match."""
 
-
 WORKER: Final = ("time", "step", "positions_per_second", "network_share", "waited_share")
 """Columns of a worker: the time of a line, the step of its model, and rates since the line before."""
 
@@ -59,6 +58,42 @@ LADDER_COLUMNS: Final = ("step", "time", "games", "elo", "elo_low", "elo_high", 
 
 MAX_WORKERS: Final = 8
 """Number of workers, those that wrote last, whose curves are shown."""
+
+
+Curve = dict[str, list[float | None]]
+"""Columns of one length by name; None where a number is missing."""
+
+
+class LadderCurve(TypedDict):
+    """The ratings of a ladder; `others` are the players that are no checkpoints of the run."""
+
+    anchor: str
+    games: float | None
+    checkpoints: Curve
+    others: dict[str, dict[str, float | None]]
+
+
+class Series(TypedDict):
+    """The curves of a run, or the rows that are new since an earlier answer.
+
+    reader: changes when the numbers begin anew; rows of another reader must be dropped.
+    next:   the number with which the rows after this answer are asked for.
+    """
+
+    version: int
+    reader: str
+    next: int
+    learning: Curve
+    ratings: dict[str, Curve]
+    workers: dict[str, Curve]
+    ladder: LadderCurve | None
+
+
+class Warned(TypedDict):
+    """A warning of the trainer, and the last step with it."""
+
+    text: str
+    step: float | None
 
 
 class Columns:
@@ -75,7 +110,7 @@ class Columns:
             value = row.get(name)
             column.append(math.nan if value is None else value)
 
-    def since(self, number: int) -> dict[str, list[float | None]]:
+    def since(self, number: int) -> Curve:
         """Return the rows from `number` on, evenly thinned to MAX_POINTS, without losing the ends."""
         first, end = bisect_left(self._numbers, number), len(self._numbers)
         rows: Collection[int] = range(first, end)
@@ -104,9 +139,9 @@ class RunSeries:
         self._workers: dict[Path, _WorkerCurve] = {}
         self._games_read: dict[tuple[int, int], float] = {}  # by (fence, step) of a model
         self._published: dict[int, dict[str, float | None]] = {}  # by step of a model: time, and games read
-        self._ladder: dict[str, Any] | None = None
+        self._ladder: LadderCurve | None = None
         self._ladder_at = 0.0
-        self._warnings: dict[str, dict[str, Any]] = {}
+        self._warnings: dict[str, Warned] = {}
 
     def refresh(self) -> None:
         """Read the lines that are new."""
@@ -123,12 +158,8 @@ class RunSeries:
         if changed_at != self._ladder_at:
             self._ladder_at, self._ladder = changed_at, self._read_ladder()
 
-    def since(self, number: int) -> dict[str, Any]:
-        """Return the rows from `number` on as a JSON object.
-
-        reader: changes when the numbers begin anew; what came from another reader must be dropped.
-        next:   the number to ask with for what is not in this answer.
-        """
+    def since(self, number: int) -> Series:
+        """Return the rows from `number` on."""
         return {
             "version": VERSION,
             "reader": self._reader,
@@ -145,12 +176,12 @@ class RunSeries:
         return self._learning.last
 
     @property
-    def warnings(self) -> list[dict[str, Any]]:
-        """What the trainer has warned of in its lines, the newest last: `text`, and the last `step` with it."""
+    def warnings(self) -> list[Warned]:
+        """The newest warnings of the trainer, the newest last."""
         return list(self._warnings.values())
 
     def trained_seconds(self, now: float | None) -> float:
-        """Return for how long all starts of the trainer have worked; `now`: the `seconds` of its heartbeat, if any."""
+        """Return the seconds that all starts of the trainer have worked; `now`: `seconds` of its heartbeat, if any."""
         *before, last = [*self._seconds.values()] or [0.0]
         return sum(before) + (last if now is None else now if now >= last else last + now)
 
@@ -196,7 +227,7 @@ class RunSeries:
             columns.add(self._next, about | dict(zip(RATING[3:], found, strict=True)))
         self._next += 1
 
-    def _read_ladder(self) -> dict[str, Any] | None:
+    def _read_ladder(self) -> LadderCurve | None:
         """Return the ratings of the ladder in the run's directory; None if there is none, or if it is damaged."""
         try:
             table = read_table(self._run.root / LADDER)
