@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("plyzero", "games", "selfplay", "trainer", "experiments")
 TEMPLATE = ROOT / "plyzero" / "check" / "template"
-MAX_LINES = 400
+MAX_LINES = 450
 MAX_LEVELS = 12
 
 LAYERS = (
@@ -270,7 +270,7 @@ def test_files_are_written_by_one_module_by_the_doctor_that_probes_a_volume_and_
     assert writers == {"plyzero.files", "plyzero.ops.doctor", "plyzero.rules.machine_code"}
 
 
-def test_a_module_has_a_docstring_and_at_most_400_lines():
+def test_a_module_has_a_docstring_and_at_most_450_lines():
     for name, path in MODULES.items():
         assert ast.get_docstring(tree_of(path)), name
         assert len(path.read_text().splitlines()) <= MAX_LINES, name

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.counter_rng import WORD, murmur_finalizer
-from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.numba_arrays import copy_to
+from plyzero.search.numba_kernel import cached_njit, copy_to
 
 ABSENT: Final = -1
 """What `find` returns when an evaluation is not stored."""

@@ -12,7 +12,7 @@ from plyzero.rules.chance import MAX_ROLLS, roll_at, rolled
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
-from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.rule_calls import addresses
 
 DRAWN_WDL: Final = np.array([0, 1, 0], np.float32)

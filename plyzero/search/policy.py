@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.search.gumbel import improved_policy
-from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.tree import GUMBEL, PROVEN_DRAW, UNPROVEN
 
 

@@ -15,12 +15,12 @@ from plyzero.rules.catalog import failed_rules
 from plyzero.rules.chance import chances_of, is_chance
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, outcome_code
-from plyzero.search.empty_trees import make_trees
 from plyzero.search.evaluation_cache import forget
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.mcts import advance_all, begin_search, principal_variation
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values
+from plyzero.search.storage import make_trees
 from plyzero.search.tree import (
     DONE,
     EXPAND,

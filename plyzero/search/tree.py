@@ -124,7 +124,7 @@ SETTINGS: Final[np.dtype[Any]] = np.dtype(
         ("c_scale", "f8"),
         ("max_considered_actions", "i8"),
         ("has_compiled_rules", "i8"),  # 0 = Python has to move slots in phase READ on
-        ("keeps_all_states", "i8"),  # 1 = every node's position is kept: plyzero.search.states
+        ("keeps_all_states", "i8"),  # 1 = every node's position is kept: plyzero.search.storage
         ("to_play_offset", "i8"),  # byte of a compiled game's state that holds the player to move
     ],
     align=True,
@@ -142,7 +142,7 @@ class Trees(NamedTuple):
     nodes:        `[B, N]` NODE.
     edges:        `[B, E]` EDGE.
     states:       `[B, N + 1, S]` uint8, the positions of a compiled game, by node, or `[B, 3, S]`, of the root and of
-                  the leaf (plyzero.search.states); the last is free for self-play.
+                  the leaf (plyzero.search.storage); the last is free for self-play.
     masks:        `[B, A]` bool, the legal actions of the position just read.
     chances:      `[B, K]` float32, the probability of each roll there, if chance moves; K is the game's num_chances.
     observations: `[B, C, H, W]` float32, what the network sees of the position just read.
@@ -151,7 +151,7 @@ class Trees(NamedTuple):
     noise:        `[B, A]` float32, noise of the root's edges, in their order.
     schedules:    `[B, S + 1]` int32, visits that sequential halving wants at the root, by simulation, at most S.
     scratch:      `[A]` float64, room to compute in.
-    renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse and plyzero.search.states.
+    renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse and plyzero.search.storage.
     wdl:          `[3]` float32, room for an evaluation.
     cache:        the evaluations that are remembered.
     settings:     `[1]` SETTINGS.

@@ -93,7 +93,7 @@ def test_a_small_cache_forgets_and_changes_nothing():
 
 def tiny_cache_played():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plyzero.search.empty_trees.make_cache", lambda _, **sizes: make_cache(1000, **sizes))
+        patch.setattr("plyzero.search.storage.make_cache", lambda _, **sizes: make_cache(1000, **sizes))
         return played(TicTacToe(), 12, 1)[0]
 
 

@@ -16,7 +16,7 @@ from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
 from plyzero.rules.game import Outcome
-from plyzero.search import empty_trees
+from plyzero.search import storage
 from plyzero.search.evaluators import Evaluation, Rollouts, Uniform
 from plyzero.search.gumbel import considered_visits, improved_policy, mixed_value, transformed_q
 from plyzero.search.policy import policy_target
@@ -620,7 +620,7 @@ def test_a_search_for_which_there_is_no_room_is_refused():
 @both_kinds
 @pytest.mark.parametrize("start", [Wide(), Plain(Wide())], ids=["compiled", "plain"])
 def test_room_for_edges_grows_when_the_first_room_is_too_small_and_nothing_is_lost(start, kind, monkeypatch):
-    monkeypatch.setattr(empty_trees, "MOST_RESERVED", 0)
+    monkeypatch.setattr(storage, "MAX_RESERVED", 0)
     slots = SearchSlots(start, SearchSettings(algorithm=kind), slots=3, simulations=60)
     room = slots.trees.edges.shape[1]
     for slot in range(3):
