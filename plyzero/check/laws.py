@@ -2,7 +2,7 @@
 
 Each law is a function of a GameTrace and is checked at every position of random games, from the initial position on. A
 broken law raises LawBrokenError, or whatever the game itself raises. The laws of symmetries and of compiled games are
-in modules of their own, and those about many positions together are in plyzero.check.sample_laws.
+in modules of their own, as are those about many positions (plyzero.check.sample_laws).
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 MAX_TRIED_ACTIONS: Final = 32
 """Largest number of legal actions that a law tries at one position."""
+
+MAX_CHANCE_ERROR: Final = 1e-5
+"""Largest difference from 1 of a sum of probabilities; float32 needs some of it."""
 
 MAX_LISTED: Final = 8
 """Largest number of actions that a message lists."""
@@ -138,6 +141,9 @@ def observation_bytes(position: Game) -> bytes:
 POSITION_LAWS: list[Law] = []
 """The laws that are checked at every position, in this order: a law may assume that those before it hold."""
 
+CHANCE_LAWS: list[Law] = []
+"""The laws that are checked before these at every position of a game with dice."""
+
 
 def register(laws: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
     """Return a decorator that appends a law to `laws`. The docstring of the decorated function is the law's text."""
@@ -147,6 +153,28 @@ def register(laws: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any
         return check
 
     return append
+
+
+@register(CHANCE_LAWS)
+def chances_are_probabilities(trace: GameTrace) -> None:
+    """Where chance moves, chances() has num_chances probabilities with the sum 1; where a player moves it is empty."""
+    position = trace.position
+    chances = np.asarray(() if position.outcome() is not None else position.chances(), np.float64)
+    if not chances.size:
+        return
+    listed = " ".join(f"{chance:g}" for chance in chances)
+    expect(
+        chances.shape == (position.num_chances,),
+        f"chances() has {chances.size} numbers, expected one for each of num_chances = {position.num_chances} rolls",
+    )
+    expect(bool(np.isfinite(chances).all()), f"chances() is {listed}, expected finite numbers")
+    expect(bool((chances >= 0).all()), f"chances() is {listed}, expected numbers from 0 to 1")
+    expect(
+        bool(chances.any()),
+        "chances() is all zeros: return () where a player moves, and probabilities with the sum 1 where chance does",
+    )
+    total = float(chances.sum())
+    expect(abs(total - 1) <= MAX_CHANCE_ERROR, f"chances() is {listed}, whose sum is {total:g}, expected 1")
 
 
 @register(POSITION_LAWS)
@@ -350,12 +378,9 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
     for name in one.keys() | other.keys():
         pair = [answers.get(name) for answers in (one, other)]
         if pair[0] != pair[1]:
-            found.append(f"{name}: {_contrast(*pair)}" if _is_readable(name) else f"{name} differs")
+            is_readable = not name.startswith(("render()", "str()", "observe()", "key()"))
+            found.append(f"{name}: {_contrast(*pair)}" if is_readable else f"{name} differs")
     return "; ".join(sorted(found))
-
-
-def _is_readable(name: str) -> bool:
-    return name not in ("render()", "str()") and not name.startswith(("observe()", "key()"))
 
 
 def _contrast(one: Any, other: Any) -> str:

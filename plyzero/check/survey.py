@@ -17,9 +17,9 @@ from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import MIN_SHUFFLING, SHUFFLING_SEED, play_game, shuffling_move
 from plyzero.check.symmetry_laws import symmetries_of_start
-from plyzero.rules.board import board_of, glyph
+from plyzero.rules.board import glyph
 from plyzero.rules.compiled_game import CompiledGame
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, board_of
 from plyzero.rules.random_game import PlayedGame, random_game
 
 MIN_DECIDED_GAMES: Final = 20

@@ -14,9 +14,8 @@ from typing import ClassVar, Final, TypeGuard
 
 import numpy as np
 
-from plyzero.check.chance_laws import CHANCE_LAWS
-from plyzero.check.compiled_laws import COMPILED_LAWS
-from plyzero.check.laws import POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
+from plyzero.check.agreement import COMPILED_LAWS
+from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS

@@ -18,9 +18,8 @@ from plyzero.gtp.graphics import COLOURS, info_line, parse_request, policy_graph
 from plyzero.gtp.points import LETTERS, Points, Words
 from plyzero.gtp.spelled_game import PASS, SpelledGame
 from plyzero.play.players import Bot, Player
-from plyzero.rules.board import board_of
 from plyzero.rules.catalog import GameSpec, with_location
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, board_of
 
 ROLL: Final = "roll"
 """What stands in place of a colour where a controller says what was rolled."""

@@ -18,7 +18,6 @@ from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
-from plyzero.rules.chance import roll_at, roll_random
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
 from plyzero.rules.machine_code import is_kept, keep
 
@@ -58,7 +57,7 @@ def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["
     return dispatcher
 
 
-for _function in (murmur_finalizer, random_bits, roll_at, roll_random):
+for _function in (murmur_finalizer, random_bits):
     register_jitable(_function)  # plain Python, which compiled code may call
 
 

@@ -12,12 +12,16 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.cgutils import if_unlikely
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
+from plyzero.rules.chance import roll_at, roll_random
 from plyzero.rules.compiled_game import CHANCES, LEGAL, OBSERVE, OUTCOME, PLAY, Rules
 from plyzero.rules.game import ONGOING
 from plyzero.search.numba_kernel import cached_njit
+
+for _function in (roll_at, roll_random):
+    register_jitable(_function)  # plain Python, which compiled code may call
 
 
 @functools.cache

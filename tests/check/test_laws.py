@@ -21,7 +21,7 @@ from games.gomoku import Gomoku
 from games.hex import Hex
 from games.othello import Othello
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
-from plyzero.check.compiled_laws import COMPILED_LAWS
+from plyzero.check.agreement import COMPILED_LAWS
 from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, games_end
 from plyzero.check.sampling import play_game, positions_near, random_move, sample, shuffling_move
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
