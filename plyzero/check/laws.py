@@ -32,7 +32,7 @@ MAX_LISTED: Final = 8
 
 
 class LawBrokenError(Exception):
-    """A law does not hold; the message says what was expected and what was found.
+    """A law does not hold; the message has what was expected and what was found.
 
     moves: for a law about samples, the actions that lead to the position in question.
     """
@@ -57,7 +57,7 @@ class Law(NamedTuple):
 
 @dataclass
 class GameTrace:
-    """A game that is being played and checked, with what each of its positions returned when it was new.
+    """A game that is being played and checked, with the answers of each position when it was new.
 
     make:      returns a new initial position.
     positions: the positions so far; the first is the initial position, the last the current one.
@@ -105,7 +105,7 @@ class GameTrace:
 def rule_answers(position: Game) -> dict[str, Any]:
     """Return the results of the rules at `position`, by the name of the method; arrays as bytes, to be compared."""
     chances = chances_of(position)
-    if len(chances):  # nobody asks for anything else
+    if len(chances):  # the other rules are not called
         return {"outcome()": None, "chances()": tuple(chances.tolist())} | shown(position)
     legal = position.legal_actions()
     if not isinstance(legal, Iterable):

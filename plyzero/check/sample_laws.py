@@ -23,7 +23,7 @@ from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names
 
 MAX_TWINS: Final = 200
-"""For how many pairs of positions a random continuation is played to the end on both of them."""
+"""Number of pairs of positions on which a random continuation is played to the end."""
 
 SAME_OBSERVATION: Final = (
     "have equal observations, but different futures, so observe() omits something or a rule is wrong"
@@ -116,7 +116,7 @@ def equal_pairs(
 
 
 class Answer(NamedTuple):
-    """What a position answers, in words to show.
+    """The answer of a position, in words to show.
 
     state:   who is to move, or how the game has ended.
     feature: the feature that is compared; None if the game is over.
@@ -127,7 +127,7 @@ class Answer(NamedTuple):
 
 
 class Future(NamedTuple):
-    """A position and what the next ply leads to.
+    """A position and the answers after the next ply.
 
     legal: the legal actions.
     here:  the position's answer.

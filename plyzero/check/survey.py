@@ -1,4 +1,4 @@
-"""Statistics of random games: their length and results, the cost of the rules, and what that suggests."""
+"""Statistics of random games: their length and results, the cost of the rules, warnings and advice."""
 
 from __future__ import annotations
 

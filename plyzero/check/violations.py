@@ -38,7 +38,7 @@ PLAYING: Final = "random games"
 PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
 SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
 TIME_IS_OVER: Final = "the time is over before the search is"
-"""What a search is doing, for `on_progress`."""
+"""States of a search, for `on_progress`."""
 
 SHORTENING_GAMES: Final = 300
 """Number of games played with other endings, and of games with two moves left out, to find a shorter one."""
@@ -50,7 +50,7 @@ MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""
 
 Progress = Callable[[str, int], None]
-"""The type of a function that is told what is being done, and the number of games so far."""
+"""The type of a function that receives the state of the search and the number of games so far."""
 
 
 @dataclass(frozen=True)

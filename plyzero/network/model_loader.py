@@ -26,7 +26,7 @@ from plyzero.run.troubles import Troubles
 from plyzero.settings import Precision, parse_stored_settings
 
 MAX_ATTEMPTS: Final = 3
-"""How many times ModelWatch tries to load a model that is damaged: over NFS a file may be incomplete at first."""
+"""Number of attempts of ModelWatch to load a damaged model: over NFS a file may be incomplete at first."""
 
 RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Pauses of `load_newest` between attempts to list or read models, while the volume reports errors."""
@@ -79,8 +79,7 @@ def load_model(
 
     run_id:    of the run that it must belong to; None = any.
     precision: fp32; int8 = its 8-bit form, or, where it has none that can be used, fp32; auto = the faster one here.
-    Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if the volume fails to read
-    it.
+    Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if it cannot be read.
     """
     content = read_model(directory, name)
     load = partial(Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads)
@@ -110,7 +109,7 @@ def is_of_network(run: RunDirectory) -> bool:
 
 
 def _metadata(content: bytes) -> dict[str, str]:
-    """Return what an ONNX file says of itself; nothing if it cannot be read, of which whoever loads it says why."""
+    """Return the metadata of an ONNX file; nothing if it cannot be read, which loading it reports."""
     try:
         return {each.key: each.value for each in parse(content).metadata_props}
     except GraphError:
@@ -118,7 +117,7 @@ def _metadata(content: bytes) -> dict[str, str]:
 
 
 def _int8_digest(content: bytes) -> str | None:
-    """Return the digest of a model's 8-bit form, None if it names none; whether it may be used is checked elsewhere."""
+    """Return the digest of a model's 8-bit form, None if it names none."""
     digest = _metadata(content).get(INT8, "")
     return digest if re.fullmatch("[0-9a-f]{8}", digest) else None
 
@@ -180,7 +179,6 @@ class ModelWatch:
         run_id: RunId | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        """`run_id` and `precision` are those of `load_model`."""
         self._directory, self._game, self._run_id = directory, game, run_id
         self._poll_seconds, self._threads = interval(directory, poll_seconds), threads
         self._precision = precision
@@ -207,8 +205,8 @@ class ModelWatch:
     def newer(self) -> Network | None:
         """Return a network newer than the last one returned, None if there is none.
 
-        It is cheap enough to be called before every batch. A model that is damaged or not for the game is skipped, with
-        one warning. While the volume fails to list or read models, the old one stays in use and this is tried again.
+        It is cheap enough for a call before every batch. A model that is damaged or not for the game is skipped, with
+        one warning. While the volume fails to list or read models, the old one stays in use; later calls try again.
         """
         now = time.monotonic()
         if not self._woken.is_set() and now < self._next_poll:

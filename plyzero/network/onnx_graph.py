@@ -76,7 +76,7 @@ MAX_POSITION_WORK: Final = 1 << 35
 
 
 class GraphError(ValueError):
-    """A graph that is not read. The message says why."""
+    """A graph that is refused; the message gives the reason."""
 
 
 def parse(content: bytes) -> onnx.ModelProto:
@@ -149,7 +149,7 @@ def check_graph(model: onnx.ModelProto) -> int:
 
 
 def _check_tensor(tensor: TensorProto) -> None:
-    """Raise GraphError if a tensor of constants is not in the file as its shape says."""
+    """Raise GraphError unless the file holds as many elements of a tensor of constants as its shape declares."""
     name, count = _named(tensor.name), math.prod(tensor.dims)
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise GraphError("it stores weights in other files, which is not supported")
@@ -188,8 +188,8 @@ def _check_node(node: NodeProto) -> None:
 def _infer(model: onnx.ModelProto, batch: int) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return the type and the shape of every tensor when `batch` positions are evaluated.
 
-    What the file says of the shapes between its input and its constants is not believed. The weights are left out,
-    since only integers have an influence on shapes.
+    The shapes that the file declares between its input and its constants are ignored. The weights are left out, since
+    only integers have an influence on shapes.
     """
     bare = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     graph, found = bare.graph, {}
@@ -219,7 +219,7 @@ def _infer(model: onnx.ModelProto, batch: int) -> dict[str, tuple[int, tuple[int
 
 
 class _Cost(NamedTuple):
-    """What one evaluation needs.
+    """The cost of one evaluation.
 
     num_bytes: memory for the tensors that are needed at the same time, without weights.
     work:      number of multiplications.

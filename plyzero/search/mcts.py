@@ -43,10 +43,10 @@ from plyzero.search.tree import Records, Trees
 def simulate(trees: Trees, b: int) -> None:
     """Make one simulation in slot `b`, or as much of it as does not have to wait.
 
-    Every step sets the slot's phase, which says what comes next; plyzero.search.tree has the table. Where a step has to
-    wait (for rules in plain Python, for the network) the phase says so, the steps below it are skipped, and the next
-    call goes on from there, as it does where chance moves and the leaf is not yet reached. Before the first simulation
-    the same steps make the root: s_L is s_0, and there is nothing to select or to back up.
+    Every step sets the slot's phase, which names the next one; plyzero.search.tree has the table. Where a step has to
+    wait (for rules in plain Python, for the network) the steps below it are skipped, and the next call goes on from
+    there, as it does where chance moves and the leaf is not yet reached. Before the first simulation the same steps
+    make the root: s_L is s_0, and there is nothing to select or to back up.
     """
     slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
     if slot["phase"] == tree.SELECT:  # for t = 0 ... L - 1: a_t = argmax_a Q(s_t, a) + U(s_t, a), or Gumbel's rule

@@ -1,4 +1,4 @@
-"""What a finished search recommends: one definition of policy and value for playing, for records and for targets."""
+"""The policy and value of a finished search: one definition for playing, for records and for targets."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN, Records
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
 
-
 GOLDEN_RATIO: Final = (math.sqrt(5) - 1) / 2
 
 

@@ -24,7 +24,7 @@ PROVEN_LOSS: Final = -1
 PROVEN_DRAW: Final = 0
 PROVEN_WIN: Final = 1
 UNPROVEN: Final = 2
-"""What is proven of a node or an edge: its exact value for the player who moves there, or nothing."""
+"""The proven value of a node or an edge, for the player who moves there, or none."""
 
 NO_SEARCH: Final = 0
 PUCT: Final = 1
@@ -50,7 +50,7 @@ EVALUATE  nothing                        evaluate: looks into the cache        f
                                                                                the root; else NETWORK
 NETWORK   the network's next batch       take_answer                           BACKUP; SELECT if the leaf is the root
 BACKUP    nothing                        backup: from the leaf to the root     SELECT
-DONE      whoever wants the result       begin_search, resume_search, idle     READ, SELECT, IDLE
+DONE      a reader of the result         begin_search, resume_search, idle     READ, SELECT, IDLE
 """
 
 SLOT: Final[np.dtype[Any]] = np.dtype(
@@ -129,7 +129,7 @@ SETTINGS: Final[np.dtype[Any]] = np.dtype(
     ],
     align=True,
 )
-"""What compiled code needs of plyzero.settings.SearchSettings and of the game."""
+"""The part of plyzero.settings.SearchSettings and of the game that compiled code needs."""
 
 
 class Trees(NamedTuple):
@@ -153,9 +153,9 @@ class Trees(NamedTuple):
     scratch:      `[A]` float64, room to compute in.
     renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse and plyzero.search.storage.
     wdl:          `[3]` float32, room for an evaluation.
-    cache:        the evaluations that are remembered.
+    cache:        stored evaluations.
     settings:     `[1]` SETTINGS.
-    rules:        what plyzero.search.rule_calls calls the rules of a compiled game by.
+    rules:        the addresses of a compiled game's rules (plyzero.search.rule_calls).
     """
 
     slots: NDArray[np.void]

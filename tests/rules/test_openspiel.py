@@ -117,7 +117,7 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(name: str, message: st
         (
             "chance_mode",
             openspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
-            "it does not tell the probabilities of its rolls",
+            "it does not give the probabilities of its rolls",
         ),
         ("reward_model", openspiel.GameType.RewardModel.REWARDS, "it has rewards before the end"),
         ("provides_observation_tensor", False, "it has no observation tensor"),
