@@ -52,7 +52,7 @@ from trainer.network import ResidualNetwork
 
 
 def refusal(model: onnx.ModelProto | bytes, directory: Path) -> str:
-    """Why this model is refused, when it lies where a worker loads it."""
+    """Return the reason for which a worker refuses this model."""
     content = model if isinstance(model, bytes) else model.SerializeToString()
     name = publish_model(directory, content, fence=1, step=1)
     TIC_TAC_TOE.start.legal_actions()  # compiled here, which is not to be measured
@@ -95,7 +95,10 @@ def test_a_key_in_numbers_that_are_longer_than_they_need_to_be_is_found(tmp_path
 
 DOUBLE = {"kind": TensorProto.DOUBLE}
 
-DOUBLES = [tensor("policy", INPUTS, ACTIONS, kind=np.float64), tensor("value", INPUTS, 3, kind=np.float64)]
+DOUBLES = {
+    "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
+    "tensors": [tensor("policy", INPUTS, ACTIONS, kind=np.float64), tensor("value", INPUTS, 3, kind=np.float64)],
+}
 
 CAST = [
     helper.make_node("Cast", ["observations"], ["wide"], to=TensorProto.DOUBLE),
@@ -131,16 +134,8 @@ UNFIT: dict[str, dict[str, Any]] = {
     "an operation of another domain": {
         "nodes": [*linear().graph.node, helper.make_node("Harm", ["wdl"], ["x"], domain="os.system")]
     },
-    "double precision": {
-        "inputs": [port("observations", "n", *PLANES, **DOUBLE)],
-        "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
-        "tensors": DOUBLES,
-    },
-    "double precision behind": {
-        "nodes": CAST,
-        "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
-        "tensors": DOUBLES,
-    },
+    "double precision": {"inputs": [port("observations", "n", *PLANES, **DOUBLE)], **DOUBLES},
+    "double precision behind": {"nodes": CAST, **DOUBLES},
     "one position at a time": {
         "inputs": [port("observations", 1, *PLANES)],
         "outputs": [port("logits", 1, ACTIONS), port("wdl", 1, 3)],
@@ -309,19 +304,18 @@ def test_a_bot_whose_model_becomes_nan_ends_in_one_sentence(tmp_path: Path, unse
         Bot.load(path, game="tic-tac-toe").choose(TIC_TAC_TOE.start)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2e4, -2e4])
-def test_one_impossible_logit_in_a_large_batch_is_found(value: float):
-    logits, wdl = np.zeros((512, 362), np.float32), np.full((512, 3), 1 / 3, np.float32)
-    assert find_fault(Evaluation(logits, wdl), 512, 362) is None
-    logits[300, 200] = value
-    assert "logits" in find_fault(Evaluation(logits, wdl), 512, 362)
-
-
-@pytest.mark.parametrize("row", [(np.nan, 0, 0), (np.inf, 0, 0), (0.5, 0.5, 0.5), (0, 0, 0), (2, 0, -1)])
-def test_one_impossible_probability_in_a_large_batch_is_found(row: tuple[float, ...]):
-    logits, wdl = np.zeros((512, 9), np.float32), np.full((512, 3), 1 / 3, np.float32)
-    wdl[300] = row
-    assert "wdl" in find_fault(Evaluation(logits, wdl), 512, 9)
+@pytest.mark.parametrize(
+    ("part", "numbers"),
+    [
+        *(("logits", number) for number in (np.nan, np.inf, -np.inf, 2e4, -2e4)),
+        *(("wdl", row) for row in ((np.nan, 0, 0), (np.inf, 0, 0), (0.5, 0.5, 0.5), (0, 0, 0), (2, 0, -1))),
+    ],
+)
+def test_one_impossible_answer_in_a_large_batch_is_found(part: str, numbers: Any):
+    evaluation = Evaluation(np.zeros((512, 362), np.float32), np.full((512, 3), 1 / 3, np.float32))
+    assert find_fault(evaluation, 512, 362) is None
+    getattr(evaluation, part)[300, -np.size(numbers) :] = numbers
+    assert part in find_fault(evaluation, 512, 362)
 
 
 def test_a_batch_that_would_need_too_much_memory_is_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch):
@@ -344,7 +338,7 @@ def test_a_model_that_is_too_slow_is_refused_by_its_processor_time(monkeypatch: 
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, what: str, times: int) -> None:
-    """Let the volume fail to list or to read models so many times."""
+    """Let the volume fail to list or to read models the first `times` times."""
     real, left = getattr(model_loader, what), [times]
 
     def fail(*arguments: Any) -> Any:
