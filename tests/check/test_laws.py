@@ -573,7 +573,7 @@ def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
     assert shorten(TicTacToe, laws, long) is long
 
 
-def test_the_first_example_is_reported_before_a_shorter_one_is_looked_for_which_may_not_take_long(monkeypatch):
+def test_the_first_example_is_reported_before_a_limited_search_for_a_shorter_one(monkeypatch):
     reported: list[Violation] = []
     broken = find_violation(GoesOnAfterTheEnd, games=5, on_violation=reported.append)
     assert broken is not None

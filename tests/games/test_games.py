@@ -103,7 +103,7 @@ LINES_OF_FOUR = [
 ]
 
 
-def test_connect_four_ends_when_and_only_when_one_of_its_69_lines_is_full_or_the_board_is():
+def test_connect_four_ends_only_when_one_of_its_69_lines_or_the_board_is_full():
     assert len(LINES_OF_FOUR) == 69
     for seed in range(100):
         for position in random_positions(ConnectFour(), seed):

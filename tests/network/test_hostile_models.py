@@ -223,7 +223,7 @@ class Plain(Game):
 
 
 @pytest.mark.parametrize(("side", "blocks", "channels"), [(1, 1, 4), (19, 2, 256)])
-def test_what_the_trainer_exports_for_the_smallest_and_for_a_large_board_passes_its_own_checks(
+def test_exports_for_the_smallest_and_for_a_large_board_pass_the_checks(
     side: int, blocks: int, channels: int
 ):
     game = GameSpec("tests.network.test_hostile_models:Plain", Plain(side, planes=17))
@@ -262,7 +262,7 @@ def published(directory: Path, model: onnx.ModelProto, step: int, run_id: RunId 
     return publish_model(directory, model.SerializeToString(), fence=1, step=step)
 
 
-def test_a_model_that_is_nan_at_some_positions_only_is_refused_and_the_older_one_stays_also_after_a_restart(
+def test_a_model_that_is_nan_at_some_positions_is_refused_also_after_a_restart(
     tmp_path: Path,
 ):
     published(tmp_path, linear(), step=1)
@@ -274,7 +274,7 @@ def test_a_model_that_is_nan_at_some_positions_only_is_refused_and_the_older_one
         assert load_newest(tmp_path, TIC_TAC_TOE).step == 1
 
 
-def test_a_model_that_becomes_nan_in_self_play_is_dropped_and_none_of_its_answers_is_recorded(
+def test_a_model_that_becomes_nan_in_self_play_is_dropped_and_not_recorded(
     tmp_path: Path, unseen: None, caplog: pytest.LogCaptureFixture
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.opening_plies=2", "selfplay.cache_mb=0")

@@ -183,7 +183,7 @@ def test_where_it_cannot_be_told_when_something_changes_nothing_is_kept(unknown:
         describe(function_of("def f(): return x", x=unknown))
 
 
-def test_the_functions_compiled_last_are_kept_and_what_older_versions_kept_is_removed(
+def test_the_functions_compiled_last_are_kept_and_files_of_older_versions_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(machine_code, "MOST_FILES", 2)
@@ -249,7 +249,7 @@ def test_a_file_that_is_not_what_this_process_would_write_is_compiled_again(
     assert compiled(3)[0] == 3
 
 
-def test_a_kernel_that_its_author_lets_numba_cache_is_compiled_when_a_table_of_another_file_changes(tmp_path: Path):
+def test_a_kernel_cached_by_numba_is_compiled_when_a_table_of_another_file_changes(tmp_path: Path):
     cached = HELPERS.replace("@kernel", "import tables\n@kernel(cache=True)").replace("+ 1", "+ 1 + tables.LAST")
     for name, text in {**FILES, "helpers.py": cached}.items():
         (tmp_path / name).write_text(text)

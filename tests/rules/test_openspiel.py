@@ -264,7 +264,7 @@ def test_turning_to_the_second_player_twice_changes_nothing(name: str):
         ("chess", [0, 2, 4, 6, 8, 10]),
     ],
 )
-def test_before_its_first_move_the_second_player_sees_and_may_play_what_the_first_player_did(name: str, own: list[int]):
+def test_the_second_player_first_sees_and_may_play_what_the_first_player_did(name: str, own: list[int]):
     start = start_of(name)
     position = start
     while position.to_play == 0:

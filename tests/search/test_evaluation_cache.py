@@ -176,7 +176,7 @@ def test_numbers_that_are_no_bits_are_not_taken_for_bits():
     assert recalled(cache, 3) == expected(3)
 
 
-def test_draws_are_spread_evenly_differ_by_seed_and_place_and_are_those_of_plain_python():
+def test_random_bits_are_even_differ_by_seed_and_place_and_agree_with_plain_python():
     seeds = [np.uint64(seed) for seed in (0, 1, 2**32, 2**63 + 5)]
     compiled = numba.njit(random_bits)
     drawn = np.array([[compiled(seed, n) for n in range(4000)] for seed in seeds])

@@ -97,7 +97,7 @@ def test_every_kernel_source_is_part_of_the_digest(name: str, tmp_path: Path, mo
     assert len(set(digests)) == 3
 
 
-def test_a_version_of_numba_that_was_not_tried_is_refused_with_the_command_that_helps():
+def test_a_version_of_numba_that_was_not_tried_is_refused_with_a_command():
     for version in ("0.61.0", "0.68.1"):
         check_numba(version)
     for version in ("0.60.0", "0.69.0", "1.0.0rc1"):

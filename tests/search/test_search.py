@@ -113,7 +113,7 @@ def test_puct_takes_the_largest_value_plus_c_prior_root_n_over_one_plus_visits()
         assert select_puct(node, edges, numbers(c_puct=1.25), False) == chosen
 
 
-def test_puct_takes_an_untried_action_to_be_worth_its_node_less_a_reduction_by_the_priors_tried():
+def test_puct_values_an_untried_action_as_its_node_less_a_reduction_by_tried_priors():
     # Tried: 0.6 at the first edge, as above. Untried: 3.2 / 16 - 0.25 · √(0.2 + 0.5) = -0.00917, + 5 · P.
     for prior, chosen in ((0.1217, 0), (0.1220, 2)):
         node, edges = hand_made(
@@ -188,13 +188,13 @@ def test_the_improved_policy_is_the_softmax_of_logits_plus_sigma():
     assert improved_policy(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1).sum() == pytest.approx(1)
 
 
-def test_where_all_moves_are_worth_nearly_the_same_the_improved_policy_stays_near_the_prior():
+def test_where_all_moves_are_nearly_equal_the_improved_policy_is_near_the_prior():
     q = np.array([0.3, 0.3005, 0.3010])
     policy = improved_policy(LOGITS, np.array([4, 4, 4]), q, 0.3, 50, 1.0)
     assert (policy * (np.log(policy) - LOGITS)).sum() < 0.05
 
 
-def test_inside_the_tree_gumbel_takes_the_move_whose_visits_lag_most_behind_the_improved_policy():
+def test_inside_the_tree_gumbel_takes_the_move_furthest_behind_the_improved_policy():
     # c_visit = 7, c_scale = 0.1: π' = (0.524, 0.233, 0.243), as above; 1 + Σ n = 5.
     # π' - n / (1 + Σ n) = (0.524 - 0.6, 0.233 - 0.2, 0.243 - 0): the third, then, once it has one visit, ...
     def select(visits):
@@ -208,7 +208,7 @@ def test_inside_the_tree_gumbel_takes_the_move_whose_visits_lag_most_behind_the_
     assert select((0, 0, 0)) == 0
 
 
-def test_at_the_root_gumbel_takes_of_those_whose_turn_it_is_the_largest_noise_plus_logit_plus_sigma():
+def test_at_the_root_gumbel_takes_the_largest_noise_logit_and_sigma_on_schedule():
     # Of 2 considered actions with 4 simulations, the table asks for visits 0, 0, 1, 1.
     def select(simulations, visits, noise):
         rows = [(p, n, n * 0.2, UNPROVEN) for p, n in zip((0.5, 0.3, 0.2), visits, strict=True)]
@@ -269,7 +269,7 @@ def test_the_table_of_visits_is_sequential_halving(considered, simulations):
     assert list(table_of_visits(considered, simulations)) == halving(considered, simulations)
 
 
-def test_sequential_halving_of_16_actions_with_64_simulations_is_16_8_4_2_with_1_2_4_8_visits():
+def test_sequential_halving_of_16_actions_and_64_simulations():
     table = list(table_of_visits(16, 64))
     assert table == [0] * 16 + [1] * 8 + [2] * 8 + [n for n in range(3, 7) for _ in range(4)] + [
         n for n in range(7, 15) for _ in range(2)
@@ -473,7 +473,7 @@ def test_with_exact_values_puct_plays_every_position_of_tic_tac_toe_perfectly(ti
         assert mistakes(states, roots) == 0
 
 
-def test_with_exact_values_gumbel_plays_every_position_of_tic_tac_toe_perfectly_by_one_visit_a_move(tic_tac_toe_states):
+def test_with_exact_values_gumbel_plays_tic_tac_toe_perfectly_with_a_visit_a_move(tic_tac_toe_states):
     slots = SearchSlots(TicTacToe(), SearchSettings(), slots=len(tic_tac_toe_states), simulations=9)
     for slot, position in enumerate(tic_tac_toe_states):
         slots.begin(slot, position, simulations=len(position.legal_actions()))
@@ -486,7 +486,7 @@ def test_with_exact_values_gumbel_plays_every_position_of_tic_tac_toe_perfectly_
     assert mistakes(tic_tac_toe_states, roots) == 0
 
 
-def test_with_exact_values_gumbel_plays_tic_tac_toe_all_but_perfectly_however_many_visits(tic_tac_toe_states):
+def test_with_exact_values_gumbel_plays_tic_tac_toe_nearly_perfectly(tic_tac_toe_states):
     # Means take in the replies that were only tried, and halving may drop a move for them: a handful of mistakes.
     roots = search(tic_tac_toe_states, Exact(9), simulations=64, settings=SearchSettings(algorithm="gumbel"))
     assert mistakes(tic_tac_toe_states, roots) < 0.005 * len(tic_tac_toe_states)
@@ -725,7 +725,7 @@ def test_noise_differs_from_search_to_search_and_is_absent_without_a_generator(k
 
 
 @both_kinds
-def test_noise_is_drawn_anew_for_every_search_of_a_slot_and_leaves_with_the_generator(kind):
+def test_noise_is_sampled_for_every_search_of_a_slot_and_absent_without_generator(kind):
     settings = SearchSettings(algorithm=kind, max_considered_actions=2)
     slots = SearchSlots(ConnectFour(), settings, slots=1, simulations=30)
     rng = np.random.default_rng(3)
