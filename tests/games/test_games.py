@@ -301,36 +301,41 @@ def test_a_compiled_game_that_lacks_a_rule_is_refused_by_name():
                 return DRAW
 
 
-def test_a_compiled_game_without_to_play_in_its_state_is_refused():
-    with pytest.raises(TypeError, match=r"Nobody.State needs a field to_play, it has \('stones',\)"):
-        whole_game("Nobody", [("stones", "i1")])()
+TO_PLAY = ("to_play", "i1")
 
 
-def test_an_array_of_bool_in_a_state_is_refused_because_numba_knows_none():
-    state = [("lines", "?", (3, 3)), ("over", "?"), ("to_play", "i1")]
-    with pytest.raises(
-        TypeError, match=r"Board.State: Numba does not support arrays of bool in a record; give lines the type i1"
-    ):
-        whole_game("Board", state)()
+@pytest.mark.parametrize(
+    ("state", "rules", "error", "words"),
+    [
+        ([("stones", "i1")], {}, TypeError, r"Mine.State needs a field to_play, it has \('stones',\)"),
+        (
+            [("lines", "?", (3, 3)), ("over", "?"), TO_PLAY],
+            {},
+            TypeError,
+            "Mine.State: Numba does not support arrays of bool in a record; give lines the type i1",
+        ),
+        (
+            [TO_PLAY],
+            {"play": lambda self, s, action: None},
+            TypeError,
+            "Mine.play: a rule takes s, action, and no self",
+        ),
+        (
+            [TO_PLAY],
+            {"observe": lambda s, planes: not_a_kernel(s)},
+            UserError,
+            "Mine.observe cannot .* decorate not_a_kernel with @kernel",
+        ),
+    ],
+    ids=["no to_play", "bool", "self", "no kernel"],
+)
+def test_a_compiled_game_with_a_mistake_is_refused_with_what_to_do(state, rules, error, words):
+    with pytest.raises(error, match=words):
+        whole_game("Mine", state, **rules)().legal_actions()
 
 
-def test_a_rule_written_like_a_method_is_refused():
-    def play(self, s, action):
-        pass
-
-    with pytest.raises(TypeError, match=r"Method.play: a rule takes s, action, and no self"):
-        whole_game("Method", [("to_play", "i1")], play=play)
-
-
-def test_a_helper_that_is_no_kernel_is_refused_with_what_to_do():
-    def helper(s):
-        return 1
-
-    def observe(s, planes):
-        planes[0, 0, 0] = helper(s)
-
-    with pytest.raises(UserError, match=r"Helped.observe cannot .* decorate helper with @kernel"):
-        whole_game("Helped", [("to_play", "i1")], observe=observe)().legal_actions()
+def not_a_kernel(s):
+    return 1
 
 
 def test_to_play_may_be_an_attribute_that_init_sets():

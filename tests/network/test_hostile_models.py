@@ -223,9 +223,7 @@ class Plain(Game):
 
 
 @pytest.mark.parametrize(("side", "blocks", "channels"), [(1, 1, 4), (19, 2, 256)])
-def test_exports_for_the_smallest_and_for_a_large_board_pass_the_checks(
-    side: int, blocks: int, channels: int
-):
+def test_exports_for_the_smallest_and_for_a_large_board_pass_the_checks(side: int, blocks: int, channels: int):
     game = GameSpec("tests.network.test_hostile_models:Plain", Plain(side, planes=17))
     network = ResidualNetwork((17, side, side), game.start.num_actions, blocks=blocks, channels=channels)
     assert export(network, game, np.zeros((2, 17, side, side), np.float32), metadata={})
