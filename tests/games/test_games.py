@@ -14,8 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from games.breakthrough import Breakthrough
 from games.connect_four import ConnectFour
+from games.go import Go
+from games.gomoku import Gomoku
+from games.hex import Hex
 from games.othello import Othello
+from games.pig import Pig
 from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
@@ -480,6 +485,25 @@ def test_parameters_reach_the_game():
 def test_a_game_that_cannot_be_found_is_refused_with_what_to_do(text, message):
     with pytest.raises(UserError, match=message):
         load_game(text)
+
+
+@pytest.mark.parametrize(
+    ("game", "parameter", "values", "message"),
+    [
+        (Breakthrough, "size", (3, 11), "expected a size from 4 to 10"),
+        (Go, "size", (1, 20), "expected a size from 2 to 19"),
+        (Go, "komi", (0.3, 400, float("nan")), "expected a komi in steps of 0.5 from -361 to 361"),
+        (Gomoku, "size", (4, 20), "expected a size from 5 to 19"),
+        (Gomoku, "exactly_five", (6,), "expected True or False for exactly_five"),
+        (Hex, "size", (2, 20), "expected a size from 3 to 19"),
+        (Hex, "swap", ("yes",), "expected True or False for swap"),
+        (Pig, "goal", (1, 1001), "expected a goal from 2 to 1000"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(game, parameter, values, message):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^{message}, got {value!r}$"):
+            game(**{parameter: value})
 
 
 MY_GAME = """
