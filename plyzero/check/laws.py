@@ -21,14 +21,9 @@ from plyzero.rules.game import Game, Outcome
 
 T = TypeVar("T")
 
-MAX_TRIED_ACTIONS: Final = 32
-"""Largest number of legal actions that a law tries at one position."""
-
-MAX_CHANCE_ERROR: Final = 1e-5
-"""Largest difference from 1 of a sum of probabilities; float32 needs some of it."""
-
-MAX_LISTED: Final = 8
-"""Largest number of actions that a message lists."""
+MAX_TRIED_ACTIONS: Final = 32  # that a law tries at one position
+MAX_LISTED: Final = 8  # actions in a message
+MAX_CHANCE_ERROR: Final = 1e-5  # of the sum of probabilities; float32 needs some of it
 
 
 class LawBrokenError(Exception):

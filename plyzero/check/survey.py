@@ -22,14 +22,9 @@ from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, board_of
 from plyzero.rules.random_game import PlayedGame, random_game
 
-MIN_DECIDED_GAMES: Final = 20
-"""Smallest number of games from whose equal results anything is concluded."""
-
-MAX_READ: Final = 200
-"""Largest number of positions whose text is looked at."""
-
-SLOW_RULES: Final = 20.0
-"""Microseconds of rules per simulation above which compiled rules are advised."""
+MIN_DECIDED_GAMES: Final = 20  # for a conclusion from equal results
+MAX_READ: Final = 200  # positions whose text is read
+SLOW_RULES: Final = 20.0  # microseconds per simulation above which compiled rules are advised
 
 
 @dataclass(frozen=True)

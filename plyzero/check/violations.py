@@ -40,11 +40,8 @@ SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
 TIME_IS_OVER: Final = "the time is over before the search is"
 """States of a search, for `on_progress`."""
 
-SHORTENING_GAMES: Final = 300
-"""Number of games played with other endings, and of games with two moves left out, to find a shorter one."""
-
-SHRINKING_SECONDS: Final = 20.0
-"""Time limit of the search for fewer moves that show a mistake, in seconds."""
+SHORTENING_GAMES: Final = 300  # games with other endings, and games without two moves, to find a shorter one
+SHRINKING_SECONDS: Final = 20.0  # time limit of the search for fewer moves that show a mistake
 
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""

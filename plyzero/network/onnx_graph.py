@@ -50,29 +50,14 @@ ITEM_BYTES: Final[dict[int, int]] = {
 """Bytes of an element, for the types that tensors may have."""
 
 MAX_NODES: Final = 4096
-"""Largest number of nodes."""
-
-MAX_INTEGER: Final = 4096
-"""Largest absolute value of an integer attribute, such as the size of a kernel."""
-
-MAX_OPSET: Final = range(11, 100)
-"""Versions of the operators that may be used; ONNX Runtime itself refuses those that it does not know."""
-
-MAX_METADATA: Final = 1 << 18
-"""Largest size of the metadata, in bytes."""
-
-MAX_BATCH: Final = 4096
-"""Largest number of positions that a checked model may evaluate at once."""
-
-MAX_POSITION_BYTES: Final = 1 << 26
-"""Largest memory for the tensors that are needed at the same time, in bytes per position."""
-
-MAX_COPIED_BYTES: Final = 1 << 27
-"""Largest size of what is used again of the weights: ONNX Runtime keeps a copy for every use. The weights themselves
-are bounded by the size of the file."""
-
-MAX_POSITION_WORK: Final = 1 << 35
-"""Largest number of multiplications per position."""
+MAX_INTEGER: Final = 4096  # absolute value of an integer attribute, such as the size of a kernel
+MAX_OPSET: Final = range(11, 100)  # versions of the operators; ONNX Runtime itself refuses those that it does not know
+MAX_METADATA: Final = 1 << 18  # bytes
+MAX_BATCH: Final = 4096  # positions that are evaluated at once
+MAX_POSITION_BYTES: Final = 1 << 26  # of the tensors that are needed at the same time, per position
+MAX_COPIED_BYTES: Final = 1 << 27  # of weights that are used again: ONNX Runtime keeps a copy for every use
+MAX_POSITION_WORK: Final = 1 << 35  # multiplications per position
+"""The limits of a model. The weights themselves are bounded by the size of the file."""
 
 
 class GraphError(ValueError):

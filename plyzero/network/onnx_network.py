@@ -47,13 +47,10 @@ PRECISION: Final = "precision"
 """Metadata of an 8-bit form: int8. It computes with 8 bits inside; its inputs and outputs are those of its model."""
 
 NUM_TESTS: Final = 64
-"""Number of reachable positions that a model evaluates before it is used."""
-
 NUM_FIRST: Final = 4
-"""Number of these that it must evaluate within MAX_SECONDS; a slow model evaluates fewer of the others."""
-
 MAX_SECONDS: Final = 5.0
-"""Processor time, per thread, in which the first positions must be evaluated. A process that is suspended uses none."""
+"""A model evaluates NUM_TESTS reachable positions before it is used, the first NUM_FIRST of them within MAX_SECONDS of
+processor time per thread, of which a suspended process uses none. A slow model evaluates fewer of the others."""
 
 
 class Network:

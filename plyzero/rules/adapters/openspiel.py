@@ -25,31 +25,20 @@ from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
 
 MOST_PLIES: Final = 1024
-"""Largest max_plies, for which self-play reserves memory."""
-
 CUT_PLIES: Final = 512
-"""The max_plies of games whose bound is larger: for chess it is 17,695 plies, which no game comes near."""
+"""Largest max_plies, for which self-play reserves memory, and that of games whose bound is larger: for chess it is
+17,695 plies, which no game comes near."""
 
 MAX_ACTIONS: Final = 1 << 16
-"""Largest number of actions of a game."""
+MAX_CHANCES: Final = 1 << 13  # different rolls
+MAX_NUMBERS: Final = 1 << 20  # in an observation
+MAX_INTEGER: Final = 10_000  # as a parameter: with larger and with negative ones OpenSpiel may crash or never return
+"""The limits of a game."""
 
-MAX_CHANCES: Final = 1 << 13
-"""Largest number of different rolls of a game."""
-
-MAX_NUMBERS: Final = 1 << 20
-"""Largest number of numbers in an observation."""
-
-MAX_INTEGER: Final = 10_000
-"""Largest integer as a parameter. With larger ones, and with negative ones, OpenSpiel may crash or never return."""
-
-TRIAL_PLIES: Final = 200
-"""Smallest number of plies of the random games that try a game when it is loaded. Its version depends on this."""
-
-EARLY_PLIES: Final = 20
-"""Number of moves and rolls after which the tensors of the two players are compared."""
-
-LONGEST_TRIAL: Final = 1000
-"""Number of plies after which a game of the trial is cut off."""
+TRIAL_PLIES: Final = 200  # of random games together, at least
+LONGEST_TRIAL: Final = 1000  # plies after which a game is cut off
+EARLY_PLIES: Final = 20  # moves and rolls after which the tensors of the two players are compared
+"""The trial of a game when it is loaded. Its version depends on these."""
 
 TYPES: Final = {bool: "True or False", int: "an integer", float: "a float", str: "a string"}
 """The types of parameters in messages."""
