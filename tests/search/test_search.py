@@ -105,34 +105,24 @@ def numbers(**changed):
     return record[0]
 
 
-def test_puct_takes_the_largest_value_plus_c_prior_root_n_over_one_plus_visits():
-    # 16 visits, c = 1.25: U = 1.25 · 4 · P / (1 + n). First edge: Q + U = 0.5 + 5 · 0.2 / 10 = 0.6.
-    # Second edge: Q + U = 0.1 + 5 · P / 6 is 0.6 where P = 0.6.
-    for prior, chosen in ((0.599, 0), (0.601, 1)):
-        node, edges = hand_made(visits=16, value_sum=3.2, edges=[(0.2, 9, 4.5, UNPROVEN), (prior, 5, 0.5, UNPROVEN)])
-        assert select_puct(node, edges, numbers(c_puct=1.25), False) == chosen
+# 16 visits, c = 1.25: U = 1.25 · 4 · P / (1 + n), and Q + U = 0.5 + 5 · 0.2 / 10 = 0.6 at the first edge.
+SECOND = (0.5, 5, -1.0, UNPROVEN)
 
 
-def test_puct_values_an_untried_action_as_its_node_less_a_reduction_by_tried_priors():
-    # Tried: 0.6 at the first edge, as above. Untried: 3.2 / 16 - 0.25 · √(0.2 + 0.5) = -0.00917, + 5 · P.
-    for prior, chosen in ((0.1217, 0), (0.1220, 2)):
-        node, edges = hand_made(
-            visits=16,
-            value_sum=3.2,
-            edges=[(0.2, 9, 4.5, UNPROVEN), (0.5, 5, -1.0, UNPROVEN), (prior, 0, 0.0, UNPROVEN)],
-        )
-        assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), False) == chosen
-
-
-def test_puct_reduces_nothing_at_the_root():
-    # Untried at the root: 0.2 + 5 · P is 0.6 where P = 0.08.
-    for prior, chosen in ((0.0799, 0), (0.0801, 2)):
-        node, edges = hand_made(
-            visits=16,
-            value_sum=3.2,
-            edges=[(0.2, 9, 4.5, UNPROVEN), (0.5, 5, -1.0, UNPROVEN), (prior, 0, 0.0, UNPROVEN)],
-        )
-        assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), True) == chosen
+@pytest.mark.parametrize(
+    ("between", "last", "is_root", "priors"),
+    [
+        ([], (5, 0.5), False, (0.599, 0.601)),  # tried: 0.1 + 5 · P / 6
+        ([SECOND], (0, 0.0), False, (0.1217, 0.1220)),  # untried: 3.2 / 16 - 0.25 · √(0.2 + 0.5) = -0.00917, + 5 · P
+        ([SECOND], (0, 0.0), True, (0.0799, 0.0801)),  # untried at the root, without a reduction: 0.2 + 5 · P
+    ],
+    ids=["tried", "untried", "untried at the root"],
+)
+def test_puct_takes_the_largest_value_plus_c_prior_root_n_over_one_plus_visits(between, last, is_root, priors):
+    for prior, chosen in zip(priors, (0, len(between) + 1), strict=True):
+        edges = [(0.2, 9, 4.5, UNPROVEN), *between, (prior, *last, UNPROVEN)]
+        node, row = hand_made(visits=16, value_sum=3.2, edges=edges)
+        assert select_puct(node, row, numbers(c_puct=1.25, fpu_reduction=0.25), is_root) == chosen
 
 
 @pytest.mark.parametrize(
@@ -208,39 +198,29 @@ def test_inside_the_tree_gumbel_takes_the_move_furthest_behind_the_improved_poli
     assert select((0, 0, 0)) == 0
 
 
-def test_at_the_root_gumbel_takes_the_largest_noise_logit_and_sigma_on_schedule():
-    # Of 2 considered actions with 4 simulations, the table asks for visits 0, 0, 1, 1.
-    def select(simulations, visits, noise):
-        rows = [(p, n, n * 0.2, UNPROVEN) for p, n in zip((0.5, 0.3, 0.2), visits, strict=True)]
-        node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
-        slot = np.zeros(1, SLOT)[0]
-        slot["simulations"], slot["budget"], slot["noisy"] = simulations, 4, noise is not None
-        row = np.zeros(3, np.float32) if noise is None else np.array(noise, np.float32)
-        return select_gumbel_root(slot, node, edges, row, table_of_visits(2, 4), numbers(), np.empty(3))
+def select_at_root(simulations, visits, *, q=0.0, proven=(UNPROVEN,) * 3, noise=(0, 0, 0)):
+    """Return the edge that Gumbel takes at a root with priors of 0.5, 0.3 and 0.2, 2 considered actions of 4 visits."""
+    rows = [(p, n, n * q, each) for p, n, each in zip((0.5, 0.3, 0.2), visits, proven, strict=True)]
+    node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
+    slot = np.zeros(1, SLOT)[0]
+    slot["simulations"] = simulations
+    row = np.array(noise, np.float32)
+    return select_gumbel_root(slot, node, edges, row, table_of_visits(2, 4), numbers(), np.empty(3))
 
+
+def test_at_the_root_gumbel_takes_the_largest_noise_logit_and_sigma_on_schedule():
     assert list(table_of_visits(2, 4)) == [0, 0, 1, 1]
-    assert select(0, (0, 0, 0), None) == 0
-    assert select(1, (1, 0, 0), None) == 1
-    assert select(2, (1, 1, 0), None) == 0
-    assert select(3, (2, 1, 0), None) == 1
+    for simulations, visits, chosen in ((0, (0, 0, 0), 0), (1, (1, 0, 0), 1), (2, (1, 1, 0), 0), (3, (2, 1, 0), 1)):
+        assert select_at_root(simulations, visits, q=0.2) == chosen
     # log 0.2 - log 0.5 = -0.916
-    assert select(0, (0, 0, 0), (0, 0, 0.90)) == 0
-    assert select(0, (0, 0, 0), (0, 0, 0.93)) == 2
+    assert select_at_root(0, (0, 0, 0), noise=(0, 0, 0.90)) == 0
+    assert select_at_root(0, (0, 0, 0), noise=(0, 0, 0.93)) == 2
 
 
 def test_at_the_root_gumbel_leaves_a_move_proven_lost_alone_even_when_it_is_its_turn():
-    def select(proven, visits):
-        rows = [(0.5, visits[0], 0, proven[0]), (0.3, visits[1], 0, proven[1]), (0.2, visits[2], 0, proven[2])]
-        node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
-        slot = np.zeros(1, SLOT)[0]
-        slot["simulations"] = 2
-        room = np.zeros(3, np.float32)
-        return select_gumbel_root(slot, node, edges, room, table_of_visits(2, 4), numbers(), np.empty(3))
-
-    assert select((PROVEN_LOSS, UNPROVEN, UNPROVEN), (1, 1, 0)) == 1
-    assert (
-        select((PROVEN_LOSS, PROVEN_LOSS, UNPROVEN), (1, 1, 0)) == 2
-    )  # off the schedule, rather than a move that loses
+    assert select_at_root(2, (1, 1, 0), proven=(PROVEN_LOSS, UNPROVEN, UNPROVEN)) == 1
+    # off the schedule, rather than a move that loses
+    assert select_at_root(2, (1, 1, 0), proven=(PROVEN_LOSS, PROVEN_LOSS, UNPROVEN)) == 2
 
 
 def table_of_visits(considered, simulations):
