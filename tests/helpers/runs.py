@@ -1,6 +1,6 @@
 """Small runs for tests: settings under which a worker and a trainer do their whole work within seconds."""
 
-from itertools import count
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,8 @@ from plyzero.rules.game import Game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.records import Games
 from plyzero.run.segments import write_segment
-from plyzero.search.evaluators import Uniform
+from plyzero.search.evaluators import Evaluate, Uniform
+from plyzero.settings import Settings
 from selfplay.games_in_play import GamesInPlay
 
 SMALL = (
@@ -39,13 +40,23 @@ def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0
     fence: of the model that is said to have evaluated them; with 0 their search values teach nothing.
     step:  of that model; with 0 they count as played before there was a model.
     """
-    in_play, played = GamesInPlay(run.game.start, run.settings, seeds=count(1000 * sequence)), []
+    in_play, played = GamesInPlay(run.game.start, run.settings, seeds=itertools.count(1000 * sequence)), []
     while sum(games.num_full for games in played) < full:
         played += in_play.run(Uniform(run.game.start.num_actions), fence=fence, step=step)
     games = Games.concatenate(played)
     return write_segment(
         run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="00000001", sequence=sequence
     )
+
+
+def records_by_seed(start: Game, settings: Settings, evaluate: Evaluate, *, count: int) -> list[list[bytes]]:
+    """Return the fields of the records of the games with the seeds 0 to count - 1, each as bytes."""
+    games, found = GamesInPlay(start, settings, seeds=itertools.count()), dict[int, list[bytes]]()
+    while not found.keys() >= set(range(count)):
+        for game in games.run(evaluate, fence=1, step=2):
+            parts = (game.games, game.positions, game.moves, game.observations)
+            found[int(game.games["seed"][0])] = [part.tobytes() for part in parts]
+    return [found[seed] for seed in range(count)]
 
 
 def replay(start: Game, games: Games) -> list[list[Game]]:

@@ -1,4 +1,4 @@
-"""Where the positions of a tree and its edges are: whatever is kept, games are the same."""
+"""The memory of trees: games are the same whichever positions and edges are kept."""
 
 import itertools
 import sys
@@ -14,6 +14,7 @@ from plyzero.search.storage import MIN_RELEASED, EdgeMemory
 from plyzero.search.tree import EDGE
 from plyzero.settings import SearchSettings, Settings
 from selfplay.games_in_play import GamesInPlay
+from tests.helpers.runs import records_by_seed
 from tests.helpers.toys import Hashed, Wide
 
 on_linux = pytest.mark.skipif(
@@ -22,15 +23,9 @@ on_linux = pytest.mark.skipif(
 
 
 def played(start, algorithm: str) -> list[list[bytes]]:
-    """Return all fields of the records of some games, by their seed."""
-    search = {"algorithm": algorithm}
     selfplay = {"parallel_games": 3, "simulations": 24, "fast_simulations": 8, "reuse_trees": algorithm == "puct"}
-    games, found = GamesInPlay(start, Settings(search=search, selfplay=selfplay), seeds=itertools.count()), {}
-    while not all(seed in found for seed in range(6)):
-        for game in games.run(Hashed(start.num_actions)):
-            parts = (game.games, game.positions, game.moves, game.observations)
-            found[int(game.games["seed"][0])] = [part.tobytes() for part in parts]
-    return [found[seed] for seed in range(6)]
+    settings = Settings(search={"algorithm": algorithm}, selfplay=selfplay)
+    return records_by_seed(start, settings, Hashed(start.num_actions), count=6)
 
 
 @pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
