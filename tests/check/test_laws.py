@@ -262,7 +262,7 @@ class HiddenLimit(zoo.Shuffle):
 
 
 class HidesTheRestOfTheTurn(zoo.OneOrTwo):
-    """Whether one stone of the turn has been placed decides what may follow, and is not observed."""
+    """The observation omits whether one stone of the turn has been placed, which decides what may follow."""
 
     def observe(self):
         planes = super().observe()

@@ -25,7 +25,7 @@ from tests.helpers.new_games import (
 )
 
 
-def said(make) -> str:
+def reported(make) -> str:
     """Return the report of check on a game: the broken law, the error of Numba, or else the warnings."""
     try:
         broken = find_violation(make, games=6)
@@ -215,7 +215,7 @@ SLOW = (LoserIsNamed, StonesOfBothPlayers, WinnerAsShare, KeyForgetsWhere, Count
     [pytest.param(*each, id=each[0].__name__, marks=[pytest.mark.slow] * (each[0] in SLOW)) for each in MISTAKES],
 )
 def test_a_mistake_in_a_new_game_is_named_in_one_sentence(mistake, words):
-    assert re.search(words, said(mistake))
+    assert re.search(words, reported(mistake))
 
 
 def test_an_example_is_shortened_also_where_no_move_can_be_left_out():
@@ -240,7 +240,7 @@ class OpponentFirst(Rotago):
 
 
 class PassKeepsTheTurn(Ataxx):
-    """The player who passed moves again: the statistics say so, and no law."""
+    """The player who passed moves again: the statistics show it, and no law does."""
 
     def play(s, action):
         own = s["to_play"] + 1
@@ -259,5 +259,5 @@ class PassKeepsTheTurn(Ataxx):
 @pytest.mark.parametrize(
     "make", [Rotago, Ataxx, TurnsTheOtherWay, OpponentFirst, PassKeepsTheTurn], ids=lambda make: make.__name__
 )
-def test_check_says_nothing_about_right_games_and_about_mistakes_that_it_cannot_see(make):
-    assert said(make) == ""
+def test_check_has_no_report_on_right_games_and_on_mistakes_that_it_cannot_see(make):
+    assert reported(make) == ""

@@ -151,7 +151,7 @@ def test_go_agrees_with_openspiel_in_many_positions_but_forbids_to_repeat_a_boar
 # is our player 0. Here, an action plays one die. So the positions at the ends of a turn are compared. ---
 
 Places = tuple[tuple[int, ...], tuple[int, ...]]
-"""How many checkers each player has on each of the places of games/backgammon.py, first our player 0."""
+"""Number of checkers of each player, first our player 0, on each place of games/backgammon.py."""
 
 Either = TypeVar("Either")
 

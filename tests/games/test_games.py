@@ -413,7 +413,7 @@ def test_a_class_that_overrides_play_may_call_the_play_it_inherits():
     assert Counting().play(4).play(0).plies == 2
 
 
-def test_the_version_of_a_game_is_said_where_the_class_is_written():
+def test_the_version_of_a_game_is_an_argument_of_its_class():
     class Revised(PlainTicTacToe, version=2):
         pass
 

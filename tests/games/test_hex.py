@@ -56,7 +56,7 @@ def test_a_stone_connects_all_of_its_chain_with_a_side():
 
 
 def reaches_the_other_side(stones: np.ndarray) -> bool:
-    """Tell whether stones connect the first row with the last one, by spreading from the first row."""
+    """Return whether stones connect the first row with the last one, by spreading from the first row."""
     reached = np.zeros_like(stones)
     reached[0] = stones[0]
     for _ in range(stones.sum()):

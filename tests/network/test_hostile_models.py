@@ -69,10 +69,10 @@ def test_the_smallest_model_is_loaded(tmp_path: Path):
 @pytest.mark.parametrize("what", SMALL)
 def test_a_model_that_could_do_harm_is_refused_for_its_reason_before_it_does(tmp_path: Path, what: str):
     reason, build = SMALL[what]
-    said = refusal(build(tmp_path), tmp_path)
-    assert re.search(reason, said)
-    assert said.isprintable()
-    assert len(said) < 1000
+    message = refusal(build(tmp_path), tmp_path)
+    assert re.search(reason, message)
+    assert message.isprintable()
+    assert len(message) < 1000
 
 
 @pytest.mark.parametrize("tag", [b"\x0a", b"\x8a\x80\x80\x80\x00"])
@@ -349,7 +349,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, what: str, times: int) -> None:
 
 
 @pytest.mark.parametrize("what", ["list_models", "read_model"])
-def test_a_passing_error_of_the_volume_ends_no_reader_of_models_and_refuses_none(
+def test_a_transient_error_of_the_volume_ends_no_reader_and_refuses_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, what: str
 ):
     published(tmp_path, linear(), step=1)

@@ -133,7 +133,7 @@ def test_what_no_game_of_openspiel_is_today_is_refused_as_well(respect: str, val
     assert openspiel.playable_games() == {}
 
 
-def test_without_the_extra_the_message_says_how_to_install_it(monkeypatch):
+def test_without_the_extra_the_message_has_the_command_that_installs_it(monkeypatch):
     monkeypatch.delattr("plyzero.rules.adapters.openspiel")
     monkeypatch.delitem(sys.modules, "plyzero.rules.adapters.openspiel")
     monkeypatch.setitem(sys.modules, "pyspiel", None)
@@ -322,7 +322,7 @@ def test_in_hex_boards_that_are_not_square_are_not_turned():
 
 
 @pytest.mark.parametrize("name", ["twixt", "antichess", "hex(plain_obs_tensor=True)", "checkers(egocentric=True)"])
-def test_where_nothing_is_turned_the_last_plane_says_who_is_to_move(name: str):
+def test_where_nothing_is_turned_the_last_plane_shows_the_player_to_move(name: str):
     start = start_of(name)
     after = start.play(start.legal_actions()[0])
     assert start.observation_shape[0] == start._state.get_game().observation_tensor_shape()[0] + 1

@@ -89,12 +89,12 @@ def test_a_small_cache_forgets_and_changes_nothing(monkeypatch):
 
 def test_another_evaluator_is_asked_everything_anew():
     slots = SearchSlots(ConnectFour(), SearchSettings(), slots=1, simulations=30, cache_bytes=1 << 20)
-    said = []
+    values = []
     for evaluate in (Constant(7, 1, 0, 0), Constant(7, 0, 0, 1), Constant(7, 0, 0, 1)):
         slots.begin(0, ConnectFour(), simulations=30)
         slots.run(evaluate)
-        said.append(slots.result(0).network_value)
-    assert said == [1, -1, -1]
+        values.append(slots.result(0).network_value)
+    assert values == [1, -1, -1]
 
 
 @pytest.mark.parametrize("num_bytes", [0, 10, 1000, 123_456, 1 << 20])

@@ -256,7 +256,7 @@ def test_sequential_halving_of_16_actions_and_64_simulations():
     ]
 
 
-def test_gumbel_visits_the_moves_of_the_root_as_the_table_says():
+def test_gumbel_visits_the_moves_of_the_root_by_the_table():
     root = one(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=4)
     # 4 actions, 2 phases: 42 // 8 = 5 visits each, then two at a time with 42 // 4 = 10 and one with what is left.
     assert sorted(root.visits) == [0, 0, 0, 5, 5, 16, 16]
@@ -544,7 +544,7 @@ def test_logits_of_illegal_actions_count_for_nothing():
         assert grown(position, Shouting(9), 60, kind) == grown(position, Hashed(9), 60, kind)
 
 
-def test_a_search_without_simulations_says_what_the_network_says():
+def test_a_search_without_simulations_returns_the_network_s_evaluation():
     position = toys.after(TicTacToe(), "b2 a1")
     root = search([position], Hashed(9), simulations=0)[0]
     logits, wdl = Hashed(9)(type("L", (), {"observations": np.array([position.observe()])}))
