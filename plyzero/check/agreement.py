@@ -6,11 +6,12 @@ Traces of compiled games run as plain Python, so that an error shows its line.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from plyzero.check.laws import (
+    Answers,
     GameTrace,
     Law,
     LawBrokenError,
@@ -113,7 +114,7 @@ def form(position: Game) -> tuple[int, tuple[int, ...]]:
     return position.num_actions, tuple(position.observation_shape)
 
 
-def answers(position: Game, *, in_detail: bool) -> dict[str, Any]:
+def answers(position: Game, *, in_detail: bool) -> Answers:
     """Return what two implementations must agree on, by name; not their keys and what people see, which may differ."""
     omitted = ("render()", "str()", "key()")
     found = {name: answer for name, answer in rule_answers(position).items() if name not in omitted}

@@ -21,6 +21,9 @@ from plyzero.rules.game import Game, Outcome
 
 T = TypeVar("T")
 
+Answers = dict[str, object]
+"""The results of the rules at a position, by the name of the method; arrays as bytes, to be compared."""
+
 MAX_TRIED_ACTIONS: Final = 32  # that a law tries at one position
 MAX_LISTED: Final = 8  # actions in a message
 MAX_CHANCE_ERROR: Final = 1e-5  # of the sum of probabilities; float32 needs some of it
@@ -64,7 +67,7 @@ class GameTrace:
     make: Callable[[], Game]
     positions: list[Game] = field(default_factory=list)
     moves: list[int] = field(default_factory=list)
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[Answers] = field(default_factory=list)
     replicas: dict[Hashable, list[Game]] = field(default_factory=lambda: defaultdict(list))
 
     @property
@@ -97,8 +100,8 @@ class GameTrace:
         return positions[-1]
 
 
-def rule_answers(position: Game) -> dict[str, Any]:
-    """Return the results of the rules at `position`, by the name of the method; arrays as bytes, to be compared."""
+def rule_answers(position: Game) -> Answers:
+    """Return the results of the rules at `position`."""
     chances = chances_of(position)
     if len(chances):  # the other rules are not called
         return {"outcome()": None, "chances()": tuple(chances.tolist())} | shown(position)
@@ -107,7 +110,7 @@ def rule_answers(position: Game) -> dict[str, Any]:
         raise LawBrokenError(
             f"legal_actions() returned {legal!r}, expected a list of numbers ([] when the game is over)"
         )
-    answers: dict[str, Any] = {
+    answers: Answers = {
         "outcome()": position.outcome(),
         "legal_actions()": tuple(legal),
         **shown(position),
@@ -121,7 +124,7 @@ def rule_answers(position: Game) -> dict[str, Any]:
     return answers
 
 
-def shown(position: Game) -> dict[str, Any]:
+def shown(position: Game) -> Answers:
     """Return what people see at `position`."""
     return {"render()": position.render(), "str()": str(position)}
 
@@ -361,13 +364,13 @@ def expect(holds: bool, message: str) -> None:
         raise LawBrokenError(message)
 
 
-def expect_equal(one: dict[str, Any], other: dict[str, Any], message: str) -> None:
+def expect_equal(one: Answers, other: Answers, message: str) -> None:
     """Raise LawBrokenError with `message` and the differences if there are any."""
     found = differences(one, other)
     expect(not found, f"{message}: {found}")
 
 
-def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
+def differences(one: Answers, other: Answers) -> str:
     """Return the names under which two sets of answers differ, with the values if they are readable; "" if equal."""
     found = []
     for name in one.keys() | other.keys():
@@ -378,14 +381,14 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
     return "; ".join(sorted(found))
 
 
-def _contrast(one: Any, other: Any) -> str:
+def _contrast(one: object, other: object) -> str:
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
         only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
         return f"only the first has {_listed(only[0])}, only the second {_listed(only[1])}"
     return f"{one} and {other}"
 
 
-def _listed(actions: list[Any]) -> str:
+def _listed(actions: list[object]) -> str:
     more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
     return f"{actions[:MAX_LISTED]}{more}"
 

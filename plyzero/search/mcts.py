@@ -36,7 +36,7 @@ from plyzero.search.selection import (
     set_priors,
 )
 from plyzero.search.storage import play_to_leaf, row_of
-from plyzero.search.tree import Records, Trees
+from plyzero.search.tree import Record, Records, Trees
 
 
 @cached_njit(inline="always")
@@ -63,12 +63,12 @@ def simulate(trees: Trees, b: int) -> None:
 
 @cached_njit
 def select(
-    slot: Any,
+    slot: Record,
     nodes: Records,
     edges: Records,
     noise: NDArray[np.float32],
     schedule: NDArray[np.int32],
-    settings: Any,
+    settings: Record,
     scratch: NDArray[np.float64],
 ) -> None:
     """Walk from the root to an edge that leads to no node yet, or whose value is known: there the simulation ends."""
@@ -143,7 +143,7 @@ def expand(trees: Trees, b: int) -> None:
 
 
 @cached_njit
-def add_node(slot: Any, nodes: Records, edges: Records, possible: NDArray[Any]) -> None:
+def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[Any]) -> None:
     """Add the leaf as a node, with an edge for every action, or roll, that is not 0 in `possible`, `[A]` or `[K]`."""
     node = nodes[slot["leaf"]]
     node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
@@ -165,7 +165,7 @@ def add_node(slot: Any, nodes: Records, edges: Records, possible: NDArray[Any]) 
 
 
 @cached_njit
-def roll_in_tree(slot: Any, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
+def roll_in_tree(slot: Record, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
     """Let the simulation go on from the chance node just added, of `chances`, `[K]`, to what a roll leads to."""
     n = slot["leaf"]
     limit_rolls(nodes, n)
@@ -188,7 +188,7 @@ def evaluate(trees: Trees, b: int) -> None:
 
 
 @cached_njit(inline="always")
-def edges_below(edges: Records, node: Any) -> Records:
+def edges_below(edges: Records, node: Record) -> Records:
     """Return the edges of `node`, `[n]` EDGE."""
     return edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
 
@@ -211,7 +211,7 @@ def set_evaluation(trees: Trees, b: int, row: Records, wdl: NDArray[np.float32])
 
 
 @cached_njit
-def set_proven_value(slot: Any, proven: int) -> None:
+def set_proven_value(slot: Record, proven: int) -> None:
     """Let the simulation end at an edge whose value is `proven` for the player who moves there.
 
     PROVEN_LOSS, PROVEN_DRAW and PROVEN_WIN are the values -1, 0 and +1.
@@ -221,7 +221,7 @@ def set_proven_value(slot: Any, proven: int) -> None:
 
 
 @cached_njit
-def set_exact_value(slot: Any, above: Any, node: Any) -> None:
+def set_exact_value(slot: Record, above: Record, node: Record) -> None:
     """Let the simulation end above `node`, whose mean value is exact; `above` is the node above it."""
     value = node["value_sum"] / node["visits"]
     slot["leaf_value"] = value if above["to_play"] == node["to_play"] else -value
@@ -230,7 +230,7 @@ def set_exact_value(slot: Any, above: Any, node: Any) -> None:
 
 
 @cached_njit
-def backup(slot: Any, nodes: Records, edges: Records) -> None:
+def backup(slot: Record, nodes: Records, edges: Records) -> None:
     """Add one visit and the leaf's value to every edge and node on the path, from the leaf's parent to the root.
 
     The sign turns where the player to move turns, not at every ply: a player may move twice. The leaf's own first visit
@@ -361,7 +361,7 @@ def join_batch(trees: Trees, b: int, row: int) -> int:
 
 
 @cached_njit
-def begin_search(slot: Any, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
+def begin_search(slot: Record, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
     """Begin with an empty tree, whose first leaf is the root. The position must not be finished."""
     slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = algorithm, simulations, noisy, noise_seed
     slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
@@ -381,7 +381,7 @@ def resume_search(trees: Trees, b: int, simulations: int, noisy: bool, noise_see
 
 @cached_njit
 def prepare_root(
-    slot: Any, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
+    slot: Record, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Record
 ) -> None:
     """Sample the noise of the root's edges `row`, if it gets any, and plan their visits if the algorithm is Gumbel."""
     if slot["noisy"]:

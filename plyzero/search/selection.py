@@ -6,7 +6,7 @@ A node whose edges are all proven losses is proven itself, and no simulation rea
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS
 from plyzero.rules.counter_rng import random_bits
 from plyzero.search.gumbel import improved_policy, transformed_q
 from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN, Records
+from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN, Record, Records
 
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
@@ -24,7 +24,7 @@ GOLDEN_RATIO: Final = (math.sqrt(5) - 1) / 2
 
 
 @cached_njit
-def select_puct(node: Any, edges: Records, settings: Any, is_root: bool) -> int:
+def select_puct(node: Record, edges: Records, settings: Record, is_root: bool) -> int:
     """Return argmax_a Q(s, a) + U(s, a), U = c_puct · P(s, a) · √N(s) / (1 + N(s, a)) (Silver et al., 2018, Methods).
 
     An action that was never tried gets the node's value for Q, less a reduction that grows with the prior mass already
@@ -58,12 +58,12 @@ def select_puct(node: Any, edges: Records, settings: Any, is_root: bool) -> int:
 
 @cached_njit
 def select_gumbel_root(
-    slot: Any,
-    node: Any,
+    slot: Record,
+    node: Record,
     edges: Records,
     noise: NDArray[np.float32],
     schedule: NDArray[np.int32],
-    settings: Any,
+    settings: Record,
     scratch: NDArray[np.float64],
 ) -> int:
     """Return the root's edge that sequential halving tries next (Danihelka et al., 2022, algorithm 2).
@@ -91,7 +91,7 @@ def select_gumbel_root(
 
 
 @cached_njit
-def select_gumbel(node: Any, edges: Records, settings: Any, scratch: NDArray[np.float64]) -> int:
+def select_gumbel(node: Record, edges: Records, settings: Record, scratch: NDArray[np.float64]) -> int:
     """Return argmax_a π'(a) - N(s, a) / (1 + Σ_b N(s, b)), below the root (Danihelka et al., 2022, section 5).
 
     Proven losses are not selected.
@@ -111,7 +111,7 @@ def select_gumbel(node: Any, edges: Records, settings: Any, scratch: NDArray[np.
 
 
 @cached_njit
-def select_chance(node: Any, edges: Records, n: int) -> int:
+def select_chance(node: Record, edges: Records, n: int) -> int:
     """Return the edge of the roll whose turn it is at chance node `n`, evenly spread: visits stay near P(s, a) · N(s).
 
     The i-th visit takes the roll at frac(u + i · φ), φ the golden ratio, on the line on which each roll is as long as

@@ -14,7 +14,7 @@ from plyzero.rules.game import Game
 from plyzero.search import rule_calls
 from plyzero.search.evaluation_cache import make_cache
 from plyzero.search.numba_kernel import cached_njit, copy_to
-from plyzero.search.tree import EDGE, NODE, SETTINGS, SLOT, Records, Trees
+from plyzero.search.tree import EDGE, NODE, SETTINGS, SLOT, Record, Records, Trees
 from plyzero.settings import SearchSettings
 
 MAX_RESERVED: Final = 1 << 31
@@ -87,7 +87,7 @@ def row_of(leaf: int, keeps_all: int) -> int:
 def play_to_leaf(
     rules: Any,
     states: NDArray[np.uint8],
-    slot: Any,
+    slot: Record,
     nodes: Records,
     edges: Records,
     path: NDArray[np.int32],

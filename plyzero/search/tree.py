@@ -111,6 +111,9 @@ EDGE: Final[np.dtype[Any]] = np.dtype(
 )
 """One legal action, or roll, a in a position s. Q(s, a) = W(s, a) / N(s, a)."""
 
+Record = np.void
+"""One SLOT, NODE, EDGE or SETTINGS record, whose fields are read and written by name."""
+
 Records = NDArray[np.void]
 """An array of NODE or EDGE records."""
 
