@@ -179,9 +179,10 @@ class ModelWatch:
         run_id: RunId | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        self._directory, self._game, self._run_id = directory, game, run_id
-        self._poll_seconds, self._threads = interval(directory, poll_seconds), threads
-        self._precision = precision
+        self._directory, self._poll_seconds = directory, interval(directory, poll_seconds)
+        self._load: Callable[[ModelName], Network] = lambda name: load_model(
+            directory, name, game, run_id=run_id, threads=threads, precision=precision
+        )
         self._woken = threading.Event()
         self._next_poll = 0.0
         self._current: ModelName | None = None
@@ -232,14 +233,7 @@ class ModelWatch:
                 continue
             with self._troubles.skipping(path, "cannot be read, will try again"):
                 try:
-                    network = load_model(
-                        self._directory,
-                        name,
-                        self._game,
-                        run_id=self._run_id,
-                        threads=self._threads,
-                        precision=self._precision,
-                    )
+                    network = self._load(name)
                 except ModelRefusedError as error:
                     if name not in self._refused:
                         log.warning("keeping the old model: %s", error)

@@ -216,7 +216,6 @@ def read_text(text: str, action_names: Iterable[str] = ()) -> Board | None:
 
 
 def _shape(style: str, row: int, column: int) -> str:
-    """Return the shape of a cell of a grid."""
     if style == "dots":
         return (("dot", "bar-h"), ("bar-v", "square"))[row % 2][column % 2]
     return "point" if style == "points" else "square"

@@ -107,5 +107,4 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
 
 
 def _rectangle(name: str, x: float, y: float, width: float, height: float) -> str:
-    """Return a rectangle around a centre."""
     return f'<rect class="{name}" x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width:g}" height="{height:g}"/>'

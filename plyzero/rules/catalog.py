@@ -275,12 +275,10 @@ def _check_declarations(target: str, start: Game) -> None:
     for name in ("num_actions", "observation_shape", "max_plies", "to_play"):
         if not hasattr(start, name):
             raise UserError(f"{target} does not define {name}")
-    for name in ("num_actions", "max_plies"):
+    for name, least in (("num_actions", 1), ("max_plies", 1), ("num_chances", 0)):
         number = getattr(start, name)
-        if not isinstance(number, int | np.integer) or not 1 <= number < 1 << 31:
-            raise UserError(f"{target}.{name}: expected a number from 1 on, got {shown(number)}")
-    if not isinstance(start.num_chances, int | np.integer) or not 0 <= start.num_chances < 1 << 31:
-        raise UserError(f"{target}.num_chances: expected a number from 0 on, got {shown(start.num_chances)}")
+        if not isinstance(number, int | np.integer) or not least <= number < 1 << 31:
+            raise UserError(f"{target}.{name}: expected a number from {least} on, got {shown(number)}")
     declares_chances = hasattr(start, "State") or "num_chances" in vars(start)  # 0 if dice depend on a parameter
     if not start.num_chances and not declares_chances and type(start).chances is not Game.chances:
         raise UserError(f"{target} defines chances(), but num_chances is 0: give the number of different rolls")
