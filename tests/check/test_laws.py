@@ -115,6 +115,33 @@ def test_the_class_for_pytest_has_a_test_for_every_law():
 # --- faults ---
 
 
+def faulty(name: str, **parts: object) -> type[TicTacToe]:
+    """Return tic-tac-toe with other parts."""
+    return type(name, (TicTacToe,), parts)
+
+
+OverAtTheStart = faulty("OverAtTheStart", outcome=lambda self: Outcome(0), legal_actions=lambda self: [])
+Unsorted = faulty("Unsorted", legal_actions=lambda self: TicTacToe.legal_actions(self)[::-1])
+TooFewActions = faulty("TooFewActions", num_actions=8, symmetries=lambda self: ())
+LegalAsSet = faulty("LegalAsSet", legal_actions=lambda self: set(TicTacToe.legal_actions(self)))
+LegalAsGenerator = faulty(
+    "LegalAsGenerator", legal_actions=lambda self: (each for each in TicTacToe.legal_actions(self))
+)
+ReturnsItself = faulty("ReturnsItself", play=lambda self, action: self)
+OneSided = faulty("OneSided", to_play=0)
+HalfAGroup = faulty("HalfAGroup", symmetries=lambda self: SYMMETRIES[:2])
+NoPermutation = faulty("NoPermutation", symmetries=lambda self: (Symmetry(np.zeros(18, int), np.arange(9)),))
+KeyIsCoarse = faulty("KeyIsCoarse", key=lambda self: (self.to_play, repr(sorted(self.board))))
+KeyIsTheObject = faulty("KeyIsTheObject", key=lambda self: id(self))
+KeyIsAList = faulty("KeyIsAList", key=lambda self: list(self.board))
+CountsAsBool = faulty("CountsAsBool", observe=lambda self: 2 * np.asarray(TicTacToe.observe(self), int))
+NamesWithBlanks = faulty("NamesWithBlanks", action_name=lambda self, action: f"square {action}")
+SameNames = faulty("SameNames", action_name=lambda self, action: "abc"[action % 3])
+ParsesWrongly = faulty("ParsesWrongly", parse_action=lambda self, text: self.legal_actions()[0])
+CellsWithBlanks = faulty("CellsWithBlanks", render=lambda self: Board((Cell("top left", 0, 0),)))
+RendersSometimes = faulty("RendersSometimes", render=lambda self: TicTacToe.render(self) if self.board[4] else None)
+
+
 class ListsTakenSquares(TicTacToe):
     """A mask that lies: a taken square is legal, which play does not survive."""
 
@@ -156,36 +183,6 @@ class SecondPlayerBegins(TicTacToe):
         return super().observe()[::-1]
 
 
-class OverAtTheStart(TicTacToe):
-    def outcome(self):
-        return Outcome(0)
-
-    def legal_actions(self):
-        return []
-
-
-class Unsorted(TicTacToe):
-    def legal_actions(self):
-        return super().legal_actions()[::-1]
-
-
-class TooFewActions(TicTacToe):
-    num_actions = 8
-
-    def symmetries(self):
-        return ()
-
-
-class LegalAsSet(TicTacToe):
-    def legal_actions(self):
-        return set(super().legal_actions())
-
-
-class LegalAsGenerator(TicTacToe):
-    def legal_actions(self):
-        yield from super().legal_actions()
-
-
 class Mutating(TicTacToe):
     """play changes the board it shares with the position before."""
 
@@ -200,11 +197,6 @@ class Mutating(TicTacToe):
     @property
     def to_play(self):
         return (9 - list(self.board).count(0)) % 2
-
-
-class ReturnsItself(TicTacToe):
-    def play(self, action):
-        return self
 
 
 class ChangesTheGrandparent(TicTacToe):
@@ -232,12 +224,6 @@ class OutcomeAsNumber(TicTacToe):
     def outcome(self):
         outcome = super().outcome()
         return outcome and outcome.value(0)
-
-
-class OneSided(TicTacToe):
-    """The turn never passes."""
-
-    to_play = 0
 
 
 class WinnerAsFloat(TicTacToe):
@@ -275,16 +261,6 @@ class ActionsStay(TicTacToe):
 
     def symmetries(self):
         return tuple(Symmetry(each.planes, np.arange(9)) for each in super().symmetries())
-
-
-class HalfAGroup(TicTacToe):
-    def symmetries(self):
-        return super().symmetries()[:2]
-
-
-class NoPermutation(TicTacToe):
-    def symmetries(self):
-        return (Symmetry(np.zeros(18, int), np.arange(9)),)
 
 
 class NeverEnds(TicTacToe):
@@ -341,18 +317,6 @@ class HidesOwners(DotsAndBoxes):
         return planes
 
 
-class KeyIsCoarse(TicTacToe):
-    def key(self):
-        return self.to_play, sorted(self.board).__repr__()
-
-
-class KeyIsTheObject(TicTacToe):
-    """An unstable key: of the object, not of the position."""
-
-    def key(self):
-        return id(self)
-
-
 class KeyCounts(TicTacToe):
     """An unstable key: another one each time."""
 
@@ -360,11 +324,6 @@ class KeyCounts(TicTacToe):
 
     def key(self):
         return next(self.count)
-
-
-class KeyIsAList(TicTacToe):
-    def key(self):
-        return list(self.board)
 
 
 class Dice(TicTacToe):
@@ -382,26 +341,6 @@ class NotFinite(TicTacToe):
     def observe(self):
         with np.errstate(divide="ignore", invalid="ignore"):
             return super().observe() / np.float32(super().legal_actions()[0])
-
-
-class CountsAsBool(TicTacToe):
-    def observe(self):
-        return 2 * np.asarray(super().observe(), int)
-
-
-class SameNames(TicTacToe):
-    def action_name(self, action):
-        return "abc"[action % 3]
-
-
-class NamesWithBlanks(TicTacToe):
-    def action_name(self, action):
-        return f"square {action}"
-
-
-class ParsesWrongly(TicTacToe):
-    def parse_action(self, text):
-        return self.legal_actions()[0]
 
 
 class FailsLate(TicTacToe):
@@ -425,16 +364,6 @@ class BoardOfStonesOnly(TicTacToe):
 
     def render(self):
         return Board(tuple(cell for cell in super().render().cells if cell.piece or cell.name == "a1"))
-
-
-class CellsWithBlanks(TicTacToe):
-    def render(self):
-        return Board((Cell("top left", 0, 0),))
-
-
-class RendersSometimes(TicTacToe):
-    def render(self):
-        return super().render() if self.board[4] else None
 
 
 class BoardTooSmall(TicTacToe):
