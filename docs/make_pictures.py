@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.web import browser, serving
-from plyzero.rules.board import board_of
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import load_game
+from plyzero.rules.game import board_of
 from plyzero.rules.random_game import random_game
 
 PICTURES = Path(__file__).with_name("pictures")

@@ -33,7 +33,7 @@ class Breakthrough(CompiledGame, version=1):
             for seen in (squares, squares[::-1])
         ]
         self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns
-        self.max_plies = 2 * size * (2 * size - 5) + 1  # examples/breakthrough.py says why
+        self.max_plies = 2 * size * (2 * size - 5) + 1  # examples/breakthrough.py has the reason
         super().__init__()
 
     def start(s: Record) -> None:

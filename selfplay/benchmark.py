@@ -19,7 +19,7 @@ from plyzero.rules.game import ONGOING
 from plyzero.run.directory import Run
 from plyzero.search import rule_calls
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.slots import SearchSlots
 from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter

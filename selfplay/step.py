@@ -17,9 +17,8 @@ from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS, roll_at, roll_random
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING
 from plyzero.search import rule_calls
-from plyzero.search.kernel_cache import cached_njit
 from plyzero.search.mcts import advance, begin_search, join_batch, resume_search
-from plyzero.search.numba_arrays import borrowed, copy_to
+from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values
 from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Trees

@@ -67,7 +67,7 @@ def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_pa
     shown = must_run(programs / "plyzero", "play", "connect-four", cwd=elsewhere, given="4\nquit\n")
     assert shown.startswith("The search is not compiled yet")
     assert "The bot plays " in shown
-    is_compiled = "from plyzero.search.kernel_cache import is_compiled; print(is_compiled())"
+    is_compiled = "from plyzero.search.numba_kernel import is_compiled; print(is_compiled())"
     deadline = time.monotonic() + 300
     while must_run(programs / "python", "-c", is_compiled, cwd=elsewhere) != "True\n":
         assert time.monotonic() < deadline

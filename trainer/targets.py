@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.records import Games
-from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.policy import policy_target
 from plyzero.search.tree import UNPROVEN
 from plyzero.settings import SearchSettings, TrainerSettings

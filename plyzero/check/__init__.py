@@ -1,10 +1,8 @@
 """Is a game right?
 
 laws           the laws that hold at every position of a game
-chance_laws    the law of games with dice
 symmetry_laws  the laws of symmetries
-compiled_laws  the laws of compiled games
-agreement      the law that two implementations of a game agree
+agreement      the laws that compiled and plain rules agree, and two implementations of a game
 sampling       positions and games on which laws about many positions are tested
 sample_laws    the laws that take many positions to test
 violations     the search for a broken law and for few moves that show it; GameLaws for pytest

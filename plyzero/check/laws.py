@@ -2,7 +2,7 @@
 
 Each law is a function of a GameTrace and is checked at every position of random games, from the initial position on. A
 broken law raises LawBrokenError, or whatever the game itself raises. The laws of symmetries and of compiled games are
-in modules of their own, and those about many positions together are in plyzero.check.sample_laws.
+in modules of their own, as are those about many positions (plyzero.check.sample_laws).
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from plyzero.rules.game import Game, Outcome
 
 T = TypeVar("T")
 
-MAX_TRIED_ACTIONS: Final = 32
-"""Largest number of legal actions that a law tries at one position."""
+Answers = dict[str, object]
+"""The results of the rules at a position, by the name of the method; arrays as bytes, to be compared."""
 
-MAX_LISTED: Final = 8
-"""Largest number of actions that a message lists."""
+MAX_TRIED_ACTIONS: Final = 32  # that a law tries at one position
+MAX_LISTED: Final = 8  # actions in a message
+MAX_CHANCE_ERROR: Final = 1e-5  # of the sum of probabilities; float32 needs some of it
 
 
 class LawBrokenError(Exception):
-    """A law does not hold; the message says what was expected and what was found.
+    """A law does not hold; the message has what was expected and what was found.
 
     moves: for a law about samples, the actions that lead to the position in question.
     """
@@ -54,7 +55,7 @@ class Law(NamedTuple):
 
 @dataclass
 class GameTrace:
-    """A game that is being played and checked, with what each of its positions returned when it was new.
+    """A game that is being played and checked, with the answers of each position when it was new.
 
     make:      returns a new initial position.
     positions: the positions so far; the first is the initial position, the last the current one.
@@ -66,7 +67,7 @@ class GameTrace:
     make: Callable[[], Game]
     positions: list[Game] = field(default_factory=list)
     moves: list[int] = field(default_factory=list)
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[Answers] = field(default_factory=list)
     replicas: dict[Hashable, list[Game]] = field(default_factory=lambda: defaultdict(list))
 
     @property
@@ -99,17 +100,17 @@ class GameTrace:
         return positions[-1]
 
 
-def rule_answers(position: Game) -> dict[str, Any]:
-    """Return the results of the rules at `position`, by the name of the method; arrays as bytes, to be compared."""
+def rule_answers(position: Game) -> Answers:
+    """Return the results of the rules at `position`."""
     chances = chances_of(position)
-    if len(chances):  # nobody asks for anything else
+    if len(chances):  # the other rules are not called
         return {"outcome()": None, "chances()": tuple(chances.tolist())} | shown(position)
     legal = position.legal_actions()
     if not isinstance(legal, Iterable):
         raise LawBrokenError(
             f"legal_actions() returned {legal!r}, expected a list of numbers ([] when the game is over)"
         )
-    answers: dict[str, Any] = {
+    answers: Answers = {
         "outcome()": position.outcome(),
         "legal_actions()": tuple(legal),
         **shown(position),
@@ -123,7 +124,7 @@ def rule_answers(position: Game) -> dict[str, Any]:
     return answers
 
 
-def shown(position: Game) -> dict[str, Any]:
+def shown(position: Game) -> Answers:
     """Return what people see at `position`."""
     return {"render()": position.render(), "str()": str(position)}
 
@@ -138,6 +139,9 @@ def observation_bytes(position: Game) -> bytes:
 POSITION_LAWS: list[Law] = []
 """The laws that are checked at every position, in this order: a law may assume that those before it hold."""
 
+CHANCE_LAWS: list[Law] = []
+"""The laws that are checked before these at every position of a game with dice."""
+
 
 def register(laws: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
     """Return a decorator that appends a law to `laws`. The docstring of the decorated function is the law's text."""
@@ -147,6 +151,28 @@ def register(laws: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any
         return check
 
     return append
+
+
+@register(CHANCE_LAWS)
+def chances_are_probabilities(trace: GameTrace) -> None:
+    """Where chance moves, chances() has num_chances probabilities with the sum 1; where a player moves it is empty."""
+    position = trace.position
+    chances = np.asarray(() if position.outcome() is not None else position.chances(), np.float64)
+    if not chances.size:
+        return
+    listed = " ".join(f"{chance:g}" for chance in chances)
+    expect(
+        chances.shape == (position.num_chances,),
+        f"chances() has {chances.size} numbers, expected one for each of num_chances = {position.num_chances} rolls",
+    )
+    expect(bool(np.isfinite(chances).all()), f"chances() is {listed}, expected finite numbers")
+    expect(bool((chances >= 0).all()), f"chances() is {listed}, expected numbers from 0 to 1")
+    expect(
+        bool(chances.any()),
+        "chances() is all zeros: return () where a player moves, and probabilities with the sum 1 where chance does",
+    )
+    total = float(chances.sum())
+    expect(abs(total - 1) <= MAX_CHANCE_ERROR, f"chances() is {listed}, whose sum is {total:g}, expected 1")
 
 
 @register(POSITION_LAWS)
@@ -338,34 +364,31 @@ def expect(holds: bool, message: str) -> None:
         raise LawBrokenError(message)
 
 
-def expect_equal(one: dict[str, Any], other: dict[str, Any], message: str) -> None:
+def expect_equal(one: Answers, other: Answers, message: str) -> None:
     """Raise LawBrokenError with `message` and the differences if there are any."""
     found = differences(one, other)
     expect(not found, f"{message}: {found}")
 
 
-def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
+def differences(one: Answers, other: Answers) -> str:
     """Return the names under which two sets of answers differ, with the values if they are readable; "" if equal."""
     found = []
     for name in one.keys() | other.keys():
         pair = [answers.get(name) for answers in (one, other)]
         if pair[0] != pair[1]:
-            found.append(f"{name}: {_contrast(*pair)}" if _is_readable(name) else f"{name} differs")
+            is_readable = not name.startswith(("render()", "str()", "observe()", "key()"))
+            found.append(f"{name}: {_contrast(*pair)}" if is_readable else f"{name} differs")
     return "; ".join(sorted(found))
 
 
-def _is_readable(name: str) -> bool:
-    return name not in ("render()", "str()") and not name.startswith(("observe()", "key()"))
-
-
-def _contrast(one: Any, other: Any) -> str:
+def _contrast(one: object, other: object) -> str:
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
         only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
         return f"only the first has {_listed(only[0])}, only the second {_listed(only[1])}"
     return f"{one} and {other}"
 
 
-def _listed(actions: list[Any]) -> str:
+def _listed(actions: list[object]) -> str:
     more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
     return f"{actions[:MAX_LISTED]}{more}"
 

@@ -14,18 +14,12 @@ from plyzero.rules.game import Game, observation_text
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
 
-MAX_PASSES: Final = 300
-"""Largest number of moves that are looked at."""
-
-MIN_PASSES: Final = 10
-"""Smallest number of moves of each player from which anything is concluded."""
-
-MIN_LEANING: Final = 0.5
-"""Smallest share by which the growth of a plane belongs to one player's moves if the plane shows that player's pieces.
-"""
-
-SHOWN_PLY: Final = 5
-"""After about how many plies the two positions are that a warning shows."""
+MAX_PASSES: Final = 300  # moves that are compared, at most
+MIN_PASSES: Final = 10  # moves of each player, at least, for a conclusion
+MIN_LEANING: Final = (
+    0.5  # share by which a plane grows by one player's moves, at least, if it shows that player's pieces
+)
+SHOWN_PLY: Final = 5  # about the ply of the two positions that a warning shows
 
 Array = NDArray[np.float32]
 

@@ -23,12 +23,7 @@ from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names
 
 MAX_TWINS: Final = 200
-"""For how many pairs of positions a random continuation is played to the end on both of them."""
-
-SAME_OBSERVATION: Final = (
-    "have equal observations, but different futures, so observe() omits something or a rule is wrong"
-)
-SAME_KEY: Final = "have the same key(), but different futures, so key() omits something or a rule is wrong"
+"""Number of pairs of positions on which a random continuation is played to the end."""
 
 SAMPLE_LAWS: list[Law] = []
 """The laws that are checked on a Sample."""
@@ -63,18 +58,15 @@ def both_players_move(sample: Sample) -> None:
 @register(SAMPLE_LAWS)
 def equal_observations_equal_futures(sample: Sample) -> None:
     """Positions with equal observations have the same future, so the network can tell different positions apart."""
-    expect_equal_futures(
-        sample,
-        observation_bytes,
-        relative=True,
-        message=SAME_OBSERVATION,
-    )
+    message = "have equal observations, but different futures, so observe() omits something or a rule is wrong"
+    expect_equal_futures(sample, observation_bytes, relative=True, message=message)
 
 
 @register(SAMPLE_LAWS)
 def equal_keys_equal_futures(sample: Sample) -> None:
     """Positions with equal key() have the same player to move and the same future."""
-    expect_equal_futures(sample, lambda position: position.key(), relative=False, message=SAME_KEY)
+    message = "have the same key(), but different futures, so key() omits something or a rule is wrong"
+    expect_equal_futures(sample, lambda position: position.key(), relative=False, message=message)
 
 
 def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *, relative: bool, message: str) -> None:
@@ -116,7 +108,7 @@ def equal_pairs(
 
 
 class Answer(NamedTuple):
-    """What a position answers, in words to show.
+    """The answer of a position, in words to show.
 
     state:   who is to move, or how the game has ended.
     feature: the feature that is compared; None if the game is over.
@@ -127,7 +119,7 @@ class Answer(NamedTuple):
 
 
 class Future(NamedTuple):
-    """A position and what the next ply leads to.
+    """A position and the answers after the next ply.
 
     legal: the legal actions.
     here:  the position's answer.
@@ -166,9 +158,8 @@ def contrast(one: Future, other: Future, position: Game) -> str:
     if one.here != other.here:
         return f"here {_contrast(one.here, other.here)}"
     if one.legal != other.legal:
-        only = [
-            " ".join(name_of(position, a) for a in sorted({*a} - {*b})) or "none" for a, b in _both_ways(one, other)
-        ]
+        legal = ((one.legal, other.legal), (other.legal, one.legal))
+        only = [" ".join(name_of(position, a) for a in sorted({*here} - {*there})) or "none" for here, there in legal]
         return f"only the first has the legal actions {only[0]}, only the second {only[1]}"
     for action, *answers in zip(one.legal, one.after, other.after, strict=False):
         if answers[0] != answers[1]:
@@ -195,16 +186,15 @@ def play_twins(
         while twins[0].outcome() is None and len(moves) < twins[0].max_plies:
             moves.append(int(rng.choice(possible_moves(twins[0]))))
             twins = [each.play_unchecked(moves[-1]) for each in twins]
-            futures = [_present(each, player, feature) for each, player in zip(twins, players, strict=True)]
+            futures = [
+                Future(tuple(possible_moves(each)), answer(each, player, feature))
+                for each, player in zip(twins, players, strict=True)
+            ]
             if found := contrast(futures[0], futures[1], twins[1]):
                 return moves, found
     except (Exception, SystemExit) as error:
         raise RulesFailedError(error, (*other.moves, *moves)) from error
     return [], ""
-
-
-def _present(position: Game, player: int | None, feature: Callable[[Game], Hashable]) -> Future:
-    return Future(tuple(possible_moves(position)), answer(position, player, feature))
 
 
 def _result(outcome: Outcome, player: int | None) -> str:
@@ -219,10 +209,6 @@ def _contrast(one: Answer, other: Answer) -> str:
     if one.state != other.state:
         return f"{one.state} in the first case, {other.state} in the second"
     return "they are no longer equal"
-
-
-def _both_ways(one: Future, other: Future) -> Sequence[tuple[tuple[int, ...], tuple[int, ...]]]:
-    return (one.legal, other.legal), (other.legal, one.legal)
 
 
 def _difference(

@@ -19,29 +19,16 @@ from plyzero.rules.chance import is_chance, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
 
-NEAR_POSITIONS: Final = 500
-"""How many positions next to the initial position a sample has, in breadth-first order."""
-
-RANDOM_PER_SHUFFLING: Final = 10
-"""How many random games a sample has for each game that moves to and fro."""
-
-SHUFFLING_SEED: Final = 1
-"""What the random numbers of a game that moves to and fro are seeded with, besides a seed and the game's number."""
-
-MIN_SHUFFLING: Final = 4
-"""Smallest number of games that move to and fro in a sample."""
-
-MAX_OPENING: Final = 12
-"""In how many plies at the beginning a game that moves to and fro also has random moves."""
-
-WINDOW_ACTIONS: Final = 4
-WINDOW_POSITIONS: Final = 400
-MAX_WINDOWS: Final = 40
-"""Number of consecutive actions of a game that are played in all orders, of positions that this may reach, and of games
-for which it is done."""
-
-RECENT: Final = 8
-"""To how many of the last positions a move to and fro tries to come back."""
+NEAR_POSITIONS: Final = 500  # next to the initial position, in breadth-first order
+RANDOM_PER_SHUFFLING: Final = 10  # random games for each game that moves to and fro
+MIN_SHUFFLING: Final = 4  # games that move to and fro
+SHUFFLING_SEED: Final = 1  # part of the seed of such a game, besides a seed and the game's number
+MAX_OPENING: Final = 12  # plies at the beginning in which such a game also has random moves
+RECENT: Final = 8  # last positions to which a move to and fro tries to come back
+WINDOW_ACTIONS: Final = 4  # consecutive actions of a game that are played in all orders
+WINDOW_POSITIONS: Final = 400  # positions that these may reach
+MAX_WINDOWS: Final = 40  # games for which it is done
+"""The size of a sample."""
 
 
 def sample(start: Game, *, games: int, seed: int = 0, until: float = math.inf) -> Sample:
@@ -96,7 +83,7 @@ def positions_within_turns(games: Sequence[PlayedGame], until: float = math.inf)
     for number, game in enumerate(evenly_spaced(games, max_count=MAX_WINDOWS)):
         movers = {ply: game.positions[ply].to_play for ply in game.decisions}
         turns = [*movers][:1] + [ply for before, ply in itertools.pairwise(movers) if movers[before] != movers[ply]]
-        if len(turns) == len(movers) or time.monotonic() > until:  # nobody moves twice in a row
+        if len(turns) == len(movers) or time.monotonic() > until:  # no player moves twice in a row
             continue
         first = turns[len(turns) // 2 * (number % 2)]
         actions = dict.fromkeys(game.moves[ply] for ply in movers if first <= ply < len(game.moves))

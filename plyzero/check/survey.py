@@ -1,4 +1,4 @@
-"""Statistics of random games: their length and results, the cost of the rules, and what that suggests."""
+"""Statistics of random games: their length and results, the cost of the rules, warnings and advice."""
 
 from __future__ import annotations
 
@@ -17,19 +17,14 @@ from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import MIN_SHUFFLING, SHUFFLING_SEED, play_game, shuffling_move
 from plyzero.check.symmetry_laws import symmetries_of_start
-from plyzero.rules.board import board_of, glyph
+from plyzero.rules.board import glyph
 from plyzero.rules.compiled_game import CompiledGame
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, board_of
 from plyzero.rules.random_game import PlayedGame, random_game
 
-MIN_DECIDED_GAMES: Final = 20
-"""Smallest number of games from whose equal results anything is concluded."""
-
-MAX_READ: Final = 200
-"""Largest number of positions whose text is looked at."""
-
-SLOW_RULES: Final = 20.0
-"""Microseconds of rules per simulation above which compiled rules are advised."""
+MIN_DECIDED_GAMES: Final = 20  # for a conclusion from equal results
+MAX_READ: Final = 200  # positions whose text is read
+SLOW_RULES: Final = 20.0  # microseconds per simulation above which compiled rules are advised
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from typing import ClassVar, Final, TypeGuard
 
 import numpy as np
 
-from plyzero.check.chance_laws import CHANCE_LAWS
-from plyzero.check.compiled_laws import COMPILED_LAWS
-from plyzero.check.laws import POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
+from plyzero.check.agreement import COMPILED_LAWS
+from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
@@ -39,19 +38,16 @@ PLAYING: Final = "random games"
 PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
 SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
 TIME_IS_OVER: Final = "the time is over before the search is"
-"""What a search is doing, for `on_progress`."""
+"""States of a search, for `on_progress`."""
 
-SHORTENING_GAMES: Final = 300
-"""Number of games played with other endings, and of games with two moves left out, to find a shorter one."""
-
-SHRINKING_SECONDS: Final = 20.0
-"""Time limit of the search for fewer moves that show a mistake, in seconds."""
+SHORTENING_GAMES: Final = 300  # games with other endings, and games without two moves, to find a shorter one
+SHRINKING_SECONDS: Final = 20.0  # time limit of the search for fewer moves that show a mistake
 
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""
 
 Progress = Callable[[str, int], None]
-"""The type of a function that is told what is being done, and the number of games so far."""
+"""The type of a function that receives the state of the search and the number of games so far."""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def _begin_at_once(game: str) -> None:
     import numba
 
     from plyzero.ops.processes import start_beside
-    from plyzero.search.kernel_cache import is_compiled
+    from plyzero.search.numba_kernel import is_compiled
 
     if numba.config.DISABLE_JIT or is_compiled():  # type: ignore[attr-defined]
         return

@@ -19,9 +19,8 @@ from plyzero.gtp.points import LETTERS, Points, Words
 from plyzero.gtp.spelled_game import PASS, SpelledGame
 from plyzero.play.analysis import COLOURS as PLAYERS
 from plyzero.play.players import Bot, Player
-from plyzero.rules.board import board_of
 from plyzero.rules.catalog import GameSpec, with_location
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, board_of
 
 ROLL: Final = "roll"
 """Stands in place of a colour where a controller enters a roll."""

@@ -12,9 +12,8 @@ from plyzero.errors import UserError, shown
 from plyzero.gtp.points import Points, spell
 from plyzero.play.analysis import move_infos
 from plyzero.play.players import Bot
-from plyzero.rules.board import board_of
 from plyzero.rules.chance import is_chance
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, board_of
 from plyzero.search.slots import SearchResult, SearchSlots
 
 SIMULATIONS: Final = 10_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from plyzero.rules.board import Board, Cell, board_of
-from plyzero.rules.game import Game
+from plyzero.rules.board import Board, Cell
+from plyzero.rules.game import Game, board_of
 
 LETTERS: Final = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 """The letters of the columns; GTP leaves out I."""

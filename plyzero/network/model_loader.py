@@ -24,7 +24,7 @@ from plyzero.settings import Precision, parse_stored_settings
 from plyzero.volume_errors import FileErrors
 
 MAX_ATTEMPTS: Final = 3
-"""How many times ModelWatch tries to load a model that is damaged: over NFS a file may be incomplete at first."""
+"""Number of attempts of ModelWatch to load a damaged model: over NFS a file may be incomplete at first."""
 
 RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Pauses of `load_newest` between attempts to list or read models, while the volume reports errors."""
@@ -77,8 +77,7 @@ def load_model(
 
     run_id:    of the run that it must belong to; None = any.
     precision: fp32; int8 = its 8-bit form, or, where it has none that can be used, fp32; auto = the faster one here.
-    Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if the volume fails to read
-    it.
+    Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if it cannot be read.
     """
     content = read_model(directory, name)
     load = partial(Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads)
@@ -108,7 +107,7 @@ def is_of_network(run: RunDirectory) -> bool:
 
 
 def _metadata(content: bytes) -> dict[str, str]:
-    """Return what an ONNX file says of itself; nothing if it cannot be read, of which whoever loads it says why."""
+    """Return the metadata of an ONNX file; nothing if it cannot be read, which loading it reports."""
     try:
         return {each.key: each.value for each in parse(content).metadata_props}
     except GraphError:
@@ -116,7 +115,7 @@ def _metadata(content: bytes) -> dict[str, str]:
 
 
 def _int8_digest(content: bytes) -> str | None:
-    """Return the digest of a model's 8-bit form, None if it names none; whether it may be used is checked elsewhere."""
+    """Return the digest of a model's 8-bit form, None if it names none."""
     digest = _metadata(content).get(INT8, "")
     return digest if re.fullmatch("[0-9a-f]{8}", digest) else None
 
@@ -178,10 +177,10 @@ class ModelWatch:
         run_id: RunId | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        """`run_id` and `precision` are those of `load_model`."""
-        self._directory, self._game, self._run_id = directory, game, run_id
-        self._poll_seconds, self._threads = interval(directory, poll_seconds), threads
-        self._precision = precision
+        self._directory, self._poll_seconds = directory, interval(directory, poll_seconds)
+        self._load: Callable[[ModelName], Network] = lambda name: load_model(
+            directory, name, game, run_id=run_id, threads=threads, precision=precision
+        )
         self._woken = threading.Event()
         self._next_poll = 0.0
         self._current: ModelName | None = None
@@ -205,8 +204,8 @@ class ModelWatch:
     def newer(self) -> Network | None:
         """Return a network newer than the last one returned, None if there is none.
 
-        It is cheap enough to be called before every batch. A model that is damaged or not for the game is skipped, with
-        one warning. While the volume fails to list or read models, the old one stays in use and this is tried again.
+        It is cheap enough for a call before every batch. A model that is damaged or not for the game is skipped, with
+        one warning. While the volume fails to list or read models, the old one stays in use; later calls try again.
         """
         now = time.monotonic()
         if not self._woken.is_set() and now < self._next_poll:
@@ -232,14 +231,7 @@ class ModelWatch:
                 continue
             with self._file_errors.skipping(path, "cannot be read, will try again"):
                 try:
-                    network = load_model(
-                        self._directory,
-                        name,
-                        self._game,
-                        run_id=self._run_id,
-                        threads=self._threads,
-                        precision=self._precision,
-                    )
+                    network = self._load(name)
                 except ModelRefusedError as error:
                     if name not in self._refused:
                         log.warning("keeping the old model: %s", error)

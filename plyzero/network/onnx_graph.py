@@ -50,33 +50,18 @@ ITEM_BYTES: Final[dict[int, int]] = {
 """Bytes of an element, for the types that tensors may have."""
 
 MAX_NODES: Final = 4096
-"""Largest number of nodes."""
-
-MAX_INTEGER: Final = 4096
-"""Largest absolute value of an integer attribute, such as the size of a kernel."""
-
-MAX_OPSET: Final = range(11, 100)
-"""Versions of the operators that may be used; ONNX Runtime itself refuses those that it does not know."""
-
-MAX_METADATA: Final = 1 << 18
-"""Largest size of the metadata, in bytes."""
-
-MAX_BATCH: Final = 4096
-"""Largest number of positions that a checked model may evaluate at once."""
-
-MAX_POSITION_BYTES: Final = 1 << 26
-"""Largest memory for the tensors that are needed at the same time, in bytes per position."""
-
-MAX_COPIED_BYTES: Final = 1 << 27
-"""Largest size of what is used again of the weights: ONNX Runtime keeps a copy for every use. The weights themselves
-are bounded by the size of the file."""
-
-MAX_POSITION_WORK: Final = 1 << 35
-"""Largest number of multiplications per position."""
+MAX_INTEGER: Final = 4096  # absolute value of an integer attribute, such as the size of a kernel
+MAX_OPSET: Final = range(11, 100)  # versions of the operators; ONNX Runtime itself refuses those that it does not know
+MAX_METADATA: Final = 1 << 18  # bytes
+MAX_BATCH: Final = 4096  # positions that are evaluated at once
+MAX_POSITION_BYTES: Final = 1 << 26  # of the tensors that are needed at the same time, per position
+MAX_COPIED_BYTES: Final = 1 << 27  # of weights that are used again: ONNX Runtime keeps a copy for every use
+MAX_POSITION_WORK: Final = 1 << 35  # multiplications per position
+"""The limits of a model. The weights themselves are bounded by the size of the file."""
 
 
 class GraphError(ValueError):
-    """A graph that is not read. The message says why."""
+    """A graph that is refused; the message gives the reason."""
 
 
 def parse(content: bytes) -> onnx.ModelProto:
@@ -149,7 +134,7 @@ def check_graph(model: onnx.ModelProto) -> int:
 
 
 def _check_tensor(tensor: TensorProto) -> None:
-    """Raise GraphError if a tensor of constants is not in the file as its shape says."""
+    """Raise GraphError unless the file holds as many elements of a tensor of constants as its shape declares."""
     name, count = _named(tensor.name), math.prod(tensor.dims)
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise GraphError("it stores weights in other files, which is not supported")
@@ -188,8 +173,8 @@ def _check_node(node: NodeProto) -> None:
 def _infer(model: onnx.ModelProto, batch: int) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return the type and the shape of every tensor when `batch` positions are evaluated.
 
-    What the file says of the shapes between its input and its constants is not believed. The weights are left out,
-    since only integers have an influence on shapes.
+    The shapes that the file declares between its input and its constants are ignored. The weights are left out, since
+    only integers have an influence on shapes.
     """
     bare = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     graph, found = bare.graph, {}
@@ -219,7 +204,7 @@ def _infer(model: onnx.ModelProto, batch: int) -> dict[str, tuple[int, tuple[int
 
 
 class _Cost(NamedTuple):
-    """What one evaluation needs.
+    """The cost of one evaluation.
 
     num_bytes: memory for the tensors that are needed at the same time, without weights.
     work:      number of multiplications.

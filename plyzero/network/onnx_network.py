@@ -35,7 +35,7 @@ ENCODING: Final = "plyzero.model/1"
 
 CPU: Final = "CPUExecutionProvider"
 GPU: Final = "CUDAExecutionProvider"
-"""Execution providers of ONNX Runtime. Only onnxruntime-gpu has the second, and it works only where there is a GPU."""
+"""Execution providers of ONNX Runtime. Only onnxruntime-gpu has the second, which needs a GPU."""
 
 BATCH_BYTES: Final = 1 << 28
 """Memory for the tensors of one call of ONNX Runtime, in bytes; a larger batch is evaluated in parts."""
@@ -47,13 +47,10 @@ PRECISION: Final = "precision"
 """Metadata of an 8-bit form: int8. It computes with 8 bits inside; its inputs and outputs are those of its model."""
 
 NUM_TESTS: Final = 64
-"""Number of reachable positions that a model evaluates before it is used."""
-
 NUM_FIRST: Final = 4
-"""How many of them it must evaluate within MAX_SECONDS; a model that is slow evaluates fewer of the others."""
-
 MAX_SECONDS: Final = 5.0
-"""Processor time, per thread, in which the first positions must be evaluated. A process that is suspended uses none."""
+"""A model evaluates NUM_TESTS reachable positions before it is used, the first NUM_FIRST of them within MAX_SECONDS of
+processor time per thread, of which a suspended process uses none. A slow model evaluates fewer of the others."""
 
 
 class Network:
@@ -62,7 +59,7 @@ class Network:
     label:       its name in messages.
     fence, step: of its file name in a run; 0 for any other file.
     game:        the game it plays; without one the model's metadata names it.
-    metadata:    what its ONNX file says of itself.
+    metadata:    of its ONNX file.
     precision:   of its numbers: fp32; int8 inside an 8-bit form; fp16 on a GPU.
     """
 
@@ -113,7 +110,7 @@ class Network:
         _return_free_memory()
 
     def _check_face(self, declared: dict[str, list[int | str]], game: GameSpec) -> None:
-        """Raise ModelRefusedError if the model says that it is for another game, or has other inputs and outputs."""
+        """Raise ModelRefusedError if the model names another game, or has other inputs or outputs."""
         expected = {"encoding": ENCODING, "game": game.identity}
         for key, value in expected.items():
             if self.metadata.get(key) != value:
@@ -202,7 +199,7 @@ def reachable_observations(game: GameSpec) -> NDArray[np.float32]:
 
 @contextmanager
 def _terminated_after(seconds: float, options: onnxruntime.RunOptions) -> Iterator[None]:
-    """Terminate a run of ONNX Runtime once this process has used so many seconds of processor time."""
+    """Terminate a run of ONNX Runtime once this process has used `seconds` of processor time."""
     done, began = threading.Event(), time.process_time()
 
     def watch() -> None:
@@ -255,7 +252,7 @@ def _runs_on(provider: str) -> bool:
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """Return what this CPU can do, in the words of Linux, such as avx512_vnni; nothing on other systems."""
+    """Return the features of this CPU by their names in Linux, such as avx512_vnni; nothing on other systems."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 from plyzero.errors import UserError, shown
 from plyzero.lines import MAX_LINE, parse_object
 from plyzero.play.session import SIDES, VERSION, Session
-from plyzero.rules.board import Board, Cell, board_of
+from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import render_svg, text_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, board_of
 from plyzero.rules.notation import play_named
 
 ID_DIGITS: Final = 16

@@ -4,7 +4,7 @@ game            Game, the class that a user subclasses; outcomes and their codes
 compiled_game   CompiledGame: rules as functions that Numba compiles
 machine_code    machine code on disk: what has been compiled once on a machine is not compiled again
 compile_errors  errors of Numba, reduced to the line of the user's file and what to do
-chance          rolls: what may be rolled, and what is
+chance          rolls: the possible ones of a position, and how they are sampled
 counter_rng     random numbers computed from a seed and a counter
 symmetry        symmetries of a game, as permutations of the observation and of the actions
 board           the board that people see: cells, their names and pieces; as text and as a target of clicks

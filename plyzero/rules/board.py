@@ -11,20 +11,16 @@ A game without `render` has the board that `read_text` finds in its text, if the
 
 from __future__ import annotations
 
-import contextlib
 import re
 import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from plyzero.rules.game import Game
 
 PIECES: Final = ("", "0", "1")
 """Pieces of `grid` and `hexes`: nothing, a stone of player 0, a stone of player 1."""
@@ -132,11 +128,6 @@ class Board:
         return max(map(len, self._by_name), default=0)
 
 
-def board_of(position: Game) -> Board | None:
-    """Return what `render` returns, otherwise the board that the text of `position` shows; None if it shows none."""
-    return position.render() or read_text(str(position), _names_of_actions(position))
-
-
 def grid(
     rows: Any,
     *,
@@ -224,17 +215,7 @@ def read_text(text: str, action_names: Iterable[str] = ()) -> Board | None:
     return Board(tuple(cells), labels=tuple(labels))
 
 
-def _names_of_actions(position: Game) -> list[str]:
-    """Return the names of all actions if they may be columns, and if the game can name those that are illegal too."""
-    names: list[str] = []
-    if position.num_actions <= len(string.ascii_lowercase):
-        with contextlib.suppress(Exception):
-            names = [position.action_name(action) for action in range(position.num_actions)]
-    return names
-
-
 def _shape(style: str, row: int, column: int) -> str:
-    """Return the shape of a cell of a grid."""
     if style == "dots":
         return (("dot", "bar-h"), ("bar-v", "square"))[row % 2][column % 2]
     return "point" if style == "points" else "square"

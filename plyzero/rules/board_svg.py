@@ -10,14 +10,14 @@ from typing import Final
 from plyzero.rules.board import Board, Cell
 
 UNIT: Final = 40
-"""A square is so many units wide. With larger units than 1, focus rings and text keep their size in browsers."""
+"""Width of a square. With units larger than 1, focus rings and text keep their size in browsers."""
 
 GLYPH_WIDTH: Final = 10.0
 LINE_HEIGHT: Final = 22.0
-"""Of a letter and of a line in a picture of a text, whose font has the size 16 in board.css."""
+"""Sizes in the picture of a text, whose font has the size 16 in board.css."""
 
 CORNERS: Final = ((0, -1), (0.866, -0.5), (0.866, 0.5), (0, 1), (-0.866, 0.5), (-0.866, -0.5))
-"""Of a hexagon, in multiples of its radius."""
+"""The corners of a hexagon, in multiples of its radius."""
 
 
 def render_svg(board: Board, *, last: Collection[Cell] = (), title: str = "board", style: bool = True) -> str:
@@ -107,5 +107,4 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
 
 
 def _rectangle(name: str, x: float, y: float, width: float, height: float) -> str:
-    """Return a rectangle around a centre."""
     return f'<rect class="{name}" x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width:g}" height="{height:g}"/>'

@@ -35,18 +35,18 @@ MAIN: Final = "__main__"
 """The module of classes that were made in a notebook, or in the script that runs."""
 
 OPENSPIEL: Final = "openspiel:"
-"""What the names of OpenSpiel's games begin with."""
+"""Prefix of the names of OpenSpiel's games."""
 
 ROOT: Final = Path(__file__).parents[2]
 TEMPLATE: Final = str(ROOT / "plyzero" / "check" / "template")
-"""Where a user's own game begins, so that its files count as the user's."""
+"""The template of a user's own game, whose files count as the user's."""
 
 LIBRARIES: Final = (
     *(os.path.join(ROOT, package, "") for package in ("plyzero", "selfplay", "trainer")),
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<frozen",
 )
-"""How the paths of files begin that are not a user's."""
+"""Prefixes of the paths of files that are not a user's."""
 
 UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
 """Pattern of a value of a parameter, as OpenSpiel writes it, that Python does not read."""
@@ -125,7 +125,7 @@ def load_game(game: str | type[Game]) -> GameSpec:
 
 @_returning()
 def create(text: str, cls: Callable[..., T], parameters: Mapping[str, Any]) -> T:
-    """Return an object of a user's class, which `text` names. Raises UserError with what its constructor says."""
+    """Return an object of a user's class, which `text` names. Raises UserError with the error of its constructor."""
     try:
         return cls(**parameters)
     except ValueError as error:  # its own message about a parameter
@@ -145,8 +145,8 @@ def installed_games() -> dict[str, str]:
 def import_module(name: str, form: str = "MODULE:CLASS, such as my_module:MyGame") -> ModuleType:
     """Return the module `name`, found from the current directory or installed; `form` is what a message expects.
 
-    Raises UserError if there is none, if it raises an error, or if it lies in a run directory: whoever may write to a
-    volume may not run code on the machines that use it.
+    Raises UserError if there is none, if it raises an error, or if it lies in a run directory: the right to write to a
+    volume must not include running code on the machines that use it.
     """
     if name.endswith(".py"):
         raise UserError(f"expected the name of a module, such as {name.removesuffix('.py')}, got {shown(name)}")
@@ -275,12 +275,10 @@ def _check_declarations(target: str, start: Game) -> None:
     for name in ("num_actions", "observation_shape", "max_plies", "to_play"):
         if not hasattr(start, name):
             raise UserError(f"{target} does not define {name}")
-    for name in ("num_actions", "max_plies"):
+    for name, least in (("num_actions", 1), ("max_plies", 1), ("num_chances", 0)):
         number = getattr(start, name)
-        if not isinstance(number, int | np.integer) or not 1 <= number < 1 << 31:
-            raise UserError(f"{target}.{name}: expected a number from 1 on, got {shown(number)}")
-    if not isinstance(start.num_chances, int | np.integer) or not 0 <= start.num_chances < 1 << 31:
-        raise UserError(f"{target}.num_chances: expected a number from 0 on, got {shown(start.num_chances)}")
+        if not isinstance(number, int | np.integer) or not least <= number < 1 << 31:
+            raise UserError(f"{target}.{name}: expected a number from {least} on, got {shown(number)}")
     declares_chances = hasattr(start, "State") or "num_chances" in vars(start)  # 0 if dice depend on a parameter
     if not start.num_chances and not declares_chances and type(start).chances is not Game.chances:
         raise UserError(f"{target} defines chances(), but num_chances is 0: give the number of different rolls")
@@ -333,7 +331,7 @@ def _first_decision(target: str, start: Game) -> Game:
 
 
 def failed_rules(position: Game, why: str) -> str:
-    """Return the sentence that says that the rules of `position` have failed, and how to test them."""
+    """Return the sentence that reports a failure of the rules of `position`, with the command that tests them."""
     name = f"{type(position).__module__}:{type(position).__qualname__}"
     return f"{name} cannot be played: {why}; plyzero check {name} tests the rules"
 

@@ -1,4 +1,4 @@
-"""Chance: what may be rolled in a position, and how a roll is sampled, by a generator or by a recorded game's seed.
+"""Chance: the rolls that are possible in a position, sampled by a generator or by the seed of a recorded game.
 
 A *roll* is an outcome of chance, a number from 0 to num_chances - 1: of dice, of a coin, of a shuffled card.
 """
@@ -19,11 +19,11 @@ MAX_ROLLS: Final = 1024
 """Largest number of rolls between two moves."""
 
 ENDLESS_ROLLS: Final = f"after {MAX_ROLLS} rolls no player is to move: does play() end the roll?"
-"""What is wrong with the rules where there are more."""
+"""Message about rules with more rolls than that."""
 
 OPENING_ROLLS: Final = 1 << 30
 SEARCHED_ROLLS: Final = 2 << 30
-"""Where the rolls of a game begin in its random numbers: far from all others, of which self-play takes a few a ply."""
+"""First counter of the rolls of a game: far from all others, of which self-play uses a few a ply."""
 
 _NO_CHANCES: Final = np.zeros(0, np.float32)
 

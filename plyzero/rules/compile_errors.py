@@ -49,7 +49,7 @@ def compile_error(name: str, function: Callable[..., Any], error: Exception) -> 
 
 
 def reason_of(text: str) -> str:
-    """Return the line of Numba's message that says what is wrong."""
+    """Return the line of Numba's message that has the reason."""
     lines = [line.strip() for line in text.splitlines() if not _PREAMBLE.search(line)]
     reason = lines[0] if lines else text.strip() or "Numba gives no reason"
     if "No implementation of function" in reason or "Invalid use of" in reason:
@@ -69,7 +69,7 @@ def place_of(text: str, function: Callable[..., Any], reason: str) -> tuple[str,
         path = Path(file).resolve()
         if int(line) and path.parent != own and "numba" not in path.parts:  # line 0 is an unknown location
             return str(path), int(line)
-    name = re.search(r"name '(\w+)'", reason)  # Numba says which name is undefined, but not where
+    name = re.search(r"name '(\w+)'", reason)  # Numba reports which name is undefined, but not where
     lines = {number: linecache.getline(code.co_filename, number) for _, _, number in code.co_lines() if number}
     named = (number for number, source in lines.items() if name and re.search(rf"\b{name[1]}\b", source))
     return code.co_filename, next(named, code.co_firstlineno)

@@ -76,7 +76,7 @@ RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe", "chances")
 order of Rules."""
 
 _ARGUMENTS: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",), "chances": ("weights",)}
-"""What the rules take after the state."""
+"""Arguments of the rules after the state."""
 
 
 def no_chances(s: Record, weights: NDArray[np.float32]) -> None:

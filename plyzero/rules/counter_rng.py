@@ -1,7 +1,7 @@
 """Random numbers computed from a seed and a counter: the same again at every call, in any order.
 
 All arithmetic is in 64-bit integers that never overflow, so that compiled and interpreted code agree. These functions
-are plain Python, which needs no Numba; plyzero.search.kernel_cache lets compiled code call them too.
+are plain Python, which needs no Numba; plyzero.search.numba_kernel lets compiled code call them too.
 """
 
 from __future__ import annotations

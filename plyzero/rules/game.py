@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from plyzero.rules.board import Board, board_of
+from plyzero.rules.board import Board, read_text
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.symmetry import Symmetry
 
@@ -190,6 +192,17 @@ class Game(ABC):
         return self.to_play, np.asarray(self.observe()).tobytes()
 
 
+def board_of(position: Game) -> Board | None:
+    """Return what `render` returns, otherwise the board that the text of `position` shows; None if it shows none."""
+    if (board := position.render()) is not None:
+        return board
+    names: list[str] = []
+    if position.num_actions <= len(string.ascii_lowercase):  # actions may be columns
+        with suppress(Exception):  # a game need not name actions that are illegal
+            names = [position.action_name(action) for action in range(position.num_actions)]
+    return read_text(str(position), names)
+
+
 def observation_text(position: Game) -> str:
     """Return the numbers of `observe` as text, planes side by side."""
     rows = np.asarray(position.observe(), np.float32).transpose(1, 0, 2)
@@ -221,9 +234,7 @@ def _possible_rolls(position: Game) -> list[int]:
 
 
 def _name_if_any(position: Game, action: int) -> str:
-    try:
+    with suppress(Exception):  # a game need not name actions that are illegal, such as a step off the board
         if 0 <= action < position.num_actions:
             return position.action_name(action)
-    except Exception:  # a game need not name actions that are illegal, such as a step off the board
-        pass
     return "not an action of this game"

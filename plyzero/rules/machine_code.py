@@ -42,17 +42,10 @@ from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
-WAIT_SECONDS: Final = 60.0
-"""Longest time that a process waits for another one that compiles, in seconds; then it compiles, too."""
-
-POLL_SECONDS: Final = 0.05
-"""Time between two looks whether it has, in seconds."""
-
-MOST_FILES: Final = 500
-"""The number of files that are kept in a directory: the most recently written ones."""
-
-LARGEST_CONSTANT: Final = 10**6
-"""Numba does not keep code that uses an array of more bytes."""
+WAIT_SECONDS: Final = 60.0  # for another process that compiles; then this one compiles, too
+POLL_SECONDS: Final = 0.05  # between two looks whether it has
+MOST_FILES: Final = 500  # kept in a directory: the most recently written ones
+LARGEST_CONSTANT: Final = 10**6  # bytes of an array; Numba does not keep code that uses a larger one
 
 LIBRARIES: Final = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
 """Modules whose content follows from the versions of Python, Numba and NumPy."""

@@ -1,4 +1,4 @@
-"""A trial of a game by random games: what its observations hold, and which symmetries it has."""
+"""A trial of a game by random games: whether its observations are binary, and which symmetries it has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKSUMS: Final = 100_000
 
 
 class Seen(NamedTuple):
-    """What a position shows.
+    """The answers of a position.
 
     legal:       `[A]`, which actions are legal; none where chance moves.
     outcome:     the code of the outcome.
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 
 def look(position: Game) -> Seen:
-    """Return what `position` shows."""
+    """Return the answers of `position`."""
     legal = np.zeros(position.num_actions, np.bool_)
     outcome, chances = position.outcome(), chances_of(position)
     if outcome is not None or len(chances):
@@ -49,7 +49,7 @@ def look(position: Game) -> Seen:
 
 @dataclass(frozen=True)
 class Trial:
-    """Random games and what their positions show."""
+    """Random games and the answers of their positions."""
 
     games: Sequence[PlayedGame]
     seen: Sequence[Sequence[Seen]]

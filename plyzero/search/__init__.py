@@ -2,24 +2,19 @@
 
 Read in this order:
 
-mcts              one simulation: select, expand, evaluate, backup
+mcts              one simulation: select, expand, evaluate, backup; proofs
 tree              the records of a tree, and the phases of a search
-selection         which action a simulation takes: PUCT, Gumbel
-proofs            what is known exactly: proven values, expectations over rolls
+selection         which action a simulation takes: PUCT, Gumbel, rolls; priors and noise
 gumbel            completed values, improved policy, sequential halving
 policy            the policy that a finished search recommends
 slots             many searches side by side, and what they found
-evaluators        who evaluates a leaf: nobody (uniform), random playouts, or a network
-evaluation_cache  evaluations remembered until the next network
-empty_trees       makes the trees of a game
-edge_memory       takes memory for edges, and gives it back
-states            the positions in a tree, kept or played again from the root
-priors            the probabilities that a network and noise give to actions
+evaluators        evaluation without a network: uniform, random playouts
+evaluation_cache  evaluations kept until the next network
+storage           the memory of trees, their positions and their edges
 tree_reuse        the tree below the move that was played, kept for the next search
 
-What the kernel stands on:
+The kernel is built on:
 
-kernel_cache      compiles kernel functions, and recompiles them when any kernel source changes
+numba_kernel      compiles and caches kernel functions; arrays without reference counting
 rule_calls        calls a compiled game's rules by address
-numba_arrays      arrays without reference counting
 """

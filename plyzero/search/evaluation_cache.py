@@ -1,7 +1,7 @@
 """A cache of evaluations: a network evaluates an observation once, until another network replaces it.
 
-An entry holds what tells positions apart and what a tree needs: the observation, as bits where it has only 0 and 1, the
-legal actions as bits, and the logits of the legal actions alone.
+An entry holds the observation, as bits if it has only 0 and 1, the legal actions as bits, and the logits of the legal
+actions alone.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.counter_rng import WORD, murmur_finalizer
-from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.numba_arrays import copy_to
+from plyzero.search.numba_kernel import cached_njit, copy_to
 
 ABSENT: Final = -1
-"""What `find` returns when an evaluation is not stored."""
+"""The result of `find` for an evaluation that is not stored."""
 
 USUAL_ACTIONS: Final = 32
-"""So many legal actions per position, at most, are expected where room is shared out. There may be more."""
+"""Number of legal actions per position for which room is planned. There may be more."""
 
 STATE: Final[np.dtype[Any]] = np.dtype(
     [
@@ -38,7 +37,7 @@ PLACE: Final[np.dtype[Any]] = np.dtype(
         ("begin", "i8"),  # words that had been written before the entry
     ]
 )
-"""Where an entry is: both numbers in one line of memory, since the place of a key is rarely in the caches."""
+"""The place of an entry: both numbers in one line of memory, as it is rarely in the processor's caches."""
 
 
 class Cache(NamedTuple):
@@ -48,7 +47,7 @@ class Cache(NamedTuple):
     ascending order. The key is the whole observation and the set of legal actions: only positions that are equal in
     both share an evaluation.
 
-    places: `[M]` PLACE, M a power of two or 0; the hash of a key says which is its place.
+    places: `[M]` PLACE, M a power of two or 0; the hash of a key selects its place.
     ring:   `[W]` uint32.
     key:    `[K]` uint32, room for a key.
     state:  `[1]` STATE.
@@ -129,7 +128,7 @@ def remember(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void]
     if len(cache.ring) < size or not write_key(key, observation, row, state["packs_bits"]):
         return
     begin = state["written"] % len(cache.ring)
-    if begin + size > len(cache.ring):  # an entry is not parted
+    if begin + size > len(cache.ring):  # an entry is not split
         state["written"] += len(cache.ring) - begin
         begin = 0
     hashed = hash_of(key)

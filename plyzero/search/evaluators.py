@@ -1,4 +1,4 @@
-"""Evaluators: uniform, random playouts; what a network or any other evaluator takes and returns."""
+"""The interface of evaluators, such as networks, and two without a network: uniform and random playouts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from plyzero.rules.chance import MAX_ROLLS, roll_at, rolled
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
-from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.rule_calls import addresses
 
 DRAWN_WDL: Final = np.array([0, 1, 0], np.float32)
 
 MAX_LOGIT: Final = 1e4
-"""Largest absolute value of a logit that is believed."""
+"""Largest absolute value of a logit that is accepted."""
 
 MAX_DEVIATION: Final = 0.01
-"""How far the probabilities of win, draw and loss may be from a distribution; half precision needs some of it."""
+"""Largest deviation of win, draw and loss from a distribution; half precision needs some of it."""
 
 _ONES: Final = np.ones(3, np.float32)
 
@@ -53,7 +53,7 @@ class Evaluation(NamedTuple):
 
 
 def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
-    """Return what is impossible in the evaluation of `n` positions, None if nothing is.
+    """Return a sentence about an impossible evaluation of `n` positions; None if it is possible.
 
     Every batch is checked, so sums of squares decide in the usual case. A comparison with NaN is false.
     """

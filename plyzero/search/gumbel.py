@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.numba_kernel import cached_njit
 
 Floats = NDArray[np.floating]
 

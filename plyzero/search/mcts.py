@@ -22,94 +22,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.game import DRAW, ONGOING
-from plyzero.search import rule_calls
+from plyzero.search import rule_calls, tree
 from plyzero.search.evaluation_cache import ABSENT, find, recall, remember
 from plyzero.search.gumbel import considered_visits
-from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.numba_arrays import borrowed, copy_to
-from plyzero.search.priors import add_dirichlet_noise, set_priors
-from plyzero.search.proofs import prove
-from plyzero.search.selection import limit_rolls, select_chance, select_gumbel, select_gumbel_root, select_puct
-from plyzero.search.states import play_to_leaf, row_of
-from plyzero.search.tree import (
-    BACKUP,
-    DONE,
-    EVALUATE,
-    EXPAND,
-    GUMBEL,
-    NETWORK,
-    NO_EDGE,
-    NO_MOVE,
-    NO_NODE,
-    NO_ROOM,
-    NO_SEARCH,
-    PROVEN_DRAW,
-    PROVEN_LOSS,
-    PROVEN_WIN,
-    PUCT,
-    READ,
-    SELECT,
-    UNPROVEN,
-    Records,
-    Trees,
+from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
+from plyzero.search.selection import (
+    add_dirichlet_noise,
+    limit_rolls,
+    select_chance,
+    select_gumbel,
+    select_gumbel_root,
+    select_puct,
+    set_priors,
 )
+from plyzero.search.storage import play_to_leaf, row_of
+from plyzero.search.tree import Record, Records, Trees
 
 
 @cached_njit(inline="always")
 def simulate(trees: Trees, b: int) -> None:
     """Make one simulation in slot `b`, or as much of it as does not have to wait.
 
-    Every step sets the slot's phase, which says what comes next; plyzero.search.tree has the table. Where a step has to
-    wait (for rules in plain Python, for the network) the phase says so, the steps below it are skipped, and the next
-    call goes on from there, as it does where chance moves and the leaf is not yet reached. Before the first simulation
-    the same steps make the root: s_L is s_0, and there is nothing to select or to back up.
+    Every step sets the slot's phase, which names the next one; plyzero.search.tree has the table. Where a step has to
+    wait (for rules in plain Python, for the network) the steps below it are skipped, and the next call goes on from
+    there, as it does where chance moves and the leaf is not yet reached. Before the first simulation the same steps
+    make the root: s_L is s_0, and there is nothing to select or to back up.
     """
     slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
-    if slot["phase"] == SELECT:  # for t = 0 ... L - 1: a_t = argmax_a Q(s_t, a) + U(s_t, a), or Gumbel's rule
+    if slot["phase"] == tree.SELECT:  # for t = 0 ... L - 1: a_t = argmax_a Q(s_t, a) + U(s_t, a), or Gumbel's rule
         select(slot, nodes, edges, trees.noise[b], trees.schedules[b], trees.settings[0], trees.scratch)
-    if slot["phase"] == READ and trees.settings[0]["has_compiled_rules"]:  # s_L = play(s_{L-1}, a_{L-1})
+    if slot["phase"] == tree.READ and trees.settings[0]["has_compiled_rules"]:  # s_L = play(s_{L-1}, a_{L-1})
         read_leaf(trees, b)
-    if slot["phase"] == EXPAND:  # a node s_L with an edge for every legal action, N = W = 0
+    if slot["phase"] == tree.EXPAND:  # a node s_L with an edge for every legal action, N = W = 0
         expand(trees, b)
-    if slot["phase"] == EVALUATE:  # (p, v) = f_θ(s_L): remembered, or from the network's next batch
+    if slot["phase"] == tree.EVALUATE:  # (p, v) = f_θ(s_L): remembered, or from the network's next batch
         evaluate(trees, b)
-    if slot["phase"] == BACKUP:  # for t = L - 1 ... 0: N(s_t, a_t) += 1, W(s_t, a_t) += ±v
+    if slot["phase"] == tree.BACKUP:  # for t = L - 1 ... 0: N(s_t, a_t) += 1, W(s_t, a_t) += ±v
         backup(slot, nodes, edges)
 
 
 @cached_njit
 def select(
-    slot: Any,
+    slot: Record,
     nodes: Records,
     edges: Records,
     noise: NDArray[np.float32],
     schedule: NDArray[np.int32],
-    settings: Any,
+    settings: Record,
     scratch: NDArray[np.float64],
 ) -> None:
     """Walk from the root to an edge that leads to no node yet, or whose value is known: there the simulation ends."""
-    if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != UNPROVEN:
-        slot["phase"] = DONE
+    if slot["simulations"] >= slot["budget"] or nodes[0]["proven"] != tree.UNPROVEN:
+        slot["phase"] = tree.DONE
         return
     n = 0
     while True:
         if nodes[n]["is_chance"]:
             e = select_chance(nodes[n], edges, n)
-        elif slot["algorithm"] == PUCT:
+        elif slot["algorithm"] == tree.PUCT:
             e = select_puct(nodes[n], edges, settings, n == 0)
         elif n == 0:
             e = select_gumbel_root(slot, nodes[0], edges, noise, schedule, settings, scratch)
         else:
             e = select_gumbel(nodes[n], edges, settings, scratch)
         edge = edges[e]
-        if edge["proven"] != UNPROVEN or edge["child"] == NO_NODE or nodes[edge["child"]]["is_exact"]:
+        if edge["proven"] != tree.UNPROVEN or edge["child"] == tree.NO_NODE or nodes[edge["child"]]["is_exact"]:
             break
         n = edge["child"]
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
-    if edge["proven"] != UNPROVEN:
+    if edge["proven"] != tree.UNPROVEN:
         set_proven_value(slot, edge["proven"])
-    elif edge["child"] == NO_NODE:
-        slot["phase"] = READ
+    elif edge["child"] == tree.NO_NODE:
+        slot["phase"] = tree.READ
     else:
         set_exact_value(slot, nodes[n], nodes[edge["child"]])
 
@@ -119,7 +103,7 @@ def read_leaf(trees: Trees, b: int) -> None:
     """Make the leaf's position by compiled rules; read its outcome and, if the game goes on, what the search needs."""
     slot, keeps_all = trees.slots[b], trees.settings[0]["keeps_all_states"]
     state, mask, observation = trees.states[b, row_of(slot["leaf"], keeps_all)], trees.masks[b], trees.observations[b]
-    if slot["leaf_edge"] != NO_EDGE:
+    if slot["leaf_edge"] != tree.NO_EDGE:
         path = trees.renumbered[0]
         play_to_leaf(trees.rules, trees.states[b], slot, trees.nodes[b], trees.edges[b], path, keeps_all)
     slot["outcome"] = rule_calls.outcome(trees.rules, state)
@@ -130,7 +114,7 @@ def read_leaf(trees: Trees, b: int) -> None:
         rule_calls.legal(trees.rules, state, mask)
         observation[:] = 0
         rule_calls.observe(trees.rules, state, observation)
-    slot["phase"] = EXPAND
+    slot["phase"] = tree.EXPAND
 
 
 @cached_njit(inline="always")
@@ -138,32 +122,32 @@ def expand(trees: Trees, b: int) -> None:
     """Add the position just read to the tree: as a node with its edges, or as a proven edge if the game is over."""
     slot, nodes, edges, mask, chances = trees.slots[b], trees.nodes[b], trees.edges[b], trees.masks[b], trees.chances[b]
     if slot["edges"] + max(len(mask), len(chances)) > len(edges) or slot["nodes"] == len(nodes):
-        slot["phase"] = NO_ROOM
+        slot["phase"] = tree.NO_ROOM
     elif slot["outcome"] == ONGOING and slot["is_chance"]:
         add_node(slot, nodes, edges, chances)
         roll_in_tree(slot, nodes, edges, chances)
     elif slot["outcome"] == ONGOING:
-        if slot["leaf_edge"] == NO_EDGE:
+        if slot["leaf_edge"] == tree.NO_EDGE:
             copy_to(trees.roots[b], trees.observations[b])
         add_node(slot, nodes, edges, mask)
-        slot["phase"] = DONE if slot["algorithm"] == NO_SEARCH else EVALUATE
+        slot["phase"] = tree.DONE if slot["algorithm"] == tree.NO_SEARCH else tree.EVALUATE
         if nodes[slot["leaf"]]["num_edges"] == 0:
-            slot["phase"] = NO_MOVE
+            slot["phase"] = tree.NO_MOVE
     else:
-        value = PROVEN_DRAW
+        value = tree.PROVEN_DRAW
         if slot["outcome"] != DRAW:
             mover = trees.nodes[b, slot["leaf_parent"]]["to_play"]
-            value = PROVEN_WIN if slot["outcome"] == mover else PROVEN_LOSS
+            value = tree.PROVEN_WIN if slot["outcome"] == mover else tree.PROVEN_LOSS
         trees.edges[b, slot["leaf_edge"]]["proven"] = value
         set_proven_value(slot, value)
 
 
 @cached_njit
-def add_node(slot: Any, nodes: Records, edges: Records, possible: NDArray[Any]) -> None:
+def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[Any]) -> None:
     """Add the leaf as a node, with an edge for every action, or roll, that is not 0 in `possible`, `[A]` or `[K]`."""
     node = nodes[slot["leaf"]]
     node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
-    node["to_play"], node["proven"] = slot["to_play"], UNPROVEN
+    node["to_play"], node["proven"] = slot["to_play"], tree.UNPROVEN
     node["is_chance"], node["is_exact"] = slot["is_chance"], 0
     node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
     node["network_value"], node["network_draw"] = 0.0, 0.0
@@ -171,24 +155,24 @@ def add_node(slot: Any, nodes: Records, edges: Records, possible: NDArray[Any]) 
     for action in range(len(possible)):
         if possible[action]:
             edge = edges[slot["edges"]]
-            edge["action"], edge["child"], edge["proven"] = action, NO_NODE, UNPROVEN
+            edge["action"], edge["child"], edge["proven"] = action, tree.NO_NODE, tree.UNPROVEN
             edge["visits"], edge["value_sum"] = 0, 0.0
             slot["edges"] += 1
     node["num_edges"] = slot["edges"] - node["first_edge"]
-    if slot["leaf_edge"] != NO_EDGE:
+    if slot["leaf_edge"] != tree.NO_EDGE:
         edges[slot["leaf_edge"]]["child"] = slot["leaf"]
     slot["nodes"] += 1
 
 
 @cached_njit
-def roll_in_tree(slot: Any, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
+def roll_in_tree(slot: Record, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
     """Let the simulation go on from the chance node just added, of `chances`, `[K]`, to what a roll leads to."""
     n = slot["leaf"]
     limit_rolls(nodes, n)
     for e in range(nodes[n]["first_edge"], slot["edges"]):
         edges[e]["prior"], edges[e]["logit"] = chances[edges[e]["action"]], 0.0
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], select_chance(nodes[n], edges, n), n
-    slot["phase"] = READ
+    slot["phase"] = tree.READ
 
 
 @cached_njit(inline="always")
@@ -197,14 +181,14 @@ def evaluate(trees: Trees, b: int) -> None:
     row = edges_below(trees.edges[b], trees.nodes[b, trees.slots[b]["leaf"]])
     found = find(trees.cache, trees.observations[b], row)
     if found == ABSENT:
-        trees.slots[b]["phase"] = NETWORK
+        trees.slots[b]["phase"] = tree.NETWORK
     else:
         recall(trees.cache, found, row, trees.wdl)
         set_evaluation(trees, b, row, trees.wdl)
 
 
 @cached_njit(inline="always")
-def edges_below(edges: Records, node: Any) -> Records:
+def edges_below(edges: Records, node: Record) -> Records:
     """Return the edges of `node`, `[n]` EDGE."""
     return edges[node["first_edge"] : node["first_edge"] + node["num_edges"]]
 
@@ -217,36 +201,36 @@ def set_evaluation(trees: Trees, b: int, row: Records, wdl: NDArray[np.float32])
     value, draw = wdl[0] - wdl[2], wdl[1]
     node["network_value"], node["network_draw"] = value, draw
     node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
-    if slot["leaf_edge"] == NO_EDGE:
+    if slot["leaf_edge"] == tree.NO_EDGE:
         prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
-        slot["phase"] = SELECT
+        slot["phase"] = tree.SELECT
     else:
         same_player = trees.nodes[b, slot["leaf_parent"]]["to_play"] == node["to_play"]
         slot["leaf_value"], slot["leaf_draw"] = value if same_player else -value, draw
-        slot["phase"] = BACKUP
+        slot["phase"] = tree.BACKUP
 
 
 @cached_njit
-def set_proven_value(slot: Any, proven: int) -> None:
+def set_proven_value(slot: Record, proven: int) -> None:
     """Let the simulation end at an edge whose value is `proven` for the player who moves there.
 
     PROVEN_LOSS, PROVEN_DRAW and PROVEN_WIN are the values -1, 0 and +1.
     """
-    slot["leaf_value"], slot["leaf_draw"] = proven, 1.0 if proven == PROVEN_DRAW else 0.0
-    slot["phase"] = BACKUP
+    slot["leaf_value"], slot["leaf_draw"] = proven, 1.0 if proven == tree.PROVEN_DRAW else 0.0
+    slot["phase"] = tree.BACKUP
 
 
 @cached_njit
-def set_exact_value(slot: Any, above: Any, node: Any) -> None:
+def set_exact_value(slot: Record, above: Record, node: Record) -> None:
     """Let the simulation end above `node`, whose mean value is exact; `above` is the node above it."""
     value = node["value_sum"] / node["visits"]
     slot["leaf_value"] = value if above["to_play"] == node["to_play"] else -value
     slot["leaf_draw"] = node["draw_sum"] / node["visits"]
-    slot["phase"] = BACKUP
+    slot["phase"] = tree.BACKUP
 
 
 @cached_njit
-def backup(slot: Any, nodes: Records, edges: Records) -> None:
+def backup(slot: Record, nodes: Records, edges: Records) -> None:
     """Add one visit and the leaf's value to every edge and node on the path, from the leaf's parent to the root.
 
     The sign turns where the player to move turns, not at every ply: a player may move twice. The leaf's own first visit
@@ -261,15 +245,64 @@ def backup(slot: Any, nodes: Records, edges: Records) -> None:
         node["visits"] += 1
         node["value_sum"] += value
         node["draw_sum"] += draw
-        if node["parent"] == NO_NODE:
+        if node["parent"] == tree.NO_NODE:
             break
         if nodes[node["parent"]]["to_play"] != node["to_play"]:
             value = -value
         n, e = node["parent"], node["edge"]
-    if edges[slot["leaf_edge"]]["proven"] != UNPROVEN:
+    if edges[slot["leaf_edge"]]["proven"] != tree.UNPROVEN:
         prove(nodes, edges, slot["leaf_parent"])
     slot["simulations"] += 1
-    slot["phase"] = SELECT
+    slot["phase"] = tree.SELECT
+
+
+# --- proofs: exact values of decided positions, and exact expectations over rolls ---
+
+
+@cached_njit
+def prove(nodes: Records, edges: Records, n: int) -> None:
+    """Prove what follows at node `n` and above: a winning move proves a win, else the best of moves all proven.
+
+    This is right because a player chooses the edge. Chance does not: rolls prove a value only if all of them lead to
+    it. If all are proven but differ, their expectation is exact, and nothing follows above.
+    """
+    while n != tree.NO_NODE:
+        node = nodes[n]
+        best, worst, all_proven = tree.PROVEN_LOSS, tree.PROVEN_WIN, True
+        for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
+            if edges[e]["proven"] == tree.UNPROVEN:
+                all_proven = False
+            else:
+                best = max(best, edges[e]["proven"])
+                worst = min(worst, edges[e]["proven"])
+        if not all_proven and (node["is_chance"] or best != tree.PROVEN_WIN):
+            return
+        if node["is_chance"] and best != worst:
+            set_expectation(nodes, edges, n)
+            return
+        node["proven"] = best
+        if node["parent"] == tree.NO_NODE:
+            return
+        same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
+        edges[node["edge"]]["proven"] = best if same_player else -best
+        n = node["parent"]
+
+
+@cached_njit
+def set_expectation(nodes: Records, edges: Records, n: int) -> None:
+    """Give chance node `n`, whose rolls are all proven, and the edge that leads to it their exact expected value."""
+    node = nodes[n]
+    total, value, draw = 0.0, 0.0, 0.0
+    for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
+        edge = edges[e]
+        total += edge["prior"]
+        value += edge["prior"] * edge["proven"]
+        draw += edge["prior"] if edge["proven"] == tree.PROVEN_DRAW else 0.0
+    value, draw = value / total, draw / total
+    node["is_exact"], node["value_sum"], node["draw_sum"] = 1, value * node["visits"], draw * node["visits"]
+    above = edges[node["edge"]]
+    same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
+    above["value_sum"] = above["visits"] * (value if same_player else -value)
 
 
 # --- many searches ---
@@ -298,7 +331,7 @@ def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.f
     slot, reads = trees.slots[b], trees.settings[0]["has_compiled_rules"]
     while True:
         simulate(trees, b)
-        if slot["phase"] != SELECT and not (slot["phase"] == READ and reads):
+        if slot["phase"] != tree.SELECT and not (slot["phase"] == tree.READ and reads):
             break
 
 
@@ -306,7 +339,7 @@ def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.f
 def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
     """Give slot `b` its row of the network's answer, if it waits for one, and remember it for equal positions."""
     slot = trees.slots[b]
-    if slot["phase"] == NETWORK and len(logits):
+    if slot["phase"] == tree.NETWORK and len(logits):
         row = edges_below(trees.edges[b], trees.nodes[b, slot["leaf"]])
         for e in range(len(row)):
             row[e]["logit"] = logits[slot["row"], row[e]["action"]]
@@ -317,7 +350,7 @@ def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[
 @cached_njit(inline="always")
 def join_batch(trees: Trees, b: int, row: int) -> int:
     """Put the leaf of slot `b`, if it waits for the network, into `row` of the batch; return the next free row."""
-    if trees.slots[b]["phase"] != NETWORK:
+    if trees.slots[b]["phase"] != tree.NETWORK:
         return row
     trees.slots[b]["row"] = row
     copy_to(trees.batch[row], trees.observations[b])
@@ -328,12 +361,12 @@ def join_batch(trees: Trees, b: int, row: int) -> int:
 
 
 @cached_njit
-def begin_search(slot: Any, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
+def begin_search(slot: Record, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
     """Begin with an empty tree, whose first leaf is the root. The position must not be finished."""
     slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = algorithm, simulations, noisy, noise_seed
     slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
-    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, NO_EDGE, NO_NODE
-    slot["phase"] = READ
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, tree.NO_EDGE, tree.NO_NODE
+    slot["phase"] = tree.READ
 
 
 @cached_njit
@@ -341,19 +374,19 @@ def resume_search(trees: Trees, b: int, simulations: int, noisy: bool, noise_see
     """Begin with the tree that slot `b` holds, by PUCT."""
     slot, root = trees.slots[b], trees.nodes[b, 0]
     row = edges_below(trees.edges[b], root)
-    slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = PUCT, simulations, noisy, noise_seed
-    slot["simulations"], slot["phase"] = 0, SELECT
+    slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = tree.PUCT, simulations, noisy, noise_seed
+    slot["simulations"], slot["phase"] = 0, tree.SELECT
     prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
 
 
 @cached_njit
 def prepare_root(
-    slot: Any, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Any
+    slot: Record, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Record
 ) -> None:
     """Sample the noise of the root's edges `row`, if it gets any, and plan their visits if the algorithm is Gumbel."""
     if slot["noisy"]:
         np.random.seed(slot["noise_seed"])
-    if slot["algorithm"] == GUMBEL:
+    if slot["algorithm"] == tree.GUMBEL:
         for i in range(len(row)):
             noise[i] = np.random.gumbel(0.0, 1.0) if slot["noisy"] else 0.0
         considered = min(settings["max_considered_actions"], len(row))
@@ -372,12 +405,12 @@ def principal_variation(nodes: Records, edges: Records, e: int) -> NDArray[np.in
     """Return the actions from edge `e` on, `[plies]`, each the most visited one of its node, until chance moves."""
     actions = np.empty(len(nodes), np.int32)
     plies = 0
-    while e != NO_EDGE:
+    while e != tree.NO_EDGE:
         actions[plies] = edges[e]["action"]
         plies += 1
         n = edges[e]["child"]
-        e = NO_EDGE
-        if n != NO_NODE and not nodes[n]["is_chance"]:
+        e = tree.NO_EDGE
+        if n != tree.NO_NODE and not nodes[n]["is_chance"]:
             most = 0
             for i in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
                 if edges[i]["visits"] > most:

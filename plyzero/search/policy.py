@@ -1,16 +1,15 @@
-"""What a finished search recommends: one definition of policy and value for playing, for records and for targets."""
+"""The policy and value of a finished search: one definition for playing, for records and for targets."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.search.gumbel import improved_policy
-from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.tree import GUMBEL, PROVEN_DRAW, UNPROVEN
+from plyzero.search.numba_kernel import cached_njit
+from plyzero.search.tree import GUMBEL, PROVEN_DRAW, UNPROVEN, Record
 
 
 @cached_njit
@@ -57,7 +56,7 @@ def policy_target(
 
 
 @cached_njit
-def root_value(root: Any) -> tuple[float, float]:
+def root_value(root: Record) -> tuple[float, float]:
     """Return value and draw probability of a searched root, a NODE, for its player to move; exact where proven."""
     if root["proven"] != UNPROVEN:
         return float(root["proven"]), 1.0 if root["proven"] == PROVEN_DRAW else 0.0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plyzero.rules.chance import roll_at, roll_random
 from plyzero.rules.compiled_game import CHANCES, LEGAL, OBSERVE, OUTCOME, PLAY, Rules
 from plyzero.rules.game import ONGOING
-from plyzero.search.kernel_cache import cached_njit
+from plyzero.search.numba_kernel import cached_njit
 
 for _function in (roll_at, roll_random):
     register_jitable(_function)  # plain Python, which compiled code may call
@@ -97,29 +97,16 @@ def _at_address(signature: Any) -> Any:
     return call
 
 
-_play, _outcome, _legal, _observe, _chances = (_at_address(each) for each in (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES))
+def _call_by_address(function: Any, signature: Any, number: int) -> None:
+    """Let `function`, in compiled code, call the rule whose address is `rules[number]`."""
+    call = _at_address(signature)
+
+    @overload(function, strict=False)
+    def compiled(rules: Any, *arguments: Any) -> Any:
+        return lambda rules, *arguments: call(rules[number], arguments)
 
 
-@overload(play, strict=False)
-def _play_compiled(rules: Any, state: Any, action: Any) -> Any:
-    return lambda rules, state, action: _play(rules[0], (state, action))
-
-
-@overload(outcome, strict=False)
-def _outcome_compiled(rules: Any, state: Any) -> Any:
-    return lambda rules, state: _outcome(rules[1], (state,))
-
-
-@overload(legal, strict=False)
-def _legal_compiled(rules: Any, state: Any, mask: Any) -> Any:
-    return lambda rules, state, mask: _legal(rules[2], (state, mask))
-
-
-@overload(observe, strict=False)
-def _observe_compiled(rules: Any, state: Any, planes: Any) -> Any:
-    return lambda rules, state, planes: _observe(rules[3], (state, planes))
-
-
-@overload(chances, strict=False)
-def _chances_compiled(rules: Any, state: Any, weights: Any) -> Any:
-    return lambda rules, state, weights: _chances(rules[4], (state, weights))
+for _number, _rule in enumerate(
+    ((play, PLAY), (outcome, OUTCOME), (legal, LEGAL), (observe, OBSERVE), (chances, CHANCES))
+):
+    _call_by_address(*_rule, _number)

@@ -1,4 +1,4 @@
-"""Which edge a simulation takes at a node: PUCT (Silver et al., 2018) and Gumbel (Danihelka et al., 2022).
+"""Selection of an edge at a node: PUCT (Silver et al., 2018), Gumbel (Danihelka et al., 2022), rolls; and the priors.
 
 A node whose edges are all proven losses is proven itself, and no simulation reaches it: some edge is always selected.
 """
@@ -6,7 +6,7 @@ A node whose edges are all proven losses is proven itself, and no simulation rea
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS
 from plyzero.rules.counter_rng import random_bits
 from plyzero.search.gumbel import improved_policy, transformed_q
-from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN
+from plyzero.search.numba_kernel import cached_njit
+from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN, Record, Records
 
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
-
 
 GOLDEN_RATIO: Final = (math.sqrt(5) - 1) / 2
 
 
 @cached_njit
-def select_puct(node: Any, edges: NDArray[np.void], settings: Any, is_root: bool) -> int:
+def select_puct(node: Record, edges: Records, settings: Record, is_root: bool) -> int:
     """Return argmax_a Q(s, a) + U(s, a), U = c_puct · P(s, a) · √N(s) / (1 + N(s, a)) (Silver et al., 2018, Methods).
 
     An action that was never tried gets the node's value for Q, less a reduction that grows with the prior mass already
@@ -59,12 +58,12 @@ def select_puct(node: Any, edges: NDArray[np.void], settings: Any, is_root: bool
 
 @cached_njit
 def select_gumbel_root(
-    slot: Any,
-    node: Any,
-    edges: NDArray[np.void],
+    slot: Record,
+    node: Record,
+    edges: Records,
     noise: NDArray[np.float32],
     schedule: NDArray[np.int32],
-    settings: Any,
+    settings: Record,
     scratch: NDArray[np.float64],
 ) -> int:
     """Return the root's edge that sequential halving tries next (Danihelka et al., 2022, algorithm 2).
@@ -92,7 +91,7 @@ def select_gumbel_root(
 
 
 @cached_njit
-def select_gumbel(node: Any, edges: NDArray[np.void], settings: Any, scratch: NDArray[np.float64]) -> int:
+def select_gumbel(node: Record, edges: Records, settings: Record, scratch: NDArray[np.float64]) -> int:
     """Return argmax_a π'(a) - N(s, a) / (1 + Σ_b N(s, b)), below the root (Danihelka et al., 2022, section 5).
 
     Proven losses are not selected.
@@ -112,7 +111,7 @@ def select_gumbel(node: Any, edges: NDArray[np.void], settings: Any, scratch: ND
 
 
 @cached_njit
-def select_chance(node: Any, edges: NDArray[np.void], n: int) -> int:
+def select_chance(node: Record, edges: Records, n: int) -> int:
     """Return the edge of the roll whose turn it is at chance node `n`, evenly spread: visits stay near P(s, a) · N(s).
 
     The i-th visit takes the roll at frac(u + i · φ), φ the golden ratio, on the line on which each roll is as long as
@@ -130,7 +129,7 @@ def select_chance(node: Any, edges: NDArray[np.void], n: int) -> int:
 
 
 @cached_njit
-def limit_rolls(nodes: NDArray[np.void], n: int) -> None:
+def limit_rolls(nodes: Records, n: int) -> None:
     """Raise ValueError if chance moves at node `n` and at the MAX_ROLLS nodes above it."""
     for _ in range(MAX_ROLLS + 1):
         if n == NO_NODE or not nodes[n]["is_chance"]:
@@ -140,7 +139,7 @@ def limit_rolls(nodes: NDArray[np.void], n: int) -> None:
 
 
 @cached_njit
-def edge_values(row: NDArray[np.void], room: NDArray[np.float64]) -> NDArray[np.float64]:
+def edge_values(row: Records, room: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the value of each of n edges, in the first n numbers of `room`: the proven one, Q = W / N, or NaN.
 
     Values are for the player who moves. Only proven values are exactly +1 or -1: a mean of +1 (every random playout was
@@ -155,3 +154,29 @@ def edge_values(row: NDArray[np.void], room: NDArray[np.float64]) -> NDArray[np.
         else:
             q[i] = np.nan
     return q
+
+
+@cached_njit
+def set_priors(row: Records) -> None:
+    """Set P(s, a), the softmax of the network's logits, which are in the edges `row`, and the logit to log P(s, a)."""
+    highest, total = -np.inf, 0.0
+    for e in range(len(row)):
+        highest = max(highest, row[e]["logit"])
+    for e in range(len(row)):
+        row[e]["logit"] -= highest
+        row[e]["prior"] = math.exp(row[e]["logit"])
+        total += row[e]["prior"]
+    log_total = math.log(total)
+    for e in range(len(row)):
+        row[e]["logit"] -= log_total
+        row[e]["prior"] /= total
+
+
+@cached_njit
+def add_dirichlet_noise(row: Records, gammas: NDArray[np.float32], fraction: float) -> None:
+    """Set P(s, a) = (1 - ε) p_a + ε η_a, η ~ Dirichlet(α): Gamma(α, 1) numbers divided by their sum; ε = `fraction`."""
+    total = 0.0
+    for e in range(len(row)):
+        total += gammas[e]
+    for e in range(len(row)):
+        row[e]["prior"] = (1 - fraction) * row[e]["prior"] + fraction * gammas[e] / total

@@ -15,12 +15,12 @@ from plyzero.rules.catalog import failed_rules
 from plyzero.rules.chance import chances_of, is_chance
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, outcome_code
-from plyzero.search.empty_trees import make_trees
 from plyzero.search.evaluation_cache import forget
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.mcts import advance_all, begin_search, principal_variation
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values
+from plyzero.search.storage import make_trees
 from plyzero.search.tree import (
     DONE,
     EXPAND,
@@ -78,7 +78,7 @@ def search(
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found at its root, n = number of legal actions. Values are for the player to move, +1 = wins.
+    """The result of a search at its root, n = number of legal actions. Values are for the player to move, +1 = wins.
 
     actions:       `[n]` int32, the legal actions, ascending.
     visits:        `[n]` int32, number of simulations that went through each action.
@@ -90,7 +90,7 @@ class SearchResult:
     algorithm:     PUCT or GUMBEL.
     simulations:   number made; less than asked for once the root is proven.
     settings:      of the search.
-    principal_variations: for each action, the most visited actions after it, itself first; () where nobody asked.
+    principal_variations: for each action, the most visited actions after it, itself first; () if not requested.
     """
 
     actions: NDArray[np.int32]
@@ -246,7 +246,7 @@ class SearchSlots:
     def answer(self, evaluation: Evaluation, evaluator: object) -> None:
         """Take the evaluation of `leaves`; `take_answer` returns it.
 
-        evaluator: what has evaluated; earlier evaluations by anything that is not equal to it are forgotten.
+        evaluator: the source; cached evaluations of one that is not equal to it are dropped.
         Raises UserError if the arrays have other shapes than an Evaluation has.
         """
         self._use(evaluator)
@@ -264,7 +264,7 @@ class SearchSlots:
         return answer
 
     def supply(self) -> bool:
-        """Give slots what compiled code lacks: room for edges, leaf positions of a plain game. Tell whether any did.
+        """Provide what slots wait for: room for edges, leaf positions of plain games. Return whether any slot waited.
 
         Raises UserError if a position that is not over has no legal action, and what the rules of a plain game raise;
         `failing` is then the slot.
@@ -301,7 +301,7 @@ class SearchSlots:
         self.trees = trees._replace(edges=self._edge_memory.edges)
 
     def result(self, slot: int) -> SearchResult:
-        """Return what the search in `slot` has found so far."""
+        """Return the present result of the search in `slot`."""
         record, root = self.trees.slots[slot], self.trees.nodes[slot, 0]
         edges = self.trees.edges[slot, root["first_edge"] : root["first_edge"] + root["num_edges"]]
         value, draw = root_value(root)
@@ -321,7 +321,7 @@ class SearchSlots:
         )
 
     def result_with_lines(self, slot: int) -> SearchResult:
-        """Return what the search in `slot` has found so far, with its principal variations."""
+        """Return `result` with its principal variations."""
         return replace(self.result(slot), principal_variations=self.principal_variations(slot))
 
     def principal_variations(self, slot: int) -> tuple[tuple[int, ...], ...]:
@@ -333,7 +333,7 @@ class SearchSlots:
         )
 
     def simulations(self) -> int:
-        """Return how many simulations the current searches have made so far, all together."""
+        """Return the number of simulations that the current searches have made together."""
         return int(self.trees.slots["simulations"].sum())
 
     def _use(self, evaluator: object) -> None:
@@ -342,7 +342,7 @@ class SearchSlots:
             forget(self.trees.cache)
 
     def _read_plain_leaves(self, unread: NDArray[np.intp]) -> None:
-        """Do for the slots `unread`, of a plain game, what `read_leaf` does for those of compiled ones."""
+        """Do the work of `read_leaf` for the slots `unread` of a plain game."""
         trees, slots = self.trees, self.trees.slots[unread]
         actions = trees.edges[unread, slots["leaf_edge"]]["action"]  # of a root, which has no edge, anything
         outcomes, players, chance = [], [], []

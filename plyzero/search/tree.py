@@ -24,7 +24,7 @@ PROVEN_LOSS: Final = -1
 PROVEN_DRAW: Final = 0
 PROVEN_WIN: Final = 1
 UNPROVEN: Final = 2
-"""What is proven of a node or an edge: its exact value for the player who moves there, or nothing."""
+"""The proven value of a node or an edge, for the player who moves there, or none."""
 
 NO_SEARCH: Final = 0
 PUCT: Final = 1
@@ -50,7 +50,7 @@ EVALUATE  nothing                        evaluate: looks into the cache        f
                                                                                the root; else NETWORK
 NETWORK   the network's next batch       take_answer                           BACKUP; SELECT if the leaf is the root
 BACKUP    nothing                        backup: from the leaf to the root     SELECT
-DONE      whoever wants the result       begin_search, resume_search, idle     READ, SELECT, IDLE
+DONE      a reader of the result         begin_search, resume_search, idle     READ, SELECT, IDLE
 """
 
 SLOT: Final[np.dtype[Any]] = np.dtype(
@@ -111,6 +111,9 @@ EDGE: Final[np.dtype[Any]] = np.dtype(
 )
 """One legal action, or roll, a in a position s. Q(s, a) = W(s, a) / N(s, a)."""
 
+Record = np.void
+"""One SLOT, NODE, EDGE or SETTINGS record, whose fields are read and written by name."""
+
 Records = NDArray[np.void]
 """An array of NODE or EDGE records."""
 
@@ -124,12 +127,12 @@ SETTINGS: Final[np.dtype[Any]] = np.dtype(
         ("c_scale", "f8"),
         ("max_considered_actions", "i8"),
         ("has_compiled_rules", "i8"),  # 0 = Python has to move slots in phase READ on
-        ("keeps_all_states", "i8"),  # 1 = every node's position is kept: plyzero.search.states
+        ("keeps_all_states", "i8"),  # 1 = every node's position is kept: plyzero.search.storage
         ("to_play_offset", "i8"),  # byte of a compiled game's state that holds the player to move
     ],
     align=True,
 )
-"""What compiled code needs of plyzero.settings.SearchSettings and of the game."""
+"""The part of plyzero.settings.SearchSettings and of the game that compiled code needs."""
 
 
 class Trees(NamedTuple):
@@ -142,7 +145,7 @@ class Trees(NamedTuple):
     nodes:        `[B, N]` NODE.
     edges:        `[B, E]` EDGE.
     states:       `[B, N + 1, S]` uint8, the positions of a compiled game, by node, or `[B, 3, S]`, of the root and of
-                  the leaf (plyzero.search.states); the last is free for self-play.
+                  the leaf (plyzero.search.storage); the last is free for self-play.
     masks:        `[B, A]` bool, the legal actions of the position just read.
     chances:      `[B, K]` float32, the probability of each roll there, if chance moves; K is the game's num_chances.
     observations: `[B, C, H, W]` float32, what the network sees of the position just read.
@@ -151,11 +154,11 @@ class Trees(NamedTuple):
     noise:        `[B, A]` float32, noise of the root's edges, in their order.
     schedules:    `[B, S + 1]` int32, visits that sequential halving wants at the root, by simulation, at most S.
     scratch:      `[A]` float64, room to compute in.
-    renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse and plyzero.search.states.
+    renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse and plyzero.search.storage.
     wdl:          `[3]` float32, room for an evaluation.
-    cache:        the evaluations that are remembered.
+    cache:        stored evaluations.
     settings:     `[1]` SETTINGS.
-    rules:        what plyzero.search.rule_calls calls the rules of a compiled game by.
+    rules:        the addresses of a compiled game's rules (plyzero.search.rule_calls).
     """
 
     slots: NDArray[np.void]

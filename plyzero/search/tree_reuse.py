@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from plyzero.search.kernel_cache import cached_njit
-from plyzero.search.numba_arrays import copy_to
+from plyzero.search.numba_kernel import cached_njit, copy_to
 from plyzero.search.tree import NO_EDGE, NO_NODE, Trees
 
 

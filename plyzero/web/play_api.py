@@ -16,11 +16,11 @@ from plyzero.play.agents import AgentPlayer
 from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot, Player
 from plyzero.play.session import Session
-from plyzero.rules.board import Board, board_of
+from plyzero.rules.board import Board
 from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
-from plyzero.rules.game import Game
+from plyzero.rules.game import Game, board_of
 from plyzero.rules.notation import play_named
 from plyzero.search.slots import SearchResult, SearchSlots
 from plyzero.web.searches import Event, Report

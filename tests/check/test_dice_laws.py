@@ -55,7 +55,7 @@ def test_compiled_and_plain_dice_agree_and_others_do_not():
         ((float("nan"), 0, 0, 1), "expected finite numbers"),
     ],
 )
-def test_what_is_no_probability_is_told(chances, what):
+def test_what_is_no_probability_is_reported(chances, what):
     class Wrong(PlainRace):
         def chances(self):
             return chances if self.thrown else super().chances()
@@ -79,7 +79,7 @@ def test_dice_may_decide_who_begins_but_not_end_the_game_before_a_move():
     assert broken.what == "the game is over before any player has moved: Outcome(winner=1)"
 
 
-def test_a_position_that_is_nobodys_turn_is_told():
+def test_a_position_that_is_nobodys_turn_is_reported():
     class Stuck(Race):
         def chances(s, weights):
             if s["begun"] == 0:
@@ -101,7 +101,7 @@ class Endless(PlainRace):
 
 
 @pytest.mark.parametrize("skip", [(), ("games_end",)])
-def test_rolls_that_never_end_are_told(skip, monkeypatch):
+def test_rolls_that_never_end_are_reported(skip, monkeypatch):
     monkeypatch.setattr("plyzero.rules.chance.MAX_ROLLS", 16)
     broken = find_violation(Endless, games=2, skip=skip)
     assert broken.law.name == "games_end"
@@ -138,7 +138,7 @@ class HiddenDie(PlainRace):
         return self.at, self.die, self.to_play
 
 
-def test_a_die_that_the_network_does_not_see_is_told_by_the_name_of_the_roll():
+def test_a_die_that_the_network_does_not_see_is_reported_with_the_roll():
     broken = find_violation(HiddenDie, games=20)
     assert broken.law.name == "equal_observations_equal_futures"
     names = HiddenDie().roll_name(0), HiddenDie().roll_name(1)

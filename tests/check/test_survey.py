@@ -1,4 +1,4 @@
-"""What check reports of a game, and what it advises."""
+"""The statistics, warnings and advice of check."""
 
 import functools
 import re
@@ -45,8 +45,8 @@ def test_pieces_that_look_alike_in_text_are_a_warning(pieces, alike):
         def render(self):
             return grid(np.reshape(self.board, (3, 3)), pieces=pieces)
 
-    said = [each for each in survey(Figures(), games=5).warnings if "in text, " in each]
-    assert [each.split()[2] for each in said] == [repr(alike)] * bool(alike)
+    found = [each for each in survey(Figures(), games=5).warnings if "in text, " in each]
+    assert [each.split()[2] for each in found] == [repr(alike)] * bool(alike)
 
     class Written(Figures):
         def __str__(self):
@@ -74,7 +74,7 @@ def test_the_figures_are_those_of_the_random_games():
     assert found.plies[1] == np.mean([len(game.moves) for game in games])
 
 
-def test_symmetries_that_change_the_start_are_said_to_be_untried():
+def test_symmetries_that_change_the_start_are_reported_as_untried():
     found = survey(Othello(size=6), games=2)
     assert found.symmetries == (7, 3)
     assert "4 of 7 symmetries change the initial position" in " ".join(found.advice)
@@ -127,7 +127,7 @@ def suspected(make, games: int = 30) -> str:
     return " ".join(survey(make(), games=games).warnings)
 
 
-def test_what_hardly_anybody_means_is_said_although_no_law_forbids_it():
+def test_unusual_results_are_warnings_although_no_law_forbids_them():
     assert "all 30 random games were won by player 1: is outcome() right?" in suspected(toys.Chain)
     assert "random games were" not in suspected(toys.Chain, games=5)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gnugo import GnuGo, GtpClient, colour
-from plyzero.rules.board import board_of
 from plyzero.rules.catalog import load_game
+from plyzero.rules.game import board_of
 from tests.helpers.cli import plyzero, plyzero_process
 
 GNUGO = Path("/usr/games/gnugo")

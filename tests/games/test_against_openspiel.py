@@ -58,44 +58,14 @@ def compare(start: CompiledGame, text: str, name_of: Callable[[str], str], *, po
         assert sorted(ours.legal_names().split()) == sorted(names), str(ours)
 
 
-# --- hex ---
-
-
-@pytest.mark.parametrize("swap", [True, False])
-def test_hex_agrees_with_openspiel(swap):
-    start = Hex(size=5, swap=swap).as_plain_python()  # nothing to compile
-    compare(start, f"hex(board_size=5,swap={swap})", str, positions=300)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("size", "swap"), [(3, True), (8, True), (11, False)])
-def test_hex_agrees_with_openspiel_in_many_positions(size, swap):
-    compare(Hex(size=size, swap=swap), f"hex(board_size={size},swap={swap})", str, positions=MANY)
-
-
-# --- gomoku: OpenSpiel's is freestyle, so there is nothing to compare exactly five with ---
-
-
 def gomoku_name(theirs: str) -> str:
     row, column = map(int, theirs.split(","))
     return f"{string.ascii_lowercase[column]}{row + 1}"
 
 
-def test_freestyle_gomoku_agrees_with_openspiel():
-    compare(Gomoku(size=7), "gomoku(size=7)", gomoku_name, positions=1000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [5, 15])
-def test_freestyle_gomoku_agrees_with_openspiel_in_many_positions(size):
-    compare(Gomoku(size=size), f"gomoku(size={size})", gomoku_name, positions=MANY)
-
-
-# --- breakthrough: there, the player who moves first has the upper rows, and a star follows a capture. On boards of 4x4
-# and 5x5 each player has only one row of pawns there. ---
-
-
 def breakthrough_name(size: int) -> Callable[[str], str]:
+    """Return our names: there, the player who moves first has the upper rows, and a star follows a capture."""
+
     def name(theirs: str) -> str:
         from_file, from_row, to_file, to_row = re.fullmatch(r"([a-h])(\d)([a-h])(\d)\*?", theirs).groups()
         return f"{from_file}{size + 1 - int(from_row)}-{to_file}{size + 1 - int(to_row)}"
@@ -103,15 +73,43 @@ def breakthrough_name(size: int) -> Callable[[str], str]:
     return name
 
 
-def test_breakthrough_agrees_with_openspiel():
-    compare(Breakthrough(size=6), "breakthrough(rows=6,columns=6)", breakthrough_name(6), positions=1000)
+def hex_games(size: int, swap: bool) -> tuple[CompiledGame, str, Callable[[str], str]]:
+    return Hex(size=size, swap=swap), f"hex(board_size={size},swap={swap})", str
+
+
+def gomoku_games(size: int) -> tuple[CompiledGame, str, Callable[[str], str]]:
+    """Return freestyle gomoku, which is OpenSpiel's: there is nothing to compare exactly five with."""
+    return Gomoku(size=size), f"gomoku(size={size})", gomoku_name
+
+
+def breakthrough_games(size: int) -> tuple[CompiledGame, str, Callable[[str], str]]:
+    """Return breakthrough; on boards of 4x4 and 5x5 each player has only one row of pawns there."""
+    return Breakthrough(size=size), f"breakthrough(rows={size},columns={size})", breakthrough_name(size)
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_hex_agrees_with_openspiel(swap):
+    start, text, name_of = hex_games(5, swap)
+    compare(start.as_plain_python(), text, name_of, positions=300)  # nothing to compile
+
+
+@pytest.mark.parametrize("games", [gomoku_games(7), breakthrough_games(6)], ids=["gomoku", "breakthrough"])
+def test_a_game_agrees_with_openspiel(games):
+    compare(*games, positions=1000)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [6, 8])
-def test_breakthrough_agrees_with_openspiel_in_many_positions(size):
-    text = f"breakthrough(rows={size},columns={size})"
-    compare(Breakthrough(size=size), text, breakthrough_name(size), positions=MANY)
+@pytest.mark.parametrize(
+    "games",
+    [
+        *(hex_games(*each) for each in ((3, True), (8, True), (11, False))),
+        *map(gomoku_games, (5, 15)),
+        *map(breakthrough_games, (6, 8)),
+    ],
+    ids=lambda games: games[1],
+)
+def test_a_game_agrees_with_openspiel_in_many_positions(games):
+    compare(*games, positions=MANY)
 
 
 # --- go: OpenSpiel allows to repeat a board, and the game is then over ---
@@ -153,7 +151,7 @@ def test_go_agrees_with_openspiel_in_many_positions_but_forbids_to_repeat_a_boar
 # is our player 0. Here, an action plays one die. So the positions at the ends of a turn are compared. ---
 
 Places = tuple[tuple[int, ...], tuple[int, ...]]
-"""How many checkers each player has on each of the places of games/backgammon.py, first our player 0."""
+"""Number of checkers of each player, first our player 0, on each place of games/backgammon.py."""
 
 Either = TypeVar("Either")
 

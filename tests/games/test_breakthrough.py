@@ -73,9 +73,3 @@ def test_who_has_no_pawn_left_has_lost():
     position.record["pawns"][:] = 1
     assert position.outcome() is None
     assert toys.after(position, "b2-c3").outcome() == Outcome(0)
-
-
-@pytest.mark.parametrize("size", [3, 11])
-def test_a_size_out_of_range_is_refused(size):
-    with pytest.raises(ValueError, match=f"expected a size from 4 to 10, got {size}"):
-        Breakthrough(size=size)

@@ -14,8 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from games.breakthrough import Breakthrough
 from games.connect_four import ConnectFour
+from games.go import Go
+from games.gomoku import Gomoku
+from games.hex import Hex
 from games.othello import Othello
+from games.pig import Pig
 from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
@@ -103,7 +108,7 @@ LINES_OF_FOUR = [
 ]
 
 
-def test_connect_four_ends_when_and_only_when_one_of_its_69_lines_is_full_or_the_board_is():
+def test_connect_four_ends_only_when_one_of_its_69_lines_or_the_board_is_full():
     assert len(LINES_OF_FOUR) == 69
     for seed in range(100):
         for position in random_positions(ConnectFour(), seed):
@@ -301,36 +306,41 @@ def test_a_compiled_game_that_lacks_a_rule_is_refused_by_name():
                 return DRAW
 
 
-def test_a_compiled_game_without_to_play_in_its_state_is_refused():
-    with pytest.raises(TypeError, match=r"Nobody.State needs a field to_play, it has \('stones',\)"):
-        whole_game("Nobody", [("stones", "i1")])()
+TO_PLAY = ("to_play", "i1")
 
 
-def test_an_array_of_bool_in_a_state_is_refused_because_numba_knows_none():
-    state = [("lines", "?", (3, 3)), ("over", "?"), ("to_play", "i1")]
-    with pytest.raises(
-        TypeError, match=r"Board.State: Numba does not support arrays of bool in a record; give lines the type i1"
-    ):
-        whole_game("Board", state)()
+@pytest.mark.parametrize(
+    ("state", "rules", "error", "words"),
+    [
+        ([("stones", "i1")], {}, TypeError, r"Mine.State needs a field to_play, it has \('stones',\)"),
+        (
+            [("lines", "?", (3, 3)), ("over", "?"), TO_PLAY],
+            {},
+            TypeError,
+            "Mine.State: Numba does not support arrays of bool in a record; give lines the type i1",
+        ),
+        (
+            [TO_PLAY],
+            {"play": lambda self, s, action: None},
+            TypeError,
+            "Mine.play: a rule takes s, action, and no self",
+        ),
+        (
+            [TO_PLAY],
+            {"observe": lambda s, planes: not_a_kernel(s)},
+            UserError,
+            "Mine.observe cannot .* decorate not_a_kernel with @kernel",
+        ),
+    ],
+    ids=["no to_play", "bool", "self", "no kernel"],
+)
+def test_a_compiled_game_with_a_mistake_is_refused_with_what_to_do(state, rules, error, words):
+    with pytest.raises(error, match=words):
+        whole_game("Mine", state, **rules)().legal_actions()
 
 
-def test_a_rule_written_like_a_method_is_refused():
-    def play(self, s, action):
-        pass
-
-    with pytest.raises(TypeError, match=r"Method.play: a rule takes s, action, and no self"):
-        whole_game("Method", [("to_play", "i1")], play=play)
-
-
-def test_a_helper_that_is_no_kernel_is_refused_with_what_to_do():
-    def helper(s):
-        return 1
-
-    def observe(s, planes):
-        planes[0, 0, 0] = helper(s)
-
-    with pytest.raises(UserError, match=r"Helped.observe cannot .* decorate helper with @kernel"):
-        whole_game("Helped", [("to_play", "i1")], observe=observe)().legal_actions()
+def not_a_kernel(s):
+    return 1
 
 
 def test_to_play_may_be_an_attribute_that_init_sets():
@@ -403,7 +413,7 @@ def test_a_class_that_overrides_play_may_call_the_play_it_inherits():
     assert Counting().play(4).play(0).plies == 2
 
 
-def test_the_version_of_a_game_is_said_where_the_class_is_written():
+def test_the_version_of_a_game_is_an_argument_of_its_class():
     class Revised(PlainTicTacToe, version=2):
         pass
 
@@ -475,6 +485,25 @@ def test_parameters_reach_the_game():
 def test_a_game_that_cannot_be_found_is_refused_with_what_to_do(text, message):
     with pytest.raises(UserError, match=message):
         load_game(text)
+
+
+@pytest.mark.parametrize(
+    ("game", "parameter", "values", "message"),
+    [
+        (Breakthrough, "size", (3, 11), "expected a size from 4 to 10"),
+        (Go, "size", (1, 20), "expected a size from 2 to 19"),
+        (Go, "komi", (0.3, 400, float("nan")), "expected a komi in steps of 0.5 from -361 to 361"),
+        (Gomoku, "size", (4, 20), "expected a size from 5 to 19"),
+        (Gomoku, "exactly_five", (6,), "expected True or False for exactly_five"),
+        (Hex, "size", (2, 20), "expected a size from 3 to 19"),
+        (Hex, "swap", ("yes",), "expected True or False for swap"),
+        (Pig, "goal", (1, 1001), "expected a goal from 2 to 1000"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(game, parameter, values, message):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^{message}, got {value!r}$"):
+            game(**{parameter: value})
 
 
 MY_GAME = """

@@ -153,18 +153,3 @@ def test_names_leave_out_the_letter_i():
 def test_the_player_with_the_komi_sees_it():
     assert not go().observe()[3].any()
     assert toys.after(go(), "a1").observe()[3].all()
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"size": 1}, "expected a size from 2 to 19, got 1"),
-        ({"size": 20}, "expected a size from 2 to 19, got 20"),
-        ({"komi": 0.3}, "expected a komi in steps of 0.5 from -361 to 361, got 0.3"),
-        ({"komi": 400}, "expected a komi in steps of 0.5 from -361 to 361, got 400"),
-        ({"komi": float("nan")}, "expected a komi in steps of 0.5 from -361 to 361, got nan"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        Go(**parameters)

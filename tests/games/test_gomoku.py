@@ -77,16 +77,3 @@ def test_a_game_ends_when_and_only_when_somebody_has_five_or_the_board_is_full(e
             assert position.outcome() == expected
             results.add(expected)
     assert len(results) == 4  # won by either player, drawn, and not over
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"size": 4}, "expected a size from 5 to 19, got 4"),
-        ({"size": 20}, "expected a size from 5 to 19, got 20"),
-        ({"exactly_five": 6}, "expected True or False for exactly_five, got 6"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        Gomoku(**parameters)

@@ -56,7 +56,7 @@ def test_a_stone_connects_all_of_its_chain_with_a_side():
 
 
 def reaches_the_other_side(stones: np.ndarray) -> bool:
-    """Tell whether stones connect the first row with the last one, by spreading from the first row."""
+    """Return whether stones connect the first row with the last one, by spreading from the first row."""
     reached = np.zeros_like(stones)
     reached[0] = stones[0]
     for _ in range(stones.sum()):
@@ -109,16 +109,3 @@ def test_the_player_to_move_sees_a_board_on_which_to_connect_top_and_bottom():
 def test_a_plane_shows_that_a_swap_is_legal():
     shown = [toys.after(hex_game(swap=True), moves).observe()[2] for moves in ("", "b2", "b2 swap", "b2 a1")]
     assert [plane.tolist() for plane in shown] == [[[bit] * 3] * 3 for bit in (0, 1, 0, 0)]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"size": 2}, "expected a size from 3 to 19, got 2"),
-        ({"size": 20}, "expected a size from 3 to 19, got 20"),
-        ({"swap": "yes"}, "expected True or False for swap, got 'yes'"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        Hex(**parameters)

@@ -79,12 +79,6 @@ def test_whoever_reaches_the_goal_wins_without_holding():
     assert position.outcome() == Outcome(0)
 
 
-@pytest.mark.parametrize("goal", [1, 1001])
-def test_an_impossible_goal_is_refused(goal):
-    with pytest.raises(ValueError, match="expected a goal from 2 to 1000"):
-        Pig(goal=goal)
-
-
 def test_pig_is_found_with_its_goal():
     assert load_game("games.pig:Pig(goal=50)").start.observation_shape == (150, 1, 1)
 

@@ -11,9 +11,9 @@ from plyzero.gtp.engine import ANALYSES, COMMANDS, Engine, is_quit
 from plyzero.gtp.graphics import parse_request, watch_search
 from plyzero.gtp.points import Points, spell
 from plyzero.play.players import Bot
-from plyzero.rules.board import Board, Cell, board_of
+from plyzero.rules.board import Board, Cell
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game, Outcome, board_of
 from tests.helpers.toys import Constant, Relay, after
 
 

@@ -211,13 +211,18 @@ def convolved(**attributes: Any) -> onnx.ModelProto:
     return after_flat(nodes, tensor("kernel", 1, PLANES[0], 1, 1), integers("axes", 2, 3))
 
 
-def expanded(*shape: int) -> onnx.ModelProto:
-    nodes = [
-        node("Expand", ["one", "shape"], ["wide"]),
+def of_shape(nodes: Sequence[NodeProto], *more: onnx.TensorProto) -> onnx.ModelProto:
+    """The model with the sum of a tensor of ones, whose shape `nodes`, or one of `more`, call `shape`."""
+    expand = [
+        node("Expand", ["unit", "shape"], ["wide"]),
         node("ReduceSum", ["wide"], ["sum"], keepdims=0),
         node("Add", ["flat", "sum"], ["changed"]),
     ]
-    return after_flat(nodes, floats("one", 1), integers("shape", *shape))
+    return after_flat([*nodes, *expand], floats("unit", 1), *more)
+
+
+def expanded(*shape: int) -> onnx.ModelProto:
+    return of_shape([], integers("shape", *shape))
 
 
 def shaped_by_data() -> onnx.ModelProto:
@@ -226,11 +231,8 @@ def shaped_by_data() -> onnx.ModelProto:
         node("ReduceSum", ["flat"], ["all"], keepdims=0),
         node("Cast", ["all"], ["count"], to=TensorProto.INT64),
         node("Unsqueeze", ["count", "zero"], ["shape"]),
-        node("Expand", ["one", "shape"], ["wide"]),
-        node("ReduceSum", ["wide"], ["sum"], keepdims=0),
-        node("Add", ["flat", "sum"], ["changed"]),
     ]
-    return after_flat(nodes, integers("zero", 0), floats("one", 1))
+    return of_shape(nodes, integers("zero", 0))
 
 
 def shaped_by_indices() -> onnx.ModelProto:
@@ -239,24 +241,13 @@ def shaped_by_indices() -> onnx.ModelProto:
         node("MaxPool", ["observations"], ["most", "where"], kernel_shape=[3, 3]),
         node("Reshape", ["where", "flat_shape"], ["list"]),
         node("Slice", ["list", "zero", "one"], ["shape"]),
-        node("Expand", ["unit", "shape"], ["wide"]),
-        node("ReduceSum", ["wide"], ["sum"], keepdims=0),
-        node("Add", ["flat", "sum"], ["changed"]),
     ]
-    more = integers("flat_shape", -1), integers("zero", 0), integers("one", 1), floats("unit", 1)
-    return after_flat(nodes, *more)
+    return of_shape(nodes, integers("flat_shape", -1), integers("zero", 0), integers("one", 1))
 
 
 def computed_size() -> onnx.ModelProto:
     """A size that arithmetic of other sizes gives."""
-    nodes = [
-        node("Shape", ["flat"], ["sizes"]),
-        node("Mul", ["sizes", "sizes"], ["squares"]),
-        node("Expand", ["unit", "squares"], ["wide"]),
-        node("ReduceSum", ["wide"], ["sum"], keepdims=0),
-        node("Add", ["flat", "sum"], ["changed"]),
-    ]
-    return after_flat(nodes, floats("unit", 1))
+    return of_shape([node("Shape", ["flat"], ["sizes"]), node("Mul", ["sizes", "sizes"], ["shape"])])
 
 
 def lying(*dims: int, numbers: int = 4) -> onnx.ModelProto:
@@ -265,31 +256,11 @@ def lying(*dims: int, numbers: int = 4) -> onnx.ModelProto:
     return after_flat([node("Gather", ["lie", "index"], ["g"]), node("Add", ["flat", "g"], ["changed"])], one)
 
 
-def with_functions() -> onnx.ModelProto:
-    model = linear()
-    model.functions.append(
-        helper.make_function("own", "F", ["x"], ["y"], [node("Relu", ["x"], ["y"])], [helper.make_opsetid("", 17)])
-    )
-    return model
-
-
 def with_sparse() -> onnx.ModelProto:
     model = linear()
     sparse = model.graph.sparse_initializer.add(dims=[2**40])
     sparse.values.CopyFrom(floats("sparse", 1))
     sparse.indices.CopyFrom(integers("indices", 0))
-    return model
-
-
-def with_training() -> onnx.ModelProto:
-    model = linear()
-    model.training_info.add().algorithm.name = "x"
-    return model
-
-
-def with_opset(domain: str, version: int) -> onnx.ModelProto:
-    model = linear()
-    model.opset_import.append(helper.make_opsetid(domain, version))
     return model
 
 
@@ -323,39 +294,31 @@ def in_an_attribute(directory: Path) -> onnx.ModelProto:
 
 ESCAPES = "\x1b[2J\x1b]0;title\x07\u202e\u2066\r\nline\x9b31m"
 
-REFUSED_OPERATORS = (
-    *("Loop", "Scan", "SequenceMap", "SequenceConstruct", "SequenceEmpty", "SplitToSequence", "Optional"),
-    *("ConstantOfShape", "Tile", "Range", "Pad", "Resize", "Upsample", "OneHot", "EyeLike", "NonZero", "Unique"),
-    *(
-        "Compress",
-        "TopK",
-        "NonMaxSuppression",
-        "Einsum",
-        "DFT",
-        "STFT",
-        "MelWeightMatrix",
-        "HannWindow",
-        "CenterCropPad",
-    ),
-    *("RandomNormal", "RandomUniformLike", "Multinomial", "Bernoulli", "LSTM", "GRU", "RNN", "Attention"),
-    *("ConvTranspose", "MaxUnpool", "MaxRoiPool", "GridSample", "Col2Im", "DeformConv", "AffineGrid"),
-    *("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "BitShift", "Mod", "CumSum", "Det"),
-    *("ScatterND", "ScatterElements", "GatherND", "GatherElements", "ReverseSequence", "StringNormalizer"),
-    *("RegexFullMatch", "StringConcat", "TfIdfVectorizer", "ImageDecoder", "SoftmaxCrossEntropyLoss", "Size", "Harm"),
-)
+REFUSED_OPERATORS = """
+Loop Scan SequenceMap SequenceConstruct SequenceEmpty SplitToSequence Optional ConstantOfShape Tile Range Pad Resize
+Upsample OneHot EyeLike NonZero Unique Compress TopK NonMaxSuppression Einsum DFT STFT MelWeightMatrix HannWindow
+CenterCropPad RandomNormal RandomUniformLike Multinomial Bernoulli LSTM GRU RNN Attention ConvTranspose MaxUnpool
+MaxRoiPool GridSample Col2Im DeformConv AffineGrid DynamicQuantizeLinear MatMulInteger ConvInteger BitShift Mod CumSum
+Det ScatterND ScatterElements GatherND GatherElements ReverseSequence StringNormalizer RegexFullMatch StringConcat
+TfIdfVectorizer ImageDecoder SoftmaxCrossEntropyLoss Size Harm
+"""
 
 Build = Callable[[Path], onnx.ModelProto | bytes]
 
 SMALL: dict[str, tuple[str, Build]] = {
     **{
-        f"operator {name}": (f"uses the operator {name}", lambda _, name=name: only(name)) for name in REFUSED_OPERATORS
+        f"operator {name}": (f"uses the operator {name}", lambda _, name=name: only(name))
+        for name in REFUSED_OPERATORS.split()
     },
     "a loop of 2^62 rounds": ("uses the operator Loop", lambda _: looped()),
     "a branch": ("uses the operator If", lambda _: branched()),
     "a scan": ("uses the operator Scan", lambda _: scanned()),
     "an operator of Microsoft": ("com.microsoft.FusedGemm", lambda _: only("FusedGemm", domain="com.microsoft")),
     "an operator of an unknown domain": ("os.system.Harm", lambda _: only("Harm", domain="os.system")),
-    "an imported domain": ("'com.microsoft'; only those of ONNX", lambda _: with_opset("com.microsoft", 1)),
+    "an imported domain": (
+        "'com.microsoft'; only those of ONNX",
+        lambda _: changed(lambda m: m.opset_import.append(helper.make_opsetid("com.microsoft", 1))),
+    ),
     "operators of version 3": ("version 3 of the operators", lambda _: linear(opset=3)),
     "operators of version 9999": ("version 9999 of the operators", lambda _: linear(opset=9999)),
     "an IR of version 9999": (
@@ -366,8 +329,15 @@ SMALL: dict[str, tuple[str, Build]] = {
         "attribute of a kind",
         lambda _: after_flat([node("Relu", ["flat"], ["changed"], body=helper.make_graph([], "g", [], []))]),
     ),
-    "functions": ("functions", lambda _: with_functions()),
-    "training information": ("training information", lambda _: with_training()),
+    "functions": (
+        "functions",
+        lambda _: changed(
+            lambda m: m.functions.append(
+                helper.make_function("own", "F", ["x"], ["y"], [node("Relu", ["x"], ["y"])], m.opset_import)
+            )
+        ),
+    ),
+    "training information": ("training information", lambda _: changed(lambda m: m.training_info.add())),
     "a sparse tensor of 2^40": ("sparse tensors", lambda _: with_sparse()),
     "constants in another file": (
         "stores weights in other files",
@@ -494,7 +464,7 @@ def weights(megabytes: int) -> onnx.ModelProto:
 
 
 class Verdict(NamedTuple):
-    """What became of a reader in a child process.
+    """The end of a reader in a child process.
 
     said:      its answer: "" if it accepted what it read.
     seconds:   processor time that it took.

@@ -1,9 +1,9 @@
 """Small runs for tests: settings under which a worker and a trainer do their whole work within seconds."""
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,8 @@ from plyzero.rules.game import Game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment
-from plyzero.search.evaluators import Uniform
+from plyzero.search.evaluators import Evaluate, Uniform
+from plyzero.settings import Settings
 from selfplay.games_in_play import GamesInPlay
 from selfplay.worker import run_worker
 from tests.helpers.segments import seal
@@ -44,7 +45,7 @@ def play_segment(run: Run, *, full: int = 200, sequence: int = 0, fence: int = 0
     fence: of the model that is recorded as their evaluator; with 0 their search values teach nothing.
     step:  of that model; with 0 they count as played before there was a model.
     """
-    in_play, played = GamesInPlay(run.game.start, run.settings, seeds=count(1000 * sequence)), []
+    in_play, played = GamesInPlay(run.game.start, run.settings, seeds=itertools.count(1000 * sequence)), []
     while sum(games.num_full for games in played) < full:
         played += in_play.run(Uniform(run.game.start.num_actions), fence=fence, step=step)
     return seal(run, Games.concatenate(played), sequence)
@@ -81,6 +82,16 @@ def games_of(run: Run) -> Games:
     """The games in all segments of a run."""
     names = sorted(list_segments(run.segments))
     return Games.concatenate([read_segment(run.segments / str(name), run.game) for name in names])
+
+
+def records_by_seed(start: Game, settings: Settings, evaluate: Evaluate, *, count: int) -> list[list[bytes]]:
+    """Return the fields of the records of the games with the seeds 0 to count - 1, each as bytes."""
+    games, found = GamesInPlay(start, settings, seeds=itertools.count()), dict[int, list[bytes]]()
+    while not found.keys() >= set(range(count)):
+        for game in games.run(evaluate, fence=1, step=2):
+            parts = (game.games, game.positions, game.moves, game.observations)
+            found[int(game.games["seed"][0])] = [part.tobytes() for part in parts]
+    return [found[seed] for seed in range(count)]
 
 
 def replay(start: Game, games: Games) -> list[list[Game]]:

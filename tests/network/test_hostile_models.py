@@ -52,7 +52,7 @@ from trainer.network import ResidualNetwork
 
 
 def refusal(model: onnx.ModelProto | bytes, directory: Path) -> str:
-    """Why this model is refused, when it lies where a worker loads it."""
+    """Return the reason for which a worker refuses this model."""
     content = model if isinstance(model, bytes) else model.SerializeToString()
     name = publish_model(directory, content, fence=1, step=1)
     TIC_TAC_TOE.start.legal_actions()  # compiled here, which is not to be measured
@@ -69,10 +69,10 @@ def test_the_smallest_model_is_loaded(tmp_path: Path):
 @pytest.mark.parametrize("what", SMALL)
 def test_a_model_that_could_do_harm_is_refused_for_its_reason_before_it_does(tmp_path: Path, what: str):
     reason, build = SMALL[what]
-    said = refusal(build(tmp_path), tmp_path)
-    assert re.search(reason, said)
-    assert said.isprintable()
-    assert len(said) < 1000
+    message = refusal(build(tmp_path), tmp_path)
+    assert re.search(reason, message)
+    assert message.isprintable()
+    assert len(message) < 1000
 
 
 @pytest.mark.parametrize("tag", [b"\x0a", b"\x8a\x80\x80\x80\x00"])
@@ -95,7 +95,10 @@ def test_a_key_in_numbers_that_are_longer_than_they_need_to_be_is_found(tmp_path
 
 DOUBLE = {"kind": TensorProto.DOUBLE}
 
-DOUBLES = [tensor("policy", INPUTS, ACTIONS, kind=np.float64), tensor("value", INPUTS, 3, kind=np.float64)]
+DOUBLES = {
+    "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
+    "tensors": [tensor("policy", INPUTS, ACTIONS, kind=np.float64), tensor("value", INPUTS, 3, kind=np.float64)],
+}
 
 CAST = [
     helper.make_node("Cast", ["observations"], ["wide"], to=TensorProto.DOUBLE),
@@ -131,16 +134,8 @@ UNFIT: dict[str, dict[str, Any]] = {
     "an operation of another domain": {
         "nodes": [*linear().graph.node, helper.make_node("Harm", ["wdl"], ["x"], domain="os.system")]
     },
-    "double precision": {
-        "inputs": [port("observations", "n", *PLANES, **DOUBLE)],
-        "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
-        "tensors": DOUBLES,
-    },
-    "double precision behind": {
-        "nodes": CAST,
-        "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
-        "tensors": DOUBLES,
-    },
+    "double precision": {"inputs": [port("observations", "n", *PLANES, **DOUBLE)], **DOUBLES},
+    "double precision behind": {"nodes": CAST, **DOUBLES},
     "one position at a time": {
         "inputs": [port("observations", 1, *PLANES)],
         "outputs": [port("logits", 1, ACTIONS), port("wdl", 1, 3)],
@@ -228,9 +223,7 @@ class Plain(Game):
 
 
 @pytest.mark.parametrize(("side", "blocks", "channels"), [(1, 1, 4), (19, 2, 256)])
-def test_what_the_trainer_exports_for_the_smallest_and_for_a_large_board_passes_its_own_checks(
-    side: int, blocks: int, channels: int
-):
+def test_exports_for_the_smallest_and_for_a_large_board_pass_the_checks(side: int, blocks: int, channels: int):
     game = GameSpec("tests.network.test_hostile_models:Plain", Plain(side, planes=17))
     network = ResidualNetwork((17, side, side), game.start.num_actions, blocks=blocks, channels=channels)
     assert export(network, game, np.zeros((2, 17, side, side), np.float32), metadata={})
@@ -267,7 +260,7 @@ def published(directory: Path, model: onnx.ModelProto, step: int, run_id: RunId 
     return publish_model(directory, model.SerializeToString(), fence=1, step=step)
 
 
-def test_a_model_that_is_nan_at_some_positions_only_is_refused_and_the_older_one_stays_also_after_a_restart(
+def test_a_model_that_is_nan_at_some_positions_is_refused_also_after_a_restart(
     tmp_path: Path,
 ):
     published(tmp_path, linear(), step=1)
@@ -279,7 +272,7 @@ def test_a_model_that_is_nan_at_some_positions_only_is_refused_and_the_older_one
         assert load_newest(tmp_path, TIC_TAC_TOE).step == 1
 
 
-def test_a_model_that_becomes_nan_in_self_play_is_dropped_and_none_of_its_answers_is_recorded(
+def test_a_model_that_becomes_nan_in_self_play_is_dropped_and_not_recorded(
     tmp_path: Path, unseen: None, caplog: pytest.LogCaptureFixture
 ):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.opening_plies=2", "selfplay.cache_mb=0")
@@ -309,19 +302,18 @@ def test_a_bot_whose_model_becomes_nan_ends_in_one_sentence(tmp_path: Path, unse
         Bot.load(path, game="tic-tac-toe").choose(TIC_TAC_TOE.start)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2e4, -2e4])
-def test_one_impossible_logit_in_a_large_batch_is_found(value: float):
-    logits, wdl = np.zeros((512, 362), np.float32), np.full((512, 3), 1 / 3, np.float32)
-    assert find_fault(Evaluation(logits, wdl), 512, 362) is None
-    logits[300, 200] = value
-    assert "logits" in find_fault(Evaluation(logits, wdl), 512, 362)
-
-
-@pytest.mark.parametrize("row", [(np.nan, 0, 0), (np.inf, 0, 0), (0.5, 0.5, 0.5), (0, 0, 0), (2, 0, -1)])
-def test_one_impossible_probability_in_a_large_batch_is_found(row: tuple[float, ...]):
-    logits, wdl = np.zeros((512, 9), np.float32), np.full((512, 3), 1 / 3, np.float32)
-    wdl[300] = row
-    assert "wdl" in find_fault(Evaluation(logits, wdl), 512, 9)
+@pytest.mark.parametrize(
+    ("part", "numbers"),
+    [
+        *(("logits", number) for number in (np.nan, np.inf, -np.inf, 2e4, -2e4)),
+        *(("wdl", row) for row in ((np.nan, 0, 0), (np.inf, 0, 0), (0.5, 0.5, 0.5), (0, 0, 0), (2, 0, -1))),
+    ],
+)
+def test_one_impossible_answer_in_a_large_batch_is_found(part: str, numbers: Any):
+    evaluation = Evaluation(np.zeros((512, 362), np.float32), np.full((512, 3), 1 / 3, np.float32))
+    assert find_fault(evaluation, 512, 362) is None
+    getattr(evaluation, part)[300, -np.size(numbers) :] = numbers
+    assert part in find_fault(evaluation, 512, 362)
 
 
 def test_a_batch_that_would_need_too_much_memory_is_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch):
@@ -344,7 +336,7 @@ def test_a_model_that_is_too_slow_is_refused_by_its_processor_time(monkeypatch: 
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, what: str, times: int) -> None:
-    """Let the volume fail to list or to read models so many times."""
+    """Let the volume fail to list or to read models the first `times` times."""
     real, left = getattr(model_loader, what), [times]
 
     def fail(*arguments: Any) -> Any:
@@ -357,7 +349,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, what: str, times: int) -> None:
 
 
 @pytest.mark.parametrize("what", ["list_models", "read_model"])
-def test_a_passing_error_of_the_volume_ends_no_reader_of_models_and_refuses_none(
+def test_a_transient_error_of_the_volume_ends_no_reader_and_refuses_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, what: str
 ):
     published(tmp_path, linear(), step=1)

@@ -60,7 +60,7 @@ def pretended(plain: Network, content: bytes, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate provider")
-def test_on_a_gpu_the_network_says_the_same_but_for_half_precision(plain: Network, pretended: Network):
+def test_on_a_gpu_the_network_answers_the_same_but_for_half_precision(plain: Network, pretended: Network):
     assert pretended._is_on_gpu
     assert not plain._is_on_gpu
     for n in (1, 64, 7):

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from plyzero.rules.board import Board, Cell, board_of, grid, hexes, read_text, render_grid
+from plyzero.rules.board import Board, Cell, grid, hexes, read_text, render_grid
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import load_game
+from plyzero.rules.game import board_of
 from tests.helpers import toys
 
 BOARDS = arrays(np.int8, st.tuples(st.integers(1, 12), st.integers(1, 12)), elements=st.integers(0, 2))

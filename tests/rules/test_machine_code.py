@@ -66,7 +66,7 @@ print(len(compiled), after.record["left"], after.outcome(), after.observe()[0, 0
 
 
 def processes(directory: Path, count: int = 1) -> list[str]:
-    """What so many processes print that play the game in `directory` at the same time."""
+    """Return the output of `count` processes that play the game in `directory` at the same time."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(directory / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     started = [
         subprocess.Popen([sys.executable, "-c", PLAYED], cwd=directory, env=environment, stdout=-1, text=True)
@@ -178,12 +178,12 @@ def test_rules_with_a_kernel_that_calls_itself_are_played_by_every_process(tmp_p
 
 
 @pytest.mark.parametrize("unknown", [object(), type("Thing", (), {}), np.zeros(10**6), np.array([{}])])
-def test_where_it_cannot_be_told_when_something_changes_nothing_is_kept(unknown: object):
+def test_code_that_uses_something_whose_changes_are_not_seen_is_not_kept(unknown: object):
     with pytest.raises(UnknownContentError):
         describe(function_of("def f(): return x", x=unknown))
 
 
-def test_the_functions_compiled_last_are_kept_and_what_older_versions_kept_is_removed(
+def test_the_functions_compiled_last_are_kept_and_files_of_older_versions_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(machine_code, "MOST_FILES", 2)
@@ -214,7 +214,7 @@ def test_a_directory_that_cannot_be_written_costs_time_and_one_warning(
 
 
 def compiled(number: int) -> tuple[int, int]:
-    """The value that a freshly made rule returns, which is `number`, and how often it was loaded from disk."""
+    """Return the value of a newly made rule, which is `number`, and how often it was loaded from disk."""
     rule = returning(number)
     dispatcher = keep_rule(numba.njit(rule), rule)
     dispatcher.compile(())
@@ -249,7 +249,7 @@ def test_a_file_that_is_not_what_this_process_would_write_is_compiled_again(
     assert compiled(3)[0] == 3
 
 
-def test_a_kernel_that_its_author_lets_numba_cache_is_compiled_when_a_table_of_another_file_changes(tmp_path: Path):
+def test_a_kernel_cached_by_numba_is_compiled_when_a_table_of_another_file_changes(tmp_path: Path):
     cached = HELPERS.replace("@kernel", "import tables\n@kernel(cache=True)").replace("+ 1", "+ 1 + tables.LAST")
     for name, text in {**FILES, "helpers.py": cached}.items():
         (tmp_path / name).write_text(text)

@@ -117,7 +117,7 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(name: str, message: st
         (
             "chance_mode",
             openspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
-            "it does not tell the probabilities of its rolls",
+            "it does not give the probabilities of its rolls",
         ),
         ("reward_model", openspiel.GameType.RewardModel.REWARDS, "it has rewards before the end"),
         ("provides_observation_tensor", False, "it has no observation tensor"),
@@ -133,7 +133,7 @@ def test_what_no_game_of_openspiel_is_today_is_refused_as_well(respect: str, val
     assert openspiel.playable_games() == {}
 
 
-def test_without_the_extra_the_message_says_how_to_install_it(monkeypatch):
+def test_without_the_extra_the_message_has_the_command_that_installs_it(monkeypatch):
     monkeypatch.delattr("plyzero.rules.adapters.openspiel")
     monkeypatch.delitem(sys.modules, "plyzero.rules.adapters.openspiel")
     monkeypatch.setitem(sys.modules, "pyspiel", None)
@@ -264,7 +264,7 @@ def test_turning_to_the_second_player_twice_changes_nothing(name: str):
         ("chess", [0, 2, 4, 6, 8, 10]),
     ],
 )
-def test_before_its_first_move_the_second_player_sees_and_may_play_what_the_first_player_did(name: str, own: list[int]):
+def test_the_second_player_first_sees_and_may_play_what_the_first_player_did(name: str, own: list[int]):
     start = start_of(name)
     position = start
     while position.to_play == 0:
@@ -322,7 +322,7 @@ def test_in_hex_boards_that_are_not_square_are_not_turned():
 
 
 @pytest.mark.parametrize("name", ["twixt", "antichess", "hex(plain_obs_tensor=True)", "checkers(egocentric=True)"])
-def test_where_nothing_is_turned_the_last_plane_says_who_is_to_move(name: str):
+def test_where_nothing_is_turned_the_last_plane_shows_the_player_to_move(name: str):
     start = start_of(name)
     after = start.play(start.legal_actions()[0])
     assert start.observation_shape[0] == start._state.get_game().observation_tensor_shape()[0] + 1

@@ -63,7 +63,7 @@ def test_pig_is_the_included_pig():
             by_name = {move_name(theirs, each): each for each in possible_moves(theirs)}
             theirs = theirs.play(by_name[name])
             ours = ours.play(move)
-        if theirs.outcome() is None:  # which has to be told to stop
+        if theirs.outcome() is None:  # which needs the move stop
             theirs = theirs.play(theirs.parse_action("stop"))
             ends_by_stopping += 1
         assert theirs.outcome() == ours.outcome()

@@ -100,7 +100,7 @@ def test_nothing_is_proven_by_games_that_do_not_end():
     assert trial.proven(PROPOSED) == ()
 
 
-def test_a_trial_tells_whether_observations_are_binary():
+def test_a_trial_finds_whether_observations_are_binary():
     assert play_trial(TicTacToe(), plies=50).has_binary_observations()
     assert not play_trial(LookedAtFromTheLeft(), plies=50).has_binary_observations()
 

@@ -45,7 +45,7 @@ def nodes_of(slots, position, node=0):
 
 @both_kinds
 @both_games
-def test_what_is_proven_or_exact_is_what_expectimax_says(start, kind):
+def test_proven_and_exact_values_are_those_of_expectimax(start, kind):
     memo, proven, exact = {}, 0, 0
     for position in decisions(start):
         for record, edges, reached in nodes_of(searched(position, kind, 60), position):
@@ -219,7 +219,7 @@ def random_value(position):
     )
 
 
-def test_the_toy_rolls_as_it_says():
+def test_the_toy_rolls_by_its_probabilities():
     rng, seen = np.random.default_rng(0), {}
     thrown = first_decision(Race()).play(1)
     for _ in range(4000):

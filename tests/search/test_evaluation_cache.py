@@ -17,11 +17,12 @@ from plyzero.search.slots import SearchSlots
 from plyzero.search.tree import EDGE
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
+from tests.helpers.runs import records_by_seed
 from tests.helpers.toys import Constant, Hashed, Plain, Relay
 
 
 class Counting:
-    """An evaluator that counts what it is asked."""
+    """An evaluator that counts its positions."""
 
     def __init__(self, num_actions: int):
         self.asked = 0
@@ -65,46 +66,35 @@ def expected(number: int) -> tuple[list[float], list[float]]:
     return row_of(number)["logit"].tolist(), [-number] * 3
 
 
-def played(start, count, cache_mb):
-    """Return so many games by their seed, all fields of their records, and how many positions were evaluated."""
-    settings = Settings(
-        selfplay=SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8, cache_mb=cache_mb)
-    )
-    games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
-    found = {}
-    while not all(seed in found for seed in range(count)):
-        for game in games.run(evaluate, fence=1, step=2):
-            parts = (game.games, game.positions, game.moves, game.observations)
-            found[int(game.games["seed"][0])] = [part.tobytes() for part in parts]
-    return [found[seed] for seed in range(count)], evaluate.asked
+def played(start, cache_mb):
+    """Return the records of twelve games, and the number of positions that were evaluated."""
+    selfplay = SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8, cache_mb=cache_mb)
+    evaluate = Counting(start.num_actions)
+    return records_by_seed(start, Settings(selfplay=selfplay), evaluate, count=12), evaluate.asked
 
 
 @pytest.mark.parametrize("start", [TicTacToe(), ConnectFour(), Plain(TicTacToe())], ids=["ttt", "c4", "plain"])
 def test_games_are_the_same_with_the_cache_and_without_it(start):
-    with_it, asked = played(start, 12, 1)
-    without_it, asked_without = played(start, 12, 0)
+    with_it, asked = played(start, 1)
+    without_it, asked_without = played(start, 0)
     assert with_it == without_it
     assert asked < 0.8 * asked_without
 
 
-def test_a_small_cache_forgets_and_changes_nothing():
-    assert played(TicTacToe(), 12, 1)[0] == tiny_cache_played()
-
-
-def tiny_cache_played():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plyzero.search.empty_trees.make_cache", lambda _, **sizes: make_cache(1000, **sizes))
-        return played(TicTacToe(), 12, 1)[0]
+def test_a_small_cache_forgets_and_changes_nothing(monkeypatch):
+    expected = played(TicTacToe(), 1)[0]
+    monkeypatch.setattr("plyzero.search.storage.make_cache", lambda _, **sizes: make_cache(1000, **sizes))
+    assert played(TicTacToe(), 1)[0] == expected
 
 
 def test_another_evaluator_is_asked_everything_anew():
     slots = SearchSlots(ConnectFour(), SearchSettings(), slots=1, simulations=30, cache_bytes=1 << 20)
-    said = []
+    values = []
     for evaluate in (Constant(7, 1, 0, 0), Constant(7, 0, 0, 1), Constant(7, 0, 0, 1)):
         slots.begin(0, ConnectFour(), simulations=30)
         slots.run(evaluate)
-        said.append(slots.result(0).network_value)
-    assert said == [1, -1, -1]
+        values.append(slots.result(0).network_value)
+    assert values == [1, -1, -1]
 
 
 @pytest.mark.parametrize("num_bytes", [0, 10, 1000, 123_456, 1 << 20])
@@ -176,7 +166,7 @@ def test_numbers_that_are_no_bits_are_not_taken_for_bits():
     assert recalled(cache, 3) == expected(3)
 
 
-def test_draws_are_spread_evenly_differ_by_seed_and_place_and_are_those_of_plain_python():
+def test_random_bits_are_even_differ_by_seed_and_place_and_agree_with_plain_python():
     seeds = [np.uint64(seed) for seed in (0, 1, 2**32, 2**63 + 5)]
     compiled = numba.njit(random_bits)
     drawn = np.array([[compiled(seed, n) for n in range(4000)] for seed in seeds])

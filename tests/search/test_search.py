@@ -16,7 +16,7 @@ from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
 from plyzero.rules.game import Outcome
-from plyzero.search import empty_trees
+from plyzero.search import storage
 from plyzero.search.evaluators import Evaluation, Rollouts, Uniform
 from plyzero.search.gumbel import considered_visits, improved_policy, mixed_value, transformed_q
 from plyzero.search.policy import policy_target
@@ -105,34 +105,24 @@ def numbers(**changed):
     return record[0]
 
 
-def test_puct_takes_the_largest_value_plus_c_prior_root_n_over_one_plus_visits():
-    # 16 visits, c = 1.25: U = 1.25 · 4 · P / (1 + n). First edge: Q + U = 0.5 + 5 · 0.2 / 10 = 0.6.
-    # Second edge: Q + U = 0.1 + 5 · P / 6 is 0.6 where P = 0.6.
-    for prior, chosen in ((0.599, 0), (0.601, 1)):
-        node, edges = hand_made(visits=16, value_sum=3.2, edges=[(0.2, 9, 4.5, UNPROVEN), (prior, 5, 0.5, UNPROVEN)])
-        assert select_puct(node, edges, numbers(c_puct=1.25), False) == chosen
+# 16 visits, c = 1.25: U = 1.25 · 4 · P / (1 + n), and Q + U = 0.5 + 5 · 0.2 / 10 = 0.6 at the first edge.
+SECOND = (0.5, 5, -1.0, UNPROVEN)
 
 
-def test_puct_takes_an_untried_action_to_be_worth_its_node_less_a_reduction_by_the_priors_tried():
-    # Tried: 0.6 at the first edge, as above. Untried: 3.2 / 16 - 0.25 · √(0.2 + 0.5) = -0.00917, + 5 · P.
-    for prior, chosen in ((0.1217, 0), (0.1220, 2)):
-        node, edges = hand_made(
-            visits=16,
-            value_sum=3.2,
-            edges=[(0.2, 9, 4.5, UNPROVEN), (0.5, 5, -1.0, UNPROVEN), (prior, 0, 0.0, UNPROVEN)],
-        )
-        assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), False) == chosen
-
-
-def test_puct_reduces_nothing_at_the_root():
-    # Untried at the root: 0.2 + 5 · P is 0.6 where P = 0.08.
-    for prior, chosen in ((0.0799, 0), (0.0801, 2)):
-        node, edges = hand_made(
-            visits=16,
-            value_sum=3.2,
-            edges=[(0.2, 9, 4.5, UNPROVEN), (0.5, 5, -1.0, UNPROVEN), (prior, 0, 0.0, UNPROVEN)],
-        )
-        assert select_puct(node, edges, numbers(c_puct=1.25, fpu_reduction=0.25), True) == chosen
+@pytest.mark.parametrize(
+    ("between", "last", "is_root", "priors"),
+    [
+        ([], (5, 0.5), False, (0.599, 0.601)),  # tried: 0.1 + 5 · P / 6
+        ([SECOND], (0, 0.0), False, (0.1217, 0.1220)),  # untried: 3.2 / 16 - 0.25 · √(0.2 + 0.5) = -0.00917, + 5 · P
+        ([SECOND], (0, 0.0), True, (0.0799, 0.0801)),  # untried at the root, without a reduction: 0.2 + 5 · P
+    ],
+    ids=["tried", "untried", "untried at the root"],
+)
+def test_puct_takes_the_largest_value_plus_c_prior_root_n_over_one_plus_visits(between, last, is_root, priors):
+    for prior, chosen in zip(priors, (0, len(between) + 1), strict=True):
+        edges = [(0.2, 9, 4.5, UNPROVEN), *between, (prior, *last, UNPROVEN)]
+        node, row = hand_made(visits=16, value_sum=3.2, edges=edges)
+        assert select_puct(node, row, numbers(c_puct=1.25, fpu_reduction=0.25), is_root) == chosen
 
 
 @pytest.mark.parametrize(
@@ -188,13 +178,13 @@ def test_the_improved_policy_is_the_softmax_of_logits_plus_sigma():
     assert improved_policy(LOGITS, VISITS, Q.copy(), 0.1, 7, 0.1).sum() == pytest.approx(1)
 
 
-def test_where_all_moves_are_worth_nearly_the_same_the_improved_policy_stays_near_the_prior():
+def test_where_all_moves_are_nearly_equal_the_improved_policy_is_near_the_prior():
     q = np.array([0.3, 0.3005, 0.3010])
     policy = improved_policy(LOGITS, np.array([4, 4, 4]), q, 0.3, 50, 1.0)
     assert (policy * (np.log(policy) - LOGITS)).sum() < 0.05
 
 
-def test_inside_the_tree_gumbel_takes_the_move_whose_visits_lag_most_behind_the_improved_policy():
+def test_inside_the_tree_gumbel_takes_the_move_furthest_behind_the_improved_policy():
     # c_visit = 7, c_scale = 0.1: π' = (0.524, 0.233, 0.243), as above; 1 + Σ n = 5.
     # π' - n / (1 + Σ n) = (0.524 - 0.6, 0.233 - 0.2, 0.243 - 0): the third, then, once it has one visit, ...
     def select(visits):
@@ -208,39 +198,29 @@ def test_inside_the_tree_gumbel_takes_the_move_whose_visits_lag_most_behind_the_
     assert select((0, 0, 0)) == 0
 
 
-def test_at_the_root_gumbel_takes_of_those_whose_turn_it_is_the_largest_noise_plus_logit_plus_sigma():
-    # Of 2 considered actions with 4 simulations, the table asks for visits 0, 0, 1, 1.
-    def select(simulations, visits, noise):
-        rows = [(p, n, n * 0.2, UNPROVEN) for p, n in zip((0.5, 0.3, 0.2), visits, strict=True)]
-        node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
-        slot = np.zeros(1, SLOT)[0]
-        slot["simulations"], slot["budget"], slot["noisy"] = simulations, 4, noise is not None
-        row = np.zeros(3, np.float32) if noise is None else np.array(noise, np.float32)
-        return select_gumbel_root(slot, node, edges, row, table_of_visits(2, 4), numbers(), np.empty(3))
+def select_at_root(simulations, visits, *, q=0.0, proven=(UNPROVEN,) * 3, noise=(0, 0, 0)):
+    """Return the edge that Gumbel takes at a root with priors of 0.5, 0.3 and 0.2, 2 considered actions of 4 visits."""
+    rows = [(p, n, n * q, each) for p, n, each in zip((0.5, 0.3, 0.2), visits, proven, strict=True)]
+    node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
+    slot = np.zeros(1, SLOT)[0]
+    slot["simulations"] = simulations
+    row = np.array(noise, np.float32)
+    return select_gumbel_root(slot, node, edges, row, table_of_visits(2, 4), numbers(), np.empty(3))
 
+
+def test_at_the_root_gumbel_takes_the_largest_noise_logit_and_sigma_on_schedule():
     assert list(table_of_visits(2, 4)) == [0, 0, 1, 1]
-    assert select(0, (0, 0, 0), None) == 0
-    assert select(1, (1, 0, 0), None) == 1
-    assert select(2, (1, 1, 0), None) == 0
-    assert select(3, (2, 1, 0), None) == 1
+    for simulations, visits, chosen in ((0, (0, 0, 0), 0), (1, (1, 0, 0), 1), (2, (1, 1, 0), 0), (3, (2, 1, 0), 1)):
+        assert select_at_root(simulations, visits, q=0.2) == chosen
     # log 0.2 - log 0.5 = -0.916
-    assert select(0, (0, 0, 0), (0, 0, 0.90)) == 0
-    assert select(0, (0, 0, 0), (0, 0, 0.93)) == 2
+    assert select_at_root(0, (0, 0, 0), noise=(0, 0, 0.90)) == 0
+    assert select_at_root(0, (0, 0, 0), noise=(0, 0, 0.93)) == 2
 
 
 def test_at_the_root_gumbel_leaves_a_move_proven_lost_alone_even_when_it_is_its_turn():
-    def select(proven, visits):
-        rows = [(0.5, visits[0], 0, proven[0]), (0.3, visits[1], 0, proven[1]), (0.2, visits[2], 0, proven[2])]
-        node, edges = hand_made(visits=1 + sum(visits), value_sum=0, edges=rows)
-        slot = np.zeros(1, SLOT)[0]
-        slot["simulations"] = 2
-        room = np.zeros(3, np.float32)
-        return select_gumbel_root(slot, node, edges, room, table_of_visits(2, 4), numbers(), np.empty(3))
-
-    assert select((PROVEN_LOSS, UNPROVEN, UNPROVEN), (1, 1, 0)) == 1
-    assert (
-        select((PROVEN_LOSS, PROVEN_LOSS, UNPROVEN), (1, 1, 0)) == 2
-    )  # off the schedule, rather than a move that loses
+    assert select_at_root(2, (1, 1, 0), proven=(PROVEN_LOSS, UNPROVEN, UNPROVEN)) == 1
+    # off the schedule, rather than a move that loses
+    assert select_at_root(2, (1, 1, 0), proven=(PROVEN_LOSS, PROVEN_LOSS, UNPROVEN)) == 2
 
 
 def table_of_visits(considered, simulations):
@@ -269,14 +249,14 @@ def test_the_table_of_visits_is_sequential_halving(considered, simulations):
     assert list(table_of_visits(considered, simulations)) == halving(considered, simulations)
 
 
-def test_sequential_halving_of_16_actions_with_64_simulations_is_16_8_4_2_with_1_2_4_8_visits():
+def test_sequential_halving_of_16_actions_and_64_simulations():
     table = list(table_of_visits(16, 64))
     assert table == [0] * 16 + [1] * 8 + [2] * 8 + [n for n in range(3, 7) for _ in range(4)] + [
         n for n in range(7, 15) for _ in range(2)
     ]
 
 
-def test_gumbel_visits_the_moves_of_the_root_as_the_table_says():
+def test_gumbel_visits_the_moves_of_the_root_by_the_table():
     root = one(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=4)
     # 4 actions, 2 phases: 42 // 8 = 5 visits each, then two at a time with 42 // 4 = 10 and one with what is left.
     assert sorted(root.visits) == [0, 0, 0, 5, 5, 16, 16]
@@ -473,7 +453,7 @@ def test_with_exact_values_puct_plays_every_position_of_tic_tac_toe_perfectly(ti
         assert mistakes(states, roots) == 0
 
 
-def test_with_exact_values_gumbel_plays_every_position_of_tic_tac_toe_perfectly_by_one_visit_a_move(tic_tac_toe_states):
+def test_with_exact_values_gumbel_plays_tic_tac_toe_perfectly_with_a_visit_a_move(tic_tac_toe_states):
     slots = SearchSlots(TicTacToe(), SearchSettings(), slots=len(tic_tac_toe_states), simulations=9)
     for slot, position in enumerate(tic_tac_toe_states):
         slots.begin(slot, position, simulations=len(position.legal_actions()))
@@ -486,7 +466,7 @@ def test_with_exact_values_gumbel_plays_every_position_of_tic_tac_toe_perfectly_
     assert mistakes(tic_tac_toe_states, roots) == 0
 
 
-def test_with_exact_values_gumbel_plays_tic_tac_toe_all_but_perfectly_however_many_visits(tic_tac_toe_states):
+def test_with_exact_values_gumbel_plays_tic_tac_toe_nearly_perfectly(tic_tac_toe_states):
     # Means take in the replies that were only tried, and halving may drop a move for them: a handful of mistakes.
     roots = search(tic_tac_toe_states, Exact(9), simulations=64, settings=SearchSettings(algorithm="gumbel"))
     assert mistakes(tic_tac_toe_states, roots) < 0.005 * len(tic_tac_toe_states)
@@ -564,7 +544,7 @@ def test_logits_of_illegal_actions_count_for_nothing():
         assert grown(position, Shouting(9), 60, kind) == grown(position, Hashed(9), 60, kind)
 
 
-def test_a_search_without_simulations_says_what_the_network_says():
+def test_a_search_without_simulations_returns_the_network_s_evaluation():
     position = toys.after(TicTacToe(), "b2 a1")
     root = search([position], Hashed(9), simulations=0)[0]
     logits, wdl = Hashed(9)(type("L", (), {"observations": np.array([position.observe()])}))
@@ -620,7 +600,7 @@ def test_a_search_for_which_there_is_no_room_is_refused():
 @both_kinds
 @pytest.mark.parametrize("start", [Wide(), Plain(Wide())], ids=["compiled", "plain"])
 def test_room_for_edges_grows_when_the_first_room_is_too_small_and_nothing_is_lost(start, kind, monkeypatch):
-    monkeypatch.setattr(empty_trees, "MOST_RESERVED", 0)
+    monkeypatch.setattr(storage, "MAX_RESERVED", 0)
     slots = SearchSlots(start, SearchSettings(algorithm=kind), slots=3, simulations=60)
     room = slots.trees.edges.shape[1]
     for slot in range(3):
@@ -725,7 +705,7 @@ def test_noise_differs_from_search_to_search_and_is_absent_without_a_generator(k
 
 
 @both_kinds
-def test_noise_is_drawn_anew_for_every_search_of_a_slot_and_leaves_with_the_generator(kind):
+def test_noise_is_sampled_for_every_search_of_a_slot_and_absent_without_generator(kind):
     settings = SearchSettings(algorithm=kind, max_considered_actions=2)
     slots = SearchSlots(ConnectFour(), settings, slots=1, simulations=30)
     rng = np.random.default_rng(3)

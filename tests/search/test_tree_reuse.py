@@ -1,4 +1,4 @@
-"""What is kept of a search for the next one: exactly the tree below the move."""
+"""Tree reuse: exactly the tree below the move is kept for the next search."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from plyzero.search.tree_reuse import keep_subtree
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
 from tests.helpers import toys
-from tests.helpers.runs import moves_of, replay
+from tests.helpers.runs import moves_of, records_by_seed, replay
 from tests.helpers.toys import Hashed, Plain, Wide, tree_of
 
 STARTS = [TicTacToe(), ConnectFour(), Othello(size=6), Wide(), Plain(ConnectFour())]
@@ -111,18 +111,9 @@ def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_t
 
 
 def test_plain_and_compiled_games_are_the_same_with_trees_kept():
-    def played(start):
-        games, found = (
-            GamesInPlay(
-                start, Settings(selfplay=SelfplaySettings(parallel_games=2, reuse_trees=True)), seeds=itertools.count()
-            ),
-            {},
-        )
-        while len(found) < 4:
-            for game in games.run(Hashed(start.num_actions)):
-                found[int(game.games["seed"][0])] = game.moves.tobytes() + game.positions.tobytes()
-        return found
-
-    compiled, plain = played(ConnectFour()), played(Plain(ConnectFour()))
-    assert len(compiled.keys() & plain.keys()) > 2
-    assert all(compiled[seed] == plain[seed] for seed in compiled.keys() & plain.keys())
+    settings = Settings(selfplay=SelfplaySettings(parallel_games=2, reuse_trees=True))
+    compiled, plain = (
+        [parts[1:3] for parts in records_by_seed(start, settings, Hashed(7), count=4)]
+        for start in (ConnectFour(), Plain(ConnectFour()))
+    )
+    assert compiled == plain

@@ -25,40 +25,29 @@ from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
 
 MOST_PLIES: Final = 1024
-"""Largest max_plies, since self-play makes room for so many."""
-
 CUT_PLIES: Final = 512
-"""The max_plies of games whose bound is larger: for chess it is 17,695 plies, which no game comes near."""
+"""Largest max_plies, for which self-play reserves memory, and that of games whose bound is larger: for chess it is
+17,695 plies, which no game comes near."""
 
 MAX_ACTIONS: Final = 1 << 16
-"""Largest number of actions of a game."""
+MAX_CHANCES: Final = 1 << 13  # different rolls
+MAX_NUMBERS: Final = 1 << 20  # in an observation
+MAX_INTEGER: Final = 10_000  # as a parameter: with larger and with negative ones OpenSpiel may crash or never return
+"""The limits of a game."""
 
-MAX_CHANCES: Final = 1 << 13
-"""Largest number of different rolls of a game."""
-
-MAX_NUMBERS: Final = 1 << 20
-"""Largest number of numbers in an observation."""
-
-MAX_INTEGER: Final = 10_000
-"""Largest integer as a parameter. With larger ones, and with negative ones, OpenSpiel may crash or never return."""
-
-TRIAL_PLIES: Final = 200
-"""How many plies of random games are looked at, at least, when a game is loaded. Its version depends on this."""
-
-EARLY_PLIES: Final = 20
-"""In how many moves and rolls the tensors of the two players are compared."""
-
-LONGEST_TRIAL: Final = 1000
-"""After how many plies a game of the trial is cut off."""
+TRIAL_PLIES: Final = 200  # of random games together, at least
+LONGEST_TRIAL: Final = 1000  # plies after which a game is cut off
+EARLY_PLIES: Final = 20  # moves and rolls after which the tensors of the two players are compared
+"""The trial of a game when it is loaded. Its version depends on these."""
 
 TYPES: Final = {bool: "True or False", int: "an integer", float: "a float", str: "a string"}
-"""How a message names the type of a parameter."""
+"""The types of parameters in messages."""
 
 OUTCOMES: Final = {-1: Outcome(1), 0: Outcome(None), 1: Outcome(0)}
 """The sign of what the first player has won -> the outcome."""
 
 CLUTTER: Final = re.compile(r"^chance outcome \d+ |^\d+ - |\(roll: (\d+)\)")
-"""What names go without, but for the digits of the roll: numbers of rolls and actions, which are not theirs."""
+"""Parts of names that are removed, except for the digits of the roll: numbers of rolls and actions."""
 
 GameType: Final = pyspiel.GameType
 TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
@@ -67,7 +56,7 @@ T = TypeVar("T")
 
 
 class _View(NamedTuple):
-    """How the positions of a game are seen.
+    """The view of the positions of a game.
 
     parameters:  of the game, for copies of a position.
     observer:    OpenSpiel's; it writes a position into its tensor.
@@ -75,7 +64,7 @@ class _View(NamedTuple):
     first:       OpenSpiel's number of player 0, who moves first unless that is rolled.
     numbers:     what the second player sees, as sources in the tensor; None if the tensor is not turned.
     actions:     OpenSpiel's actions by those of the second player; None if they are the same.
-    shows_mover: whether the last plane says who is to move.
+    shows_mover: whether the last plane shows the player to move.
     """
 
     parameters: dict[str, Any]
@@ -248,7 +237,7 @@ def _obstacle(found: Any, players: int | None = None) -> str:
         f"it is for {players} player{'s' * (players > 1)}, not for two": players == 2,
         "the players move at the same time": found.dynamics == GameType.Dynamics.SEQUENTIAL,
         "it has hidden information": found.information == GameType.Information.PERFECT_INFORMATION,
-        "it does not tell the probabilities of its rolls": found.chance_mode != GameType.ChanceMode.SAMPLED_STOCHASTIC,
+        "it does not give the probabilities of its rolls": found.chance_mode != GameType.ChanceMode.SAMPLED_STOCHASTIC,
         "one player may win what the other does not lose": found.utility
         in (GameType.Utility.ZERO_SUM, GameType.Utility.CONSTANT_SUM),
         "it has rewards before the end": found.reward_model == GameType.RewardModel.TERMINAL,

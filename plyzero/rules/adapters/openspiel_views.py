@@ -1,4 +1,4 @@
-"""How the tensors and actions of OpenSpiel's best-known games are turned to the player to move."""
+"""The tensors and actions of OpenSpiel's best-known games, turned to the player to move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 class Turn(NamedTuple):
-    """How a position looks from the second player's side, where own and the opponent's pieces change places.
+    """The view of the second player, in which own and the opponent's pieces change places.
 
     planes: the order of the planes.
     board:  turns `[..., rows, columns]`; applied twice it changes nothing.
@@ -57,7 +57,7 @@ TURNS: Final = {
 """Games whose tensor is the same for both players. In chess OpenSpiel's actions are turned already."""
 
 MOVER_SEES: Final = frozenset({"clobber", "havannah", "othello", "pentago", "y"})
-"""Games whose tensor is that of the player to move, and whose rules do not tell the players apart."""
+"""Games whose tensor is that of the player to move, and whose rules are the same for both players."""
 
 HALF_TURN_PLANES: Final = {"hex": (0, 2, 1, 3, 4, 5, 7, 6, 8)}
 """The order of the planes after a half turn of the board, where planes name its sides."""
@@ -94,7 +94,7 @@ def turned(name: str, shape: tuple[int, int, int], num_actions: int) -> tuple[Ar
 
 
 def proposed_symmetries(name: str, shape: tuple[int, int, int], num_actions: int) -> list[Symmetry]:
-    """Return symmetries that a game with this board and so many actions may have; whether it has them is to be seen."""
+    """Return symmetries that a game with this board and number of actions may have; a trial has to prove them."""
     _, rows, columns = shape
     squares = rows * columns
     if rows == columns > 1 and squares <= num_actions <= squares + 1:

@@ -11,8 +11,8 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.rules.machine_code import _directory_of, digest_of
-from plyzero.search import kernel_cache
-from plyzero.search.kernel_cache import cached_njit, check_numba, is_compiled, kernel_digest
+from plyzero.search import numba_kernel
+from plyzero.search.numba_kernel import cached_njit, check_numba, is_compiled, kernel_digest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -85,7 +85,7 @@ def test_every_kernel_source_is_part_of_the_digest(name: str, tmp_path: Path, mo
     for folder in ("search", "rules"):
         shutil.copytree(ROOT / "plyzero" / folder, tmp_path / folder)
     (tmp_path / "step.py").write_text("1")
-    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path)
+    monkeypatch.setattr(numba_kernel, "PACKAGE", tmp_path)
     digests = []
     for changed in (tmp_path / "step.py", tmp_path / name):
         kernel_digest.cache_clear()
@@ -97,7 +97,7 @@ def test_every_kernel_source_is_part_of_the_digest(name: str, tmp_path: Path, mo
     assert len(set(digests)) == 3
 
 
-def test_a_version_of_numba_that_was_not_tried_is_refused_with_the_command_that_helps():
+def test_a_version_of_numba_that_was_not_tried_is_refused_with_a_command():
     for version in ("0.61.0", "0.68.1"):
         check_numba(version)
     for version in ("0.60.0", "0.69.0", "1.0.0rc1"):

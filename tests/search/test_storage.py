@@ -1,4 +1,4 @@
-"""Where the positions of a tree and its edges are: whatever is kept, games are the same."""
+"""The memory of trees: games are the same whichever positions and edges are kept."""
 
 import itertools
 import sys
@@ -9,11 +9,12 @@ import pytest
 from games.connect_four import ConnectFour
 from games.go import Go
 from games.pig import Pig
-from plyzero.search.edge_memory import LEAST_RELEASED, EdgeMemory
 from plyzero.search.slots import SearchSlots
+from plyzero.search.storage import MIN_RELEASED, EdgeMemory
 from plyzero.search.tree import EDGE
 from plyzero.settings import SearchSettings, Settings
 from selfplay.games_in_play import GamesInPlay
+from tests.helpers.runs import records_by_seed
 from tests.helpers.toys import Hashed, Wide
 
 on_linux = pytest.mark.skipif(
@@ -22,22 +23,16 @@ on_linux = pytest.mark.skipif(
 
 
 def played(start, algorithm: str) -> list[list[bytes]]:
-    """Return all fields of the records of some games, by their seed."""
-    search = {"algorithm": algorithm}
     selfplay = {"parallel_games": 3, "simulations": 24, "fast_simulations": 8, "reuse_trees": algorithm == "puct"}
-    games, found = GamesInPlay(start, Settings(search=search, selfplay=selfplay), seeds=itertools.count()), {}
-    while not all(seed in found for seed in range(6)):
-        for game in games.run(Hashed(start.num_actions)):
-            parts = (game.games, game.positions, game.moves, game.observations)
-            found[int(game.games["seed"][0])] = [part.tobytes() for part in parts]
-    return [found[seed] for seed in range(6)]
+    settings = Settings(search={"algorithm": algorithm}, selfplay=selfplay)
+    return records_by_seed(start, settings, Hashed(start.num_actions), count=6)
 
 
 @pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
 @pytest.mark.parametrize("start", [ConnectFour(), Go(size=3), Pig()], ids=["connect-four", "go", "pig"])
 def test_games_are_the_same_if_positions_are_not_kept_but_played_again(start, algorithm, monkeypatch):
     expected = played(start, algorithm)
-    monkeypatch.setattr("plyzero.search.states.MOST_BYTES", 0)
+    monkeypatch.setattr("plyzero.search.storage.MAX_STATES", 0)
     assert GamesInPlay(start, Settings(), seeds=itertools.count()).search.trees.states.shape[1] == 3
     assert played(start, algorithm) == expected
 
@@ -45,15 +40,15 @@ def test_games_are_the_same_if_positions_are_not_kept_but_played_again(start, al
 def test_games_are_the_same_if_there_is_not_room_for_all_edges_at_first(monkeypatch):
     start = Go(size=7)
     expected = played(start, "gumbel")
-    monkeypatch.setattr("plyzero.search.empty_trees.MOST_RESERVED", 0)
+    monkeypatch.setattr("plyzero.search.storage.MAX_RESERVED", 0)
     assert GamesInPlay(start, Settings(), seeds=itertools.count()).search.trees.edges.shape[1] < 50 * 65
     assert played(start, "gumbel") == expected
 
 
 def test_games_are_the_same_if_memory_of_edges_is_given_back_after_each_search(monkeypatch):
-    monkeypatch.setattr("plyzero.search.edge_memory.LEAST_RELEASED", sys.maxsize)
+    monkeypatch.setattr("plyzero.search.storage.MIN_RELEASED", sys.maxsize)
     expected = played(Go(size=7), "puct")
-    monkeypatch.setattr("plyzero.search.edge_memory.LEAST_RELEASED", 0)
+    monkeypatch.setattr("plyzero.search.storage.MIN_RELEASED", 0)
     assert played(Go(size=7), "puct") == expected
 
 
@@ -71,7 +66,7 @@ def test_only_what_lies_behind_the_edges_in_use_is_given_back():
     assert not memory.edges["visits"][1, 10_001 + in_a_page : -in_a_page].any()
     memory.edges["visits"] = 1
     memory.release(full)
-    memory.release(full - LEAST_RELEASED // EDGE.itemsize)
+    memory.release(full - MIN_RELEASED // EDGE.itemsize)
     assert memory.edges["visits"].all()
 
 

@@ -1,0 +1,127 @@
+"""Numba for the kernel: machine code kept on disk, and arrays without reference counting.
+
+A function's machine code depends on all the files of the search, so it is kept until any of them changes.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numba
+from numba import types
+from numba.core.cgutils import get_null_value
+from numba.extending import intrinsic, overload, register_jitable
+from numpy.typing import NDArray
+
+from plyzero.errors import UserError
+from plyzero.rules.counter_rng import murmur_finalizer, random_bits
+from plyzero.rules.machine_code import is_kept, keep
+
+SUPPORTED_NUMBA: Final = ((0, 61), (0, 69))
+"""The first version that works, and the first that was not tried: internals of Numba are used."""
+
+
+def check_numba(version: str) -> None:
+    """Raise UserError if this version of Numba is not supported."""
+    first, end = SUPPORTED_NUMBA
+    found = tuple(int(part) for part in version.split(".")[:2])
+    if not first <= found < end:
+        needed = f">={first[0]}.{first[1]},<{end[0]}.{end[1]}"
+        raise UserError(
+            f"expected Numba {needed}, whose internals plyzero uses, found {version}: pip install 'numba{needed}'"
+        )
+
+
+check_numba(numba.__version__)
+
+PACKAGE: Final = Path(__file__).parent.parent
+
+
+def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["never", "always"] = "never") -> Any:
+    """Compile a kernel function, as `numba.njit` does, with a cache on disk keyed by the kernel's sources.
+
+    inline: "always" inserts the function's body where it is called. What takes Trees is inlined: to copy and count so
+    many arrays at every call takes longer than the search itself.
+    """
+    if function is None:
+        return functools.partial(cached_njit, inline=inline)
+    jit: Any = numba.njit  # its types do not know the option that leaves out the wrapper for callers in C
+    dispatcher = jit(inline=inline, no_cfunc_wrapper=True)(function)
+    if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
+        source = Path(function.__code__.co_filename)
+        keep(dispatcher, f"{source.stem}.{function.__qualname__}", kernel_digest(source), one_content=True)
+    return dispatcher
+
+
+for _function in (murmur_finalizer, random_bits):
+    register_jitable(_function)  # plain Python, which compiled code may call
+
+
+def is_compiled() -> bool:
+    """Return whether a process that imports the search now will find its machine code on disk."""
+    digest = kernel_digest(PACKAGE / "search" / "mcts.py")
+    names = ("mcts.advance_all", "mcts.principal_variation", "policy.policy_target")  # the first and the last of a move
+    return all(is_kept(cached_njit, name, digest) for name in names)
+
+
+@functools.cache
+def kernel_digest(file: Path) -> str:
+    """Return 16 hex digits that change with the content of any kernel source; `file` holds the function compiled."""
+    rules = PACKAGE / "rules"
+    of_rules = {rules / f"{name}.py" for name in ("game", "compiled_game", "chance", "counter_rng")}
+    sources = {*(PACKAGE / "search").glob("*.py"), *of_rules, file}
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sorted(sources):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def borrowed(value: Any) -> Any:
+    """Return `value`, an array or a tuple of arrays, without reference counts; the caller keeps the original alive.
+
+    Numba counts the references to an array atomically, also those of every slice that is passed to a function. In the
+    search, which slices at every step, that took half of the time.
+    """
+    return value
+
+
+@cached_njit
+def copy_to(target: NDArray[Any], source: NDArray[Any]) -> None:
+    """Assign `target[...] = source`, two contiguous arrays of the same size.
+
+    NumPy's assignment also broadcasts, which is slower here and takes four seconds longer to compile.
+    """
+    flat_target, flat_source = target.reshape(-1), source.reshape(-1)
+    for i in range(len(flat_target)):
+        flat_target[i] = flat_source[i]
+
+
+@overload(borrowed, strict=False)
+def _borrowed_compiled(value: Any) -> Any:
+    return lambda value: _without_count(value)  # type: ignore[call-arg]
+
+
+@intrinsic
+def _without_count(_: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _strip(context, builder, signature.args[0], arguments[0])
+
+    return value(value), generate
+
+
+def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Return LLVM code for `value`, of Numba's type `kind`, without the reference counts of its arrays."""
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = get_null_value(array.meminfo.type)  # type: ignore[no-untyped-call]
+        array.parent = get_null_value(array.parent.type)  # type: ignore[no-untyped-call]
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        kinds: Any = kind
+        parts = [_strip(context, builder, part, builder.extract_value(value, i)) for i, part in enumerate(kinds)]
+        return context.make_tuple(builder, kind, parts)
+    return value

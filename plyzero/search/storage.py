@@ -1,0 +1,141 @@
+"""The memory of trees: positions and edges take as little as they need, and edges give it back after a search."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.rules.compiled_game import CompiledGame, Rules
+from plyzero.rules.game import Game
+from plyzero.search import rule_calls
+from plyzero.search.evaluation_cache import make_cache
+from plyzero.search.numba_kernel import cached_njit, copy_to
+from plyzero.search.tree import EDGE, NODE, SETTINGS, SLOT, Record, Records, Trees
+from plyzero.settings import SearchSettings
+
+MAX_RESERVED: Final = 1 << 31
+"""Bytes of address space, not of memory, that the edges of all legal actions at all nodes may take."""
+
+MAX_STATES: Final = 1 << 24
+"""Bytes that the positions of all nodes may take; where they need more, each simulation plays from the root again."""
+
+MIN_RELEASED: Final = 1 << 18
+"""Fewer unused bytes than this in a tree are kept: taking them again would cost as much time as memory is saved."""
+
+
+def make_trees(
+    start: Game, settings: SearchSettings, *, slots: int, nodes: int, cache_bytes: int
+) -> tuple[Trees, EdgeMemory]:
+    """Return empty trees, and the memory of their edges.
+
+    Where there is not room for all edges, `SearchSlots.supply` makes more when needed.
+    """
+    actions, planes = start.num_actions, start.observation_shape
+    edges = max(actions, start.num_chances) * nodes
+    if slots * edges * EDGE.itemsize > MAX_RESERVED:
+        edges = actions + min(actions, 32) * nodes
+    rules: Any = np.zeros(len(Rules._fields), np.int64)
+    state_size = 1
+    record = np.zeros(1, SETTINGS)
+    for name in set(SETTINGS.names or ()) & SearchSettings.model_fields.keys():
+        record[name] = getattr(settings, name) or 0
+    if isinstance(start, CompiledGame):
+        assert start.State.fields is not None
+        rules, state_size = rule_calls.addresses(start.rules), start.State.itemsize
+        record["has_compiled_rules"], record["to_play_offset"] = 1, start.State.fields["to_play"][1]
+    keeps_all = slots * (nodes + 1) * state_size <= MAX_STATES
+    record["keeps_all_states"] = keeps_all
+    memory = EdgeMemory(slots, edges)
+    trees = Trees(
+        slots=np.zeros(slots, SLOT),
+        nodes=np.zeros((slots, nodes), NODE),
+        edges=memory.edges,
+        states=np.zeros((slots, nodes + 1 if keeps_all else 3, state_size), np.uint8),
+        masks=np.zeros((slots, actions), np.bool_),
+        chances=np.zeros((slots, start.num_chances), np.float32),
+        observations=np.zeros((slots, *planes), np.float32),
+        roots=np.zeros((slots, *planes), np.float32),
+        batch=np.zeros((slots, *planes), np.float32),
+        noise=np.zeros((slots, actions), np.float32),
+        schedules=np.zeros((slots, nodes), np.int32),
+        scratch=np.zeros(actions),
+        renumbered=np.zeros((2, nodes), np.int32),
+        wdl=np.zeros(3, np.float32),
+        cache=make_cache(
+            cache_bytes,
+            observation_size=math.prod(planes),
+            num_actions=actions,
+            packs_bits=np.dtype(start.observation_dtype).kind == "b",
+        ),
+        settings=record,
+        rules=rules,
+    )
+    return trees, memory
+
+
+@cached_njit
+def row_of(leaf: int, keeps_all: int) -> int:
+    """Return the row of a slot's states that holds the position of `leaf`, the node that a simulation adds."""
+    return leaf if keeps_all else min(leaf, 1)
+
+
+@cached_njit
+def play_to_leaf(
+    rules: Any,
+    states: NDArray[np.uint8],
+    slot: Record,
+    nodes: Records,
+    edges: Records,
+    path: NDArray[np.int32],
+    keeps_all: int,
+) -> None:
+    """Make the position of the slot's leaf, which is not the root, from the nearest one above it that is kept.
+
+    states: `[R, S]`, of the slot. path: `[N]`, room for the actions in between.
+    """
+    n, plies = slot["leaf_parent"], 1
+    path[0] = edges[slot["leaf_edge"]]["action"]
+    while n > 0 and not keeps_all:
+        path[plies] = edges[nodes[n]["edge"]]["action"]
+        plies += 1
+        n = nodes[n]["parent"]
+    state = states[row_of(slot["leaf"], keeps_all)]
+    copy_to(state, states[n])
+    for i in range(plies - 1, -1, -1):
+        rule_calls.play(rules, state, path[i])
+
+
+class EdgeMemory:
+    """Room for the edges of B trees: takes memory as edges are written, and gives it back after a search.
+
+    edges: `[B, E]` EDGE.
+    """
+
+    def __init__(self, trees: int, edges: int) -> None:
+        self._memory = mmap.mmap(-1, trees * edges * EDGE.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # Linux: each tree would otherwise take at least one page of 2 MB
+            self._memory.madvise(mmap.MADV_NOHUGEPAGE)
+        self.edges: Records = np.frombuffer(self._memory, EDGE).reshape(trees, edges)
+        self._written = np.zeros(trees, np.int32)
+
+    def enlarged(self, edges: int, used: NDArray[np.int32]) -> EdgeMemory:
+        """Return room for more `edges` in each tree, with copies of the `used` ones, `[B]`."""
+        larger = EdgeMemory(len(used), edges)
+        for b, count in enumerate(used.tolist()):
+            larger.edges[b, :count] = self.edges[b, :count]
+        return larger
+
+    def release(self, used: NDArray[np.int32]) -> None:
+        """Give back the pages behind the `used` edges, `[B]`, of each tree."""
+        size, page = EDGE.itemsize, mmap.PAGESIZE
+        for b in np.flatnonzero((self._written - used) * size > MIN_RELEASED).tolist():
+            first = b * self.edges.shape[1]
+            begin = -(-(first + int(used[b])) * size // page) * page
+            end = (first + self.edges.shape[1]) * size // page * page
+            self._memory.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+            self._written[b] = used[b]
+        np.maximum(self._written, used, out=self._written)
