@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
-from plyzero.rules.catalog import failed_rules, with_location
+from plyzero.rules.catalog import check_not_over, failed_rules, with_location
 from plyzero.rules.chance import chances_of
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
@@ -178,8 +178,7 @@ class GamesInPlay:
         game["seed"], game["edge"] = next(self._seeds), NO_EDGE
         try:
             position = self._roll(slot, self._start, ply=0)
-            if position.outcome() is not None:
-                raise UserError(failed_rules(position, "the game is over before any player has moved"))
+            check_not_over(position)
         except (Exception, SystemExit) as error:
             self._give_up(slot, error)
             return

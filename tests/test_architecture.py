@@ -17,6 +17,8 @@ PACKAGES = ("plyzero", "games", "selfplay", "trainer", "experiments")
 TEMPLATE = ROOT / "plyzero" / "check" / "template"
 MAX_LINES = 450
 MAX_LEVELS = 12
+MAX_MODULES = 14  # in a folder
+MAX_PRODUCT_LINES = 32_300
 
 LAYERS = (
     {"plyzero"},  # bucket, errors, files, lines, machine, settings, threads, volume_errors
@@ -276,6 +278,10 @@ def test_a_module_has_a_docstring_and_at_most_450_lines():
         assert len(path.read_text().splitlines()) <= MAX_LINES, name
 
 
+def test_the_product_is_within_its_budget_of_lines():
+    assert sum(len(path.read_text().splitlines()) for path in MODULES.values()) <= MAX_PRODUCT_LINES
+
+
 FOLDERS = [path.parent for path in MODULES.values() if path.name == "__init__.py"]
 
 
@@ -287,6 +293,7 @@ def test_a_folder_lists_its_modules_one_line_each(folder: Path):
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
     folders = {path.parent.name for path in folder.glob("*/__init__.py")}
     assert sorted(listed) == sorted(files | folders)
+    assert len(files) <= MAX_MODULES
     assert all(about.strip() for _, _, about in lines)
 
 

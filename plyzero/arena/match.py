@@ -11,7 +11,7 @@ from plyzero.errors import UserError
 from plyzero.play.agents import Forfeit
 from plyzero.play.players import Player, choices
 from plyzero.play.ratings import MatchResult
-from plyzero.rules.catalog import GameSpec, failed_rules
+from plyzero.rules.catalog import GameSpec, check_not_over
 from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game, Outcome, outcome_code
 from plyzero.rules.notation import action_names
@@ -138,8 +138,7 @@ def random_openings(start: Game, plies: int, rng: np.random.Generator, *, count:
 def random_opening(start: Game, plies: int, rng: np.random.Generator) -> list[int]:
     """Return `plies` uniformly random actions from `start`, fewer if the next one would end the game, and the rolls."""
     position, opening = roll_dice(start, rng)
-    if position.outcome() is not None:
-        raise UserError(failed_rules(start, "the game is over before any player has moved"))
+    check_not_over(position)
     for _ in range(plies):
         action = int(rng.choice(np.asarray(position.legal_actions())))
         after, rolls = roll_dice(position.play_unchecked(action), rng)

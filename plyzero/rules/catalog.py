@@ -336,6 +336,18 @@ def failed_rules(position: Game, why: str) -> str:
     return f"{name} cannot be played: {why}; plyzero check {name} tests the rules"
 
 
+def check_not_over(position: Game) -> None:
+    """Raise UserError if the game is over in `position`, where no player has moved, or if the rules fail there."""
+    try:
+        over = position.outcome() is not None
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(failed_rules(position, with_location(error))) from error
+    if over:
+        raise UserError(failed_rules(position, "the game is over before any player has moved"))
+
+
 def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the calls in an error's traceback that are in a user's code: not in the toolkit, Python or a library."""
     frames = traceback.extract_tb(error.__traceback__)

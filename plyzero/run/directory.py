@@ -20,7 +20,7 @@ from plyzero.bucket import SCHEMES, BucketPath, keeps_first
 from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.lines import decode
-from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.catalog import GameSpec, check_not_over, load_game
 from plyzero.run.configuration import PRESETS, preset_for, resolve
 from plyzero.settings import Settings, with_new_names
 
@@ -190,7 +190,7 @@ def to_path(text: str) -> Path:
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
     """Create a run directory whose run.toml holds the resolved settings.
 
-    Raises FileExistsError if `root` is a run directory already, and UserError for a wrong preset, seed or setting.
+    Raises FileExistsError if `root` is a run directory already, and UserError for a wrong game, preset or setting.
     """
     run = plan_run(root, game, preset=preset, seed=seed, options=options)
     write_run(run)
@@ -202,6 +202,7 @@ def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0
     root = root.absolute()
     if (root / "run.toml").exists():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(root / "run.toml"))
+    check_not_over(game.start)
     _check_seed(seed)
     if preset not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {preset!r}")

@@ -11,14 +11,29 @@ from pydantic import ValidationError
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import load_game
-from plyzero.rules.game import Outcome
+from plyzero.rules.game import Game, Outcome
 from plyzero.run.configuration import PRESETS, preset_for, resolve
 from plyzero.run.directory import create_run, open_or_create_run, open_run, read_run
 from plyzero.settings import RENAMED, Settings, find_renamed, parse_stored_settings
 from tests.helpers.hostile import at_once
 from tests.helpers.segments import seal, some_games
-from tests.helpers.toys import Written
+from tests.helpers.toys import Relay, Written
 from trainer.loop import Trainer
+
+
+class Over(Relay):
+    """A game that is over at its start."""
+
+    def outcome(self):
+        return Outcome(0)
+
+
+class Fails(Relay):
+    """A game whose rules fail at its start."""
+
+    def outcome(self):
+        raise KeyError("winner")
+
 
 SECTIONS = {name: field.annotation for name, field in Settings.model_fields.items()}
 
@@ -356,3 +371,10 @@ def test_stored_settings_of_version_0_1_are_those_of_the_run_with_the_new_names(
     }
     assert parse_stored_settings(json.dumps(sections)) == resolve(run=renamed, environment={})
     assert parse_stored_settings(Settings().model_dump_json()) == Settings()
+
+
+@pytest.mark.parametrize(("game", "message"), [(Over, "the game is over before"), (Fails, "KeyError.*winner")])
+def test_no_run_is_created_for_a_game_that_cannot_begin(tmp_path: Path, game: type[Game], message: str):
+    with pytest.raises(UserError, match=f"{game.__name__} cannot be played: {message}"):
+        create_run(tmp_path / "r", load_game(game))
+    assert not (tmp_path / "r").exists()
