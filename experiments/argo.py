@@ -2,9 +2,9 @@
 
 Argo and Kubernetes read some texts in a command themselves: `{{`, which is refused, and `$`, which is doubled.
 
-No container needs a token of the cluster, but Argo's own, which stands beside each of them and reports how it ended,
-does: the template leaves the service account as it is. Nothing removes what another plan has left in the directory;
-give a plan with other parameters another name.
+No task needs a token of the cluster. Argo's own container beside each task does, to report how the task ended, so the
+template leaves the service account as it is. Nothing removes the files of another plan from the directory: give a plan
+with other parameters another name.
 """
 
 from __future__ import annotations

@@ -194,8 +194,8 @@ class EvaluationService:
         """Yield what ModelInfer answers to each request, in their order. The first error ends the stream.
 
         Requests are read by a thread of its own, so that several are on their way at the same time, but no more than
-        MAX_UNANSWERED: a client that does not read its answers has to wait. When the client goes, those that nobody
-        waits for any more are cancelled.
+        MAX_UNANSWERED: a client that does not read its answers has to wait. When the client leaves, its waiting
+        requests are cancelled.
         """
         calls: SimpleQueue[tuple[Any, Future[Answer]] | None] = SimpleQueue()
         waiting: deque[Future[Answer]] = deque()
