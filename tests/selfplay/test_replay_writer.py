@@ -422,7 +422,7 @@ def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_a
     with ReplayWriter(run, **WRITER) as writer:
         add(writer, games)
         until(lambda: journaled(run) == 5)
-        seal(run, Games.concatenate(games[:taken]), **WRITER)
+        seal(run, Games.concatenate(games[:taken]))
         (run.journals / journal_name(**WRITER, sequence=0)).unlink()
         more = finished(run, 2, seed=100)
         add(writer, more)

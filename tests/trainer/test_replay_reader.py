@@ -260,10 +260,10 @@ def test_a_restart_reads_what_is_beyond_its_cursor_and_nothing_else(run: Run, re
 
 def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReader):
     put(run, 0, seed=0)
-    seal(run, some_games(run.game, 9, (2,)), 0, A)
+    seal(run, some_games(run.game, 9, (2,)), 0, f"w0.{A}")
     put(run, 1)
     assert taken(reader) == of(A, 0, 1)
-    seal(run, some_games(run.game, 8, (2, 2, 2)), 1, A)
+    seal(run, some_games(run.game, 8, (2, 2, 2)), 1, f"w0.{A}")
     assert taken(reader) == []
 
 

@@ -330,7 +330,7 @@ def put_games(run: Run, *sequences: int) -> None:
         games = some_games(run.game, sequence, (6, 6))
         games.positions["full"][:] = 1
         games.positions["model_step"][:] = sequence + 1
-        seal(run, games, sequence, A)
+        seal(run, games, sequence, f"w0.{A}")
 
 
 def learn(trainer: Trainer) -> None:
