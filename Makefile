@@ -27,7 +27,7 @@ test: $(READY) lint
 	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25
+	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
 
 # First the machine code as it always is, under an allocator that guards its blocks; then with the bounds of arrays checked.
 MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search
@@ -40,7 +40,7 @@ test-memory: $(READY)
 
 # What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
 NEWER := build/newer-python
-NEWER_TESTS ?= tests/trainer tests/search tests/selfplay
+NEWER_TESTS ?= tests/search tests/trainer/test_trainer.py tests/trainer/test_parts.py tests/selfplay/test_worker.py
 test-newer: $(NEWER)/.ready
 	tests/newer_python.sh test $(NEWER) -m '"not slow and not soak"' --numprocesses auto --dist worksteal $(NEWER_TESTS)
 

@@ -298,7 +298,7 @@ class Settings(SettingsSection):
     @model_validator(mode="after")
     def _check_that_training_can_proceed(self) -> Self:
         trainer, selfplay = self.trainer, self.selfplay
-        bootstrap = trainer.bootstrap_passes * selfplay.bootstrap_positions
+        bootstrap = self.bootstrap_credit
         if bootstrap < trainer.batch_size:
             raise ValueError(
                 f"trainer.bootstrap_passes * selfplay.bootstrap_positions = {trainer.bootstrap_passes:g} * "
@@ -314,6 +314,11 @@ class Settings(SettingsSection):
                 f"{4 * trainer.batch_size}: the trainer could never collect enough positions for its steps"
             )
         return self
+
+    @property
+    def bootstrap_credit(self) -> float:
+        """The positions that are trained for the first model, with the credit of the bootstrap."""
+        return self.trainer.bootstrap_passes * self.selfplay.bootstrap_positions
 
 
 Layer = Mapping[str, Mapping[str, object]]

@@ -219,7 +219,8 @@ class Trainer(Learner):
 
     def describe_progress(self, state: str) -> str:
         """Return a sentence for the log about the progress of a trainer in `state`."""
-        left = f", {int(self.ledger.credit)} positions left for the first model" if self._is_first and self.step else ""
+        positions = min(self.ledger.credit, self.run.settings.bootstrap_credit - self.ledger.trained)
+        left = f", {int(positions)} positions left for the first model" if self._is_first and self.step else ""
         return f"{state}{left}: step {self.step}, {self.games} games with {self.positions} positions read"
 
     def train_step(self) -> None:
@@ -233,11 +234,13 @@ class Trainer(Learner):
     def publish_is_due(self, *, waiting: bool) -> bool:
         """Return whether to publish a model now. The first one is due when the credit of the bootstrap is spent.
 
-        While there is something to train, publishing takes no more time than training.
+        With the games of another run there is far more credit: then the first model is due after as many positions as
+        a bootstrap earns. While there is something to train, publishing takes no more time than training.
         """
         if not self._has_unpublished_steps():
             return False
-        if self._is_first and not (waiting and self.step > 0):
+        learned = waiting or self.ledger.trained >= self.run.settings.bootstrap_credit
+        if self._is_first and not (learned and self.step > 0):
             return False
         pause = max(self.settings.publish_seconds, 0 if waiting else 2 * self._publishing_seconds)
         return time.monotonic() - self._published_at >= pause

@@ -255,8 +255,9 @@ class RunView:
         made = min(wanted, max(read, self._sealed, int(sum(number(worker, "full_positions") for worker in workers))))
         if read < wanted:
             return f"games for the first model: {made} of {wanted} positions"
-        left = int(number(trainer or {}, "credit")) // settings.trainer.batch_size
-        return f"learning from {read} positions for the first model: {left} more steps"
+        left = settings.bootstrap_credit - number(trainer or {}, "trained_positions")
+        steps = int(max(0, min(left, number(trainer or {}, "credit")))) // settings.trainer.batch_size
+        return f"learning from {read} positions for the first model: {steps} more steps"
 
 
 @contextmanager

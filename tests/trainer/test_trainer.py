@@ -30,7 +30,7 @@ from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import NetworkSettings
 from tests.helpers.clock import Clock
 from tests.helpers.learning import training
-from tests.helpers.runs import play_bootstrap, small_run
+from tests.helpers.runs import play_bootstrap, play_segment, small_run
 from tests.helpers.volumes import failing
 from trainer import export as export_module
 from trainer import loop as trainer_loop
@@ -430,6 +430,17 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     assert (beat["cursor"], beat["games"]) == ({"00000001": len(names)}, sum(name.games for name in names))
     assert "cursor" not in line
     assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
+
+
+def test_with_many_games_of_another_run_the_first_model_comes_as_soon_as_from_nothing(run: Run):
+    for sequence in range(5):  # 1000 positions that a model has played, each with credit for 8
+        play_segment(run, sequence=sequence, fence=1, step=1)
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer.ingest()
+        assert trainer.ledger.credit > 4000
+        while trainer.ledger.credit > 0 and not trainer.publish_is_due(waiting=False):
+            trainer.train_step()
+        assert trainer.ledger.trained == run.settings.bootstrap_credit == 800
 
 
 def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
