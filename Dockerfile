@@ -13,8 +13,8 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # What plyzero needs comes before plyzero itself, so that a change of its code does not install all of it again.
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 RUN python3 -m venv /opt/plyzero \
-    && mkdir -p plyzero/{check,commands,inference,ops,play,rules,run,search,web} games selfplay trainer experiments/tasks \
-    && touch plyzero{,/check,/commands,/inference,/ops,/play,/rules,/run,/search,/web}/__init__.py {games,selfplay,trainer,experiments,experiments/tasks}/__init__.py \
+    && python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["tool"]["setuptools"]["packages"], sep="\n")' \
+        | tr . / | xargs mkdir -p \
     && pip install --no-cache-dir --constraint constraints.txt ".[${ACCELERATOR/cuda/gpu}${EXTRAS:+,$EXTRAS}]" \
     && rm -rf build ./*.egg-info plyzero games selfplay trainer experiments
 COPY plyzero plyzero
