@@ -1,4 +1,4 @@
-"""What a process may use of this machine: CPU cores and memory."""
+"""The CPU cores and the memory that a process may use on this machine."""
 
 from __future__ import annotations
 

@@ -320,6 +320,10 @@ class Settings(SettingsSection):
         """The positions that are trained for the first model, with the credit of the bootstrap."""
         return self.trainer.bootstrap_passes * self.selfplay.bootstrap_positions
 
+    def left_for_first_model(self, *, trained: float, credit: float) -> int:
+        """Return how many positions are still to be trained before the first model is published."""
+        return int(max(0, min(credit, self.bootstrap_credit - trained)))
+
 
 Layer = Mapping[str, Mapping[str, object]]
 """Settings from one source: section -> key -> value."""

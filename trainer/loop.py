@@ -219,8 +219,8 @@ class Trainer(Learner):
 
     def describe_progress(self, state: str) -> str:
         """Return a sentence for the log about the progress of a trainer in `state`."""
-        positions = min(self.ledger.credit, self.run.settings.bootstrap_credit - self.ledger.trained)
-        left = f", {int(positions)} positions left for the first model" if self._is_first and self.step else ""
+        positions = self.run.settings.left_for_first_model(trained=self.ledger.trained, credit=self.ledger.credit)
+        left = f", {positions} positions left for the first model" if self._is_first and self.step else ""
         return f"{state}{left}: step {self.step}, {self.games} games with {self.positions} positions read"
 
     def train_step(self) -> None:

@@ -155,7 +155,7 @@ def register(laws: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any
 
 @register(CHANCE_LAWS)
 def chances_are_probabilities(trace: GameTrace) -> None:
-    """Where chance moves, chances() has num_chances probabilities with the sum 1; where a player moves it is empty."""
+    """chances() has num_chances probabilities with the sum 1 where chance moves, and none where a player moves."""
     position = trace.position
     chances = np.asarray(() if position.outcome() is not None else position.chances(), np.float64)
     if not chances.size:

@@ -255,8 +255,8 @@ class RunView:
         made = min(wanted, max(read, self._sealed, int(sum(number(worker, "full_positions") for worker in workers))))
         if read < wanted:
             return f"games for the first model: {made} of {wanted} positions"
-        left = settings.bootstrap_credit - number(trainer or {}, "trained_positions")
-        steps = int(max(0, min(left, number(trainer or {}, "credit")))) // settings.trainer.batch_size
+        trained, credit = (number(trainer or {}, key) for key in ("trained_positions", "credit"))
+        steps = settings.left_for_first_model(trained=trained, credit=credit) // settings.trainer.batch_size
         return f"learning from {read} positions for the first model: {steps} more steps"
 
 

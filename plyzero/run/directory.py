@@ -28,7 +28,7 @@ FORMAT: Final = 1
 """Format version of a run directory; docs/formats.md describes the layout."""
 
 KEY: Final = "run"
-"""Where files have the id: a metadata key of models, an attribute of segments, and a key of journals and states."""
+"""The name of the id in files: a metadata key of models, an attribute of segments, a key of journals and states."""
 
 WITHOUT: Final = "files_without_id"
 """The key of run.toml, beside `id`, that says whether files without an id belong to the run too."""
