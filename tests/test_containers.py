@@ -193,16 +193,17 @@ def test_the_override_for_a_gpu_reserves_one_for_the_trainer_alone(engine: None)
 
 
 @pytest.mark.docker
-def test_a_worker_that_cannot_write_says_so_and_ends(engine: None):
+def test_a_worker_that_cannot_write_says_so_and_ends_when_it_is_stopped(engine: None):
     compose("build", "selfplay")
-    command = ["docker", "run", "--rm", "--read-only", "--tmpfs", "/tmp", "--network", "none", "plyzero-worker"]
-    done = subprocess.run(
-        [*command, "selfplay", "--run", "/runs/run", "--game", "tic-tac-toe"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("plyzero: cannot use /runs/run")
-    assert "Read-only file system" in done.stderr
+    options = ("--detach", "--read-only", "--tmpfs", "/tmp", "--network", "none")
+    command = ("selfplay", "--run", "/runs/run", "--game", "tic-tac-toe")
+    worker = docker("run", *options, "plyzero-worker", *command).strip()
+    try:
+        log = lambda: docker("logs", worker)  # noqa: E731
+        wait_for(lambda: "/runs/run: Read-only file system; will try again" in log())
+        docker("stop", worker)
+        assert "there is nothing to store" in log()
+        assert docker("inspect", "--format", "{{.State.ExitCode}}", worker) == "0\n"
+    finally:
+        docker("rm", "--force", worker)
     assert "torch" not in docker("run", "--rm", "--entrypoint", "pip", "plyzero-worker", "list")
