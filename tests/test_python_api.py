@@ -70,9 +70,8 @@ print({"numba", "onnxruntime", "torch"} & set(sys.modules))
     assert (done.returncode, done.stdout, done.stderr) == (0, "set()\n", "")
 
 
-def test_the_loop_of_the_page_is_the_example_and_has_40_lines():
+def test_the_loop_in_one_process_has_40_lines():
     text = (ROOT / "examples" / "one_process.py").read_text()
-    assert f"```python\n{text}```" in PAGE.read_text()
     assert len([line for line in text.splitlines() if line.strip()]) <= 40
 
 
