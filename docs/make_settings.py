@@ -45,10 +45,10 @@ def page() -> str:
         assert isinstance(model, type)
         assert issubclass(model, BaseModel)
         parts.append(f"## `{section}`: {(model.__doc__ or '').strip().rstrip('.')}\n")
-        rows = ["| setting | default | meaning |", "|---|---|---|"]
+        rows = ["| setting and default | meaning |", "|---|---|"]
         for name, setting in model.model_fields.items():
             meaning = " ".join((setting.description or "").split()).replace("|", "\\|")
-            rows.append(f"| `{section}.{name}` | {_text(setting.default)} | {meaning} |")
+            rows.append(f"| `{section}.{name}={_text(setting.default)}` | {meaning} |")
         parts.append("\n".join(rows) + "\n")
     parts.append(PRESETS_HEAD)
     names = sorted({f"{section}.{key}" for preset in PRESETS.values() for section in preset for key in preset[section]})

@@ -6,6 +6,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -91,6 +92,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for block in blocks(path, "python"):
             if block.startswith("# "):
                 (folder / block.partition("\n")[0].removeprefix("# ")).write_text(block)
+    shutil.copy(ROOT / "examples" / "race.py", folder)
     return folder
 
 

@@ -38,7 +38,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("written")
     for name, text in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
         (folder / name).write_text(text)
-    shutil.copy(ROOT / "examples" / "breakthrough.py", folder)
+    for name in ("breakthrough.py", "relabel.py"):
+        shutil.copy(ROOT / "examples" / name, folder)
     run = small_run(folder / "runs" / "c4", "connect-four")
     publish_model(run.models, untrained(run), fence=1, step=1)
     play_segment(run)
