@@ -133,7 +133,7 @@ def missing_package(error: BaseException) -> str | None:
 
 
 def find_game(text: str) -> GameSpec:
-    """Return the game named by `text`, whose module may print to standard error alone. Raises UserError if there is no such game."""
+    """Return a game, whose module may print to standard error alone. Raises UserError if there is no such game."""
     from plyzero.rules.catalog import load_game
 
     with data_output():

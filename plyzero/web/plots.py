@@ -36,7 +36,7 @@ Table = dict[str, list[Any]]
 def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, title: str = "") -> Figure:
     """Return a figure with one chart below the other for each of `columns`, and in each one curve per table, over `x`.
 
-    A column with the same name and `_low` and `_high` after it gives the curve a band. Values that are no numbers are left out.
+    Columns with `_low` and `_high` after the name give the curve a band. Values that are no numbers are left out.
 
     tables: label -> table. Raises UserError if a table lacks `x`, or if no table has one of `columns` with numbers.
     """

@@ -253,14 +253,14 @@ class Guard:
             return await JSONResponse({"error": why}, 400)(scope, receive, send_with_headers)
         if scope["path"].startswith("/api/") and not _is_of_our_page(Headers(scope=scope)):
             why = (
-                "this is a request by the page of another site; open the page of this server, and if there is a proxy "
+                "this request comes from a page of another site; open this server's own page, and if there is a proxy "
                 "between, let it keep the header Host"
             )
             return await JSONResponse({"error": why}, 403)(scope, receive, send_with_headers)
         return await self.app(scope, receive, send_with_headers)
 
     def allows(self, name: str) -> bool:
-        """Return whether visitors may use this name of the server: one that no other page can choose, or an allowed one."""
+        """Return whether visitors may use this name of the server: one that no page can choose, or an allowed one."""
         try:
             ipaddress.ip_address(name)
         except ValueError:
