@@ -111,7 +111,7 @@ def run_worker(
 class HeartbeatThread:
     """Calls `refresh` and writes heartbeat and metrics in a thread: the search never waits for the volume.
 
-    They are only written when the worker's loop has gone on.
+    They are written only if the worker's loop has made progress.
     """
 
     def __init__(

@@ -176,7 +176,7 @@ def gtp(
     ] = None,
     simulations: Simulations = None,
     coordinates: Annotated[
-        str, typer.Option(help="How moves are said: names, as the game says them, or points, such as D4.")
+        str, typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4.")
     ] = "names",
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""

@@ -11,7 +11,7 @@ HURRY: float = 1e-3
 
 
 class Greedy(Agent):
-    """Wins if it can with this move, prevents a win of the opponent's next move if it can, and is random otherwise."""
+    """Wins at once if it can, else prevents a win by the opponent's next move if it can, else plays at random."""
 
     def choose(self, position: Game) -> int:
         """Return a random one of the best actions."""

@@ -19,7 +19,7 @@ PAGE: Final = Path(__file__).parent / "page"
 """The directory of what a browser loads."""
 
 POLICY: Final = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
-"""Content-Security-Policy of such a file: what is in it, and nothing from elsewhere."""
+"""Content-Security-Policy of such a file, which may load nothing but its own content."""
 
 NUM_GAMES: Final = 50
 """Number of games in a report."""

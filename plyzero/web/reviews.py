@@ -20,7 +20,7 @@ MISTAKES: Final = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
 """Smallest loss of expected score -> the name of the move; lichess uses the same bounds."""
 
 SURE: Final = MISTAKES[-1][0]
-"""A move that the search itself would have played has lost something only from here on: less is noise."""
+"""Smallest loss that counts of a move that the search itself would have played; less is noise."""
 
 TOGETHER: Final = 64
 """Number of positions searched at a time: few enough for one group of `Bot.search`, so that progress adds up."""
@@ -82,7 +82,7 @@ def _exact_scores(
 ) -> dict[int, float]:
     """Return ply -> score of player 0 where it is certain: at the end, where a search has proven it, and after that.
 
-    What follows a position that is proven lost is lost too, and so is for the opponent what follows a winning move.
+    All positions after a proven loss are lost too, and after a winning move they are lost for the opponent.
     """
     scores: dict[int, float] = {}
     for ply, position in enumerate(positions):
@@ -134,7 +134,7 @@ def _judge(
 
 
 def _known(score: float, result: SearchResult) -> float:
-    """Return an action's score; that of the position where the search has not looked at the action."""
+    """Return an action's score, or that of the position if the search has not visited the action."""
     return (1 + result.value) / 2 if math.isnan(score) else score
 
 

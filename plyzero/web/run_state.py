@@ -23,10 +23,10 @@ VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
 
 REFRESH_SECONDS: Final = 2.0
-"""Time for which an answer stands for the next ones."""
+"""Time for which an answer is reused."""
 
 MEASURED_SECONDS: Final = 4.0
-"""Time after which the rate of a process is the one of the last minute, and no longer the mean since its start."""
+"""Age from which the rate of a process is that of the last minute; before, it is the mean since its start."""
 
 MAX_ALIVE: Final = 200
 """Largest number of living processes that are listed."""
@@ -221,7 +221,7 @@ def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict
 
 
 def cleaned(value: Any, depth: int = 8) -> Any:
-    """Return a value of which JSON can be made that every browser reads: texts in one line, numbers finite."""
+    """Return a value as JSON that every browser can read: with texts in one line and finite numbers."""
     if isinstance(value, str):
         return plain(value, 1000)
     if isinstance(value, dict) and depth:

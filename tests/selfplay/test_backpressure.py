@@ -63,7 +63,7 @@ def test_a_worker_pauses_while_too_much_waits_for_the_disk(
     writer.add(some_games(run.game, 0, (9,)))
     assert backpressure.reason(has_model=True) is None
     writer.add(some_games(run.game, 1, (1,)))
-    assert backpressure.reason(has_model=True) == "paused: the volume is slower than the games are played"
+    assert backpressure.reason(has_model=True) == "paused: the volume is slower than self-play"
     writer.write_error = "cannot write to the volume: No space left on device"
     assert backpressure.reason(has_model=True) == "paused: cannot write to the volume: No space left on device"
     writer._write()
