@@ -30,7 +30,7 @@ from plyzero.errors import plain
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, RunId
-from plyzero.run.records import GAME, MOVE, POSITION, Games, find_valid
+from plyzero.run.records import GAME, MOVE, POSITION, Games, describe_game, find_valid, pack_bits, unpack_bits
 from plyzero.volume_errors import NO_LOCKS, FileErrors, UnreadableError
 
 SCHEMA: Final = "plyzero.journal/1"
@@ -67,7 +67,10 @@ class TakenError(Exception):
 class JournalName(NamedTuple):
     """The fields of a journal's file name; its games become the segment of the same first three.
 
-    taken: whether a process has taken it from its owner, to seal it.
+    worker:      name of the worker.
+    incarnation: 8 hex digits, new with every start of a worker's process.
+    sequence:    0, 1, 2, ... per incarnation.
+    taken:       whether a process has taken it from its owner, to seal it.
     """
 
     worker: str
@@ -84,6 +87,11 @@ class JournalName(NamedTuple):
         """The name of the process that wrote it, which is also that of its heartbeat."""
         return f"{self.worker}.{self.incarnation}"
 
+    @property
+    def writer(self) -> dict[str, object]:
+        """The writer of the games, as journals and segments name it."""
+        return {"worker": self.worker, "incarnation": self.incarnation, "sequence": self.sequence}
+
     @staticmethod
     def parse(name: str) -> JournalName | None:
         """Return the fields of the file name `name`, None if it is not the name of a journal."""
@@ -99,21 +107,12 @@ class Journal:
     owned_at: when it was last known that no other process had taken it, by the clock `now`.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        game: GameSpec,
-        *,
-        worker: str,
-        incarnation: str,
-        sequence: int,
-        run_id: RunId | None = None,
-    ) -> None:
-        self._path = directory / journal_name(worker, incarnation, sequence)
+    def __init__(self, directory: Path, game: GameSpec, name: JournalName, *, run_id: RunId | None = None) -> None:
+        self._path = directory / str(name)
         self._may_be_written = False  # a batch behind the acknowledged ones
         self.owned_at = now()
         unfinished = directory / f"{files.TEMPORARY}{uuid.uuid4().hex}"
-        header = {"schema": SCHEMA, **_identity(game), **_writer(worker, incarnation, sequence)}
+        header = {"schema": SCHEMA, **_identity(game), **name.writer}
         header |= {KEY: run_id.text} if run_id else {}
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
@@ -173,11 +172,6 @@ class Journal:
 def now() -> float:
     """Return a time in seconds, by a clock that also counts while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
-
-
-def journal_name(worker: str, incarnation: str, sequence: int) -> str:
-    """Return the file name of a journal."""
-    return str(JournalName(worker, incarnation, sequence))
 
 
 def list_journals(directory: Path) -> list[JournalName]:
@@ -256,25 +250,15 @@ def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | Non
     expected = {"schema": SCHEMA, **_identity(game)}
     name = JournalName.parse(path.name)
     if found and "worker" in found and name is not None:  # version 0.2 did not name the writer
-        expected |= _writer(name.worker, name.incarnation, name.sequence)
+        expected |= name.writer
     if found != expected:
         raise ValueError(f"{path.name} has the header {plain(repr(found), 300)}, expected {expected!r}")
     if run_id and (foreign := run_id.find_fault(carried)):
         raise ValueError(f"{path.name} is refused: {foreign}")
 
 
-def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, object]:
-    return {"worker": worker, "incarnation": incarnation, "sequence": sequence}
-
-
 def _identity(game: GameSpec) -> dict[str, object]:
-    start = game.start
-    return {
-        "game": game.identity,
-        "observation_shape": list(start.observation_shape),
-        "observation_dtype": np.dtype(start.observation_dtype).name,
-        "num_actions": start.num_actions,
-    }
+    return {**describe_game(game), "observation_dtype": np.dtype(game.start.observation_dtype).name}
 
 
 def _frame(body: bytes) -> bytes:
@@ -332,7 +316,7 @@ def _is_incomplete(content: bytes, offset: int) -> bool:
 def _encode(games: Games) -> bytes:
     observations = games.observations
     if observations.dtype.kind == "b":
-        observations = np.packbits(observations.reshape(len(observations), -1), axis=1)
+        observations = pack_bits(observations)
     parts = (games.games, games.positions, games.moves, observations)
     return struct.pack("<I", len(games.games)) + b"".join(part.tobytes() for part in parts)
 
@@ -347,12 +331,12 @@ def _decode(body: bytes, game: GameSpec) -> Games:
     size = int(np.prod(shape))
     if dtype.kind == "b":
         packed, offset = _read_array(body, offset, np.dtype(np.uint8), len(positions) * -(-size // 8))
-        flat = np.unpackbits(packed.reshape(len(positions), -1), axis=1, count=size).astype(np.bool_)
+        observations: np.ndarray[Any, Any] = unpack_bits(packed.reshape(len(positions), -1), shape)
     else:
         flat, offset = _read_array(body, offset, dtype, len(positions) * size)
+        observations = flat.reshape(len(positions), *shape)
     if offset != len(body):
         raise ValueError(f"a frame of {len(body)} bytes has games of {offset} bytes")
-    observations = flat.reshape(len(positions), *shape)
     return Games(games=games, positions=positions, moves=moves, observations=observations)
 
 

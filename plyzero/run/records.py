@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import DRAW, ONGOING
 
 BY_RULE: Final = 0
@@ -126,6 +127,23 @@ class Games:
             moves=_concatenate_records([part.moves for part in parts]),
             observations=np.concatenate([part.observations for part in parts]),
         )
+
+
+def describe_game(game: GameSpec) -> dict[str, object]:
+    """Return which game records are of, and its sizes, as journals and segments name them."""
+    shape = list(game.start.observation_shape)
+    return {"game": game.identity, "observation_shape": shape, "num_actions": game.start.num_actions}
+
+
+def pack_bits(observations: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return observations of the type bool, `[N, C, H, W]`, as bits: `[N, K]` bytes, the highest bit first."""
+    return np.packbits(observations.reshape(len(observations), -1), axis=1)
+
+
+def unpack_bits(bits: NDArray[np.uint8], shape: Sequence[int]) -> NDArray[np.bool_]:
+    """Return the observations, each of this shape, of which `pack_bits` has made `bits`."""
+    unpacked = np.unpackbits(bits, axis=1, count=int(np.prod(shape)))
+    return unpacked.view(np.bool_).reshape(len(bits), *shape)
 
 
 def check_games(games: Games, num_actions: int) -> None:

@@ -81,8 +81,8 @@ def copy_games(source: Run, target: Run) -> int:
             continue
         evaluated = games.positions["model_fence"] > 0
         games.positions["model_fence"][evaluated], games.positions["model_step"][evaluated] = FOREIGN_FENCE, 1
-        writer: dict[str, Any] = {"worker": "imported", "incarnation": incarnation, "sequence": sequence}
-        write_segment(target.segments, games, target.game, **writer, run_id=target.id)
+        journal = journals.JournalName("imported", incarnation, sequence)
+        write_segment(target.segments, games, target.game, journal, run_id=target.id)
         copied, sequence = copied + len(games.games), sequence + 1
     if not copied:
         raise UserError(f"{source.root} has no sealed games that can be read; begin without --from")
