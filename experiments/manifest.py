@@ -19,7 +19,7 @@ from typing import Any, Final
 from experiments.definition import text_of
 from experiments.plan import Plan, Task
 from plyzero.errors import UserError, shown
-from plyzero.files import lock, read_file, write_file
+from plyzero.files import holding, lock, read_file, write_file
 from plyzero.lines import parse_object
 from plyzero.volume_errors import explain
 
@@ -66,7 +66,8 @@ def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Ite
     Raises UserError if `directory` holds anything else, or an experiment with other parameters, or is in use.
     """
     _check(directory, plan, update=update)
-    with _locked(directory):
+    refusal = f"another process runs the experiment in {directory}; wait for it, or stop it first"
+    with holding(directory / LOCK, refusal):
         before = read_manifest(directory) or {}
         found = os.stat(directory)
         place = [found.st_dev, found.st_ino]  # that of a copy differs: the processes of the original are not its own
@@ -184,21 +185,6 @@ def _check(directory: Path, plan: Plan, *, update: bool) -> None:
 
 def _shown(value: Any) -> str:
     return "(none)" if value is None else text_of(value) or "(empty)"
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    path = directory / LOCK
-    if not path.exists():
-        with suppress(FileExistsError):
-            write_file(path, b"")
-    held = lock(path, needed=False)
-    if held is None:
-        raise UserError(f"another process runs the experiment in {directory}; wait for it, or stop it first")
-    try:
-        yield
-    finally:
-        os.close(held)
 
 
 def _git_state() -> dict[str, str | None] | None:

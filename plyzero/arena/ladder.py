@@ -13,7 +13,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -311,7 +311,8 @@ def open_ladder(
     number = _find_anchor(anchor, entrants)
     ladder = Ladder(directory, game, entrants, anchor=number, seed=seed, opening_plies=plies)
     _check_directory(directory, ladder.about)
-    with _locked(directory):
+    refusal = f"another process plays the ladder in {directory}; wait for it, or stop it first"
+    with files.holding(directory / LOCK, refusal):
         for entrant in entrants:
             entrant.write_network(directory / MODELS)
         _end_last_line(directory / LINES)
@@ -353,22 +354,6 @@ def _check_directory(directory: Path, about: dict[str, Any]) -> None:
     elif wrong := next((key for key, value in about.items() if found.get(key) != value), None):
         expected = f"{wrong} {shown(found.get(wrong))}, not {shown(about[wrong])}"
         raise UserError(f"{directory} is a ladder of {expected}; give --out another directory")
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of the ladder in `directory`. Raises UserError if another process holds it."""
-    path = directory / LOCK
-    if not path.exists():
-        with suppress(FileExistsError):
-            files.write_file(path, b"")
-    held = files.lock(path, needed=False)
-    if held is None:
-        raise UserError(f"another process plays the ladder in {directory}; wait for it, or stop it first")
-    try:
-        yield
-    finally:
-        os.close(held)
 
 
 def _end_last_line(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import itertools
 import json
@@ -11,6 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from plyzero.commands.common import require
 from plyzero.errors import UserError, nearest, shown
 
 if TYPE_CHECKING:
@@ -41,11 +41,7 @@ def check_tasks(plan: Plan) -> None:
     """Raise UserError if a built-in task of a plan lacks a package, or has parameters that it would refuse."""
     checked = set()
     for name, options in _builtin(plan):
-        missing = [package for package in PACKAGES.get(name, ()) if importlib.util.find_spec(package) is None]
-        if missing:
-            raise UserError(
-                f"the task {name} needs {missing[0]}: pip install 'plyzero[cpu,train,experiments]' installs all of it"
-            )
+        require(*PACKAGES.get(name, ()))
         arguments = parse_arguments(name, options)
         key = json.dumps({key: value for key, value in arguments.items() if key not in ("seed", "previous")})
         check = getattr(_module(name), f"check_{name}", None)

@@ -65,6 +65,7 @@ EXTRAS: Final = {
     **dict.fromkeys(("matplotlib", "PIL", "resvg_py"), "plot"),
     "scipy": "experiments",
     "ray": "ray",
+    "hera": "argo",
 }
 """Package that plyzero can do without -> the extra that installs it."""
 

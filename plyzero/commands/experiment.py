@@ -23,6 +23,7 @@ from plyzero.commands.common import (
     make_console,
     make_table,
     playing,
+    require,
     show_progress,
 )
 from plyzero.errors import UserError, plain
@@ -163,10 +164,8 @@ def argo(
     name: Annotated[str | None, typer.Option(help="Name of the template, and directory on the claim.")] = None,
 ) -> None:
     """Print an experiment as an Argo WorkflowTemplate, whose tasks are the same commands."""
-    try:
-        from experiments.argo import workflow_template
-    except ModuleNotFoundError as error:
-        raise UserError(f"the export needs hera ({error}): pip install 'plyzero[argo]' installs it") from error
+    require("hera")
+    from experiments.argo import workflow_template
 
     plan = _plan(what, parameters)
     print(workflow_template(plan, name=name or plan.name, image=image, claim=claim), end="")

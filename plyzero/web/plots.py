@@ -65,19 +65,35 @@ def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, 
 
 
 def plot_ratings(players: Sequence[Mapping[str, Any]], *, anchor: str = "", title: str = "") -> Figure:
-    """Return a figure with the players of a ladder from the weakest to the strongest, with their intervals.
+    """Return a figure with the players of a ladder from the strongest to the weakest, with their intervals.
 
     players: with the fields `player`, `elo`, `low` and `high`. anchor: the player with 0 Elo.
     """
-    rated = sorted(players, key=lambda each: float(each["elo"]))
-    figure = _figure(height=1.2 + 0.35 * len(rated))
+    rated = sorted(players, key=lambda each: float(each["elo"]), reverse=True)
+    rows = [(str(each["player"]), *(float(each[key]) for key in ("elo", "low", "high"))) for each in rated]
+    return plot_intervals({"": rows}, "Elo with 95 % interval" + (f"; {anchor} = 0" if anchor else ""), title=title)
+
+
+def plot_intervals(groups: Mapping[str, Sequence[tuple[Any, ...]]], x: str, *, title: str) -> Figure:
+    """Return a figure with values and their intervals, one name below the other.
+
+    groups: label -> rows of a name, its value, and the ends of its interval, None where there are none.
+    """
+    names = [*dict.fromkeys(name for rows in groups.values() for name, *_ in rows)]
+    figure = _figure(height=1.2 + 0.35 * len(names) * len(groups))
     chart = figure.subplots()
-    elo, low, high = (np.array([float(each[key]) for each in rated]) for key in ("elo", "low", "high"))
-    chart.errorbar(elo, range(len(rated)), xerr=[elo - low, high - elo], fmt="o", capsize=3)
-    chart.set_yticks(range(len(rated)), [str(each["player"]) for each in rated])
-    chart.set_xlabel("Elo with 95 % interval" + (f"; {anchor} = 0" if anchor else ""))
+    for place, (label, rows) in enumerate(groups.items()):
+        shift = 0.7 * ((place + 0.5) / len(groups) - 0.5)
+        value, low, high = np.array([numbers for _, *numbers in rows], np.float64).T
+        heights = [names.index(name) + shift for name, *_ in rows]
+        chart.errorbar(value, heights, xerr=[value - low, high - value], fmt="o", capsize=3, label=label)
+    chart.set_ylim(len(names) - 0.5, -0.5)
+    chart.set_yticks(range(len(names)), names)
+    chart.set_xlabel(x)
     chart.set_title(title)
     chart.grid(axis="x", alpha=0.3)
+    if len(groups) > 1:
+        figure.legend(loc="outside lower center")
     return figure
 
 
@@ -97,13 +113,10 @@ def read_table(path: Path) -> Table:
 
 
 def check_picture(path: Path) -> None:
-    """Raise UserError if `path` is not the name of a picture, or if matplotlib is missing."""
+    """Raise UserError if `path` is not the name of a picture, and ImportError if matplotlib is missing."""
     if path.suffix not in KINDS:
         raise UserError(f"expected a file that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {path}")
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise UserError(f"plots need matplotlib ({error}): pip install 'plyzero[plot]' installs it") from error
+    import matplotlib.figure  # noqa: F401  # at once: where it is missing, nothing is made first
 
 
 def write_picture(figure: Figure, path: Path) -> None:
