@@ -41,12 +41,13 @@ ROOT: Final = Path(__file__).parents[2]
 TEMPLATE: Final = str(ROOT / "plyzero" / "check" / "template")
 """The template of a user's own game, whose files count as the user's."""
 
+TOOLKIT: Final = tuple(os.path.join(ROOT, package, "") for package in ("plyzero", "selfplay", "trainer"))
 LIBRARIES: Final = (
-    *(os.path.join(ROOT, package, "") for package in ("plyzero", "selfplay", "trainer")),
+    *TOOLKIT,
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<frozen",
 )
-"""Prefixes of the paths of files that are not a user's."""
+"""Prefixes of the paths of the toolkit's own files, and of all files that are not a user's."""
 
 UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
 """Pattern of a value of a parameter, as OpenSpiel writes it, that Python does not read."""
@@ -350,8 +351,12 @@ def check_not_over(position: Game) -> None:
 
 def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the calls in an error's traceback that are in a user's code: not in the toolkit, Python or a library."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return [each for each in frames if each.filename.startswith(TEMPLATE) or not each.filename.startswith(LIBRARIES)]
+    return [each for each in traceback.extract_tb(error.__traceback__) if is_own(each.filename)]
+
+
+def is_own(file: str) -> bool:
+    """Return whether a file of a traceback is a user's."""
+    return file.startswith(TEMPLATE) or not file.startswith(LIBRARIES)
 
 
 def with_location(error: BaseException) -> str:
