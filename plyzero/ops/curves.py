@@ -17,10 +17,10 @@ import numpy as np
 from plyzero.arena.ladder import LADDER, TABLE, read_table
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
-from plyzero.play.ratings import match_result
+from plyzero.play.ratings import MatchResult
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure
-from plyzero.run.models import ModelName
+from plyzero.run.models import model_of, parse_scores
 from plyzero.volume_errors import FileErrors
 
 VERSION: Final = 1
@@ -212,13 +212,14 @@ class RunSeries:
                 self._warnings.pop(next(iter(self._warnings)))
 
     def _add_rating(self, line: dict[str, Any]) -> None:
-        model, scores, time = model_of(line), line.get("scores"), figure(line, "time")
-        if model is None or not isinstance(scores, dict) or time is None:
+        measured, time = parse_scores(line), figure(line, "time")
+        if measured is None or time is None:
             return
+        model = measured.model
         about = {"step": float(model.step), "time": time, "games": self._games_read.get((model.fence, model.step))}
-        for opponent, counts in scores.items():
-            name, result = plain(opponent, 80), match_result(counts)
-            if result is None or (name not in self._ratings and len(self._ratings) == MAX_OPPONENTS):
+        for opponent, counts in measured.counts.items():
+            name, result = plain(opponent, 80), MatchResult(*counts)
+            if name not in self._ratings and len(self._ratings) == MAX_OPPONENTS:
                 continue
             low, high = result.interval()
             elo, elo_low, elo_high = result.elo()
@@ -276,12 +277,6 @@ class _WorkerCurve:
 def words_of(warning: str) -> str:
     """Return a warning without its numbers; where only these differ, it is the same one."""
     return re.sub(r"\d+", "", plain(warning, 600))
-
-
-def model_of(fields: Mapping[str, Any]) -> ModelName | None:
-    """Return the model that a heartbeat or a line names; None if it names none."""
-    label = fields.get("model")
-    return ModelName.parse(label) if isinstance(label, str) else None
 
 
 def _jsonable(value: float) -> float | None:

@@ -23,7 +23,7 @@ from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
-from plyzero.run.models import ModelName, list_models
+from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.run.segments import list_segments
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def train(
         reports = notify.unless_error(view.new_reports) or []
         for report in reports:
             on_report(report)
-        return ModelName.parse(reports[-1].fields["model"]) if reports else None
+        return model_of(reports[-1].fields) if reports else None
 
     def report_rating() -> None:
         result = rater.poll() if rater else None
@@ -209,7 +209,7 @@ class RunView:
             lines = self._lines.setdefault(name, NewLines(self._run.metrics / name))
             if sizes[name] > lines.offset:
                 self._notify.unless_error(partial(new.extend, lines.read()))
-        return [self._report(fields) for fields in new if ModelName.parse(str(fields.get("model")))]
+        return [self._report(fields) for fields in new if model_of(fields)]
 
     def _report(self, fields: dict[str, Any]) -> Report:
         # `seconds` is the trainer's own clock; `time` is the time of day, which may stand still or jump.

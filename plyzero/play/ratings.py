@@ -306,14 +306,14 @@ def _divergence(observed: Floats, expected: Floats) -> Floats:
 class MatchResult:
     """The result of a match: the wins, draws and losses of the first player.
 
-    distinct: the number of different games.
+    distinct: the number of different games; 0 if it is not known.
     forfeits: a sentence for each game that was lost because a player failed to move.
     """
 
     wins: int
     draws: int
     losses: int
-    distinct: int
+    distinct: int = 0
     forfeits: tuple[str, ...] = ()
 
     @property
@@ -366,16 +366,6 @@ class MatchResult:
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
-
-
-def match_result(counts: object) -> MatchResult | None:
-    """Return the result in a line of ratings, [wins, draws, losses]; None if no match ends like that."""
-    if not isinstance(counts, list) or len(counts) != 3 or not all(type(each) is int for each in counts):
-        return None
-    if not all(0 <= each <= 1_000_000 for each in counts) or not any(counts):
-        return None
-    wins, draws, losses = counts
-    return MatchResult(wins, draws, losses, distinct=0)
 
 
 def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:

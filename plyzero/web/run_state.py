@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import Room, free_room
-from plyzero.ops.curves import RunSeries, model_of, words_of
+from plyzero.ops.curves import RunSeries, words_of
 from plyzero.ops.status import snapshot
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
 from plyzero.run.metrics import TRAINER, Rate, figure
-from plyzero.run.models import ModelName
+from plyzero.run.models import ModelName, model_of
 from plyzero.volume_errors import explain
 from plyzero.web.run_games import NewestGames
 
