@@ -26,21 +26,7 @@ from plyzero.errors import UserError
 from plyzero.volume_errors import NO_FILE, NO_LINKS, NO_LOCKS, UnreadableError
 
 fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
-"""Hook that is called at every fault point with its name, one of FAULT_POINTS, and the file; tests replace it."""
-
-FAULT_POINTS: Final = (
-    "write: half",
-    "write: before sync",
-    "write: before it appears",
-    "write: before the directory is synced",
-    "rename: before",
-    "append: half",
-    "append: before it is checked",
-    "append: before sync",
-    "remove: before",
-    "move: before",
-)
-"""Names of all fault points."""
+"""Hook that is called at every fault point with its name and the file; tests replace it."""
 
 TEMPORARY: Final = ".tmp-"
 """Prefix of the names of unfinished files; readers ignore them."""

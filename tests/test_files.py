@@ -12,10 +12,11 @@ import pytest
 
 from plyzero import files
 from plyzero.errors import UserError
-from plyzero.files import FAULT_POINTS, lock, read_file, write_at, write_file
+from plyzero.files import lock, read_file, write_at, write_file
 from plyzero.run.directory import read_run
 from plyzero.run.journals import Journal, JournalName
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS, UnreadableError, explain, retry, wait_for
+from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 from tests.helpers.segments import CONNECT_FOUR, some_games

@@ -63,7 +63,7 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
 
     Raises UserError for an unknown one, with the nearest, for a value of another type, and if one is missing.
     """
-    from experiments.definition import parse_value
+    from experiments.definition import parse_options
 
     kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
     wanted = {
@@ -71,15 +71,9 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
         for each in inspect.signature(find_task(name)).parameters.values()
         if each.kind is each.KEYWORD_ONLY and each.name != "report"
     }
-    found: dict[str, Any] = {}
-    for option in options:
-        key, equals, text = option.partition("=")
-        if not equals:
-            raise UserError(f"expected -p NAME=VALUE, such as -p games=20, got {shown(option)}")
-        if key not in wanted:
-            raise UserError(f"the task {name} has no parameter {shown(key)}; {nearest(key, wanted)}")
-        value = parse_value(key, text, kinds[wanted[key].annotation])
-        found[key] = _split(key, text) if isinstance(value, list) else value
+    defaults = {key: kinds[each.annotation] for key, each in wanted.items()}
+    found: dict[str, Any] = parse_options(f"the task {name}", defaults, options)
+    found |= {key: _split(key, " ".join(value)) for key, value in found.items() if isinstance(value, list)}
     missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
     if missing:
         raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
