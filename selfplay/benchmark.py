@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.network.onnx_network import Network
-from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import ONGOING
 from plyzero.run.directory import Run
 from plyzero.search import rule_calls
@@ -33,7 +33,7 @@ MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the n
 LITTLE_NETWORK: Final = 0.2  # share of the worker's time below which the network does not limit it
 
 
-def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable[[str], None]) -> dict[str, Any]:
+def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable[[str], None]) -> dict[str, object]:
     """Play games of `run` into its store in turns with `network` alone, for `seconds` in all; return a JSON object.
 
     docs/formats.md lists its fields. The network alone evaluates one batch of the games, with equal threads.
@@ -216,7 +216,7 @@ def read_followers(
     planes: NDArray[np.float32],
     chances: NDArray[np.float32],
     repeats: int,
-    rules: Any,
+    rules: Rules,
 ) -> int:
     """Play and read a position that follows each of `states`, `[n, S]`, `repeats` times; return how many there were."""
     made = 0
