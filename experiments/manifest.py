@@ -135,7 +135,7 @@ def key_of(task: Task, records: Mapping[str, Record]) -> str:
 def read_record(directory: Path, task: str) -> Record | None:
     """Return the record of a task, None if it was never started or its record is damaged."""
     try:
-        found = parse_object(read_file(_record_file(directory, task), max_bytes=1 << 16))
+        found: dict[str, Any] = parse_object(read_file(_record_file(directory, task), max_bytes=1 << 16))
         del found["version"]
         return Record(**found)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
