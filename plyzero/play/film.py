@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import resvg_py
@@ -30,9 +30,6 @@ CAPTION_LETTERS: Final = 40
 
 OVERSAMPLING: Final = 3
 """Boards are drawn this many times larger and then reduced: edges get few colours, and no line is between cells."""
-
-CAPTION: Final = '.caption { font-family: "DejaVu Sans"; fill: #222; dominant-baseline: central; }'
-"""The style of the line below the board."""
 
 
 def make_picture(frame: Frame, size: int) -> bytes:
@@ -100,7 +97,7 @@ def _render(svg: str, width: int) -> Image.Image:
         svg_string=svg.replace("<svg ", '<svg xml:space="preserve" ', 1),  # it lacks `white-space: pre`
         width=OVERSAMPLING * width,
         background="white",
-        style_sheet=CAPTION,
+        style_sheet='.caption { font-family: "DejaVu Sans"; fill: #222; dominant-baseline: central; }',
         font_files=_fonts(),
         skip_system_fonts=True,
         shape_rendering="optimize_speed",
@@ -131,7 +128,7 @@ def _of_one_size(pictures: Sequence[Image.Image]) -> list[Image.Image]:
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:
     """Return pictures with one palette: the most frequent colours of all, which are those of flat areas."""
-    counts: Counter[Any] = Counter()
+    counts: Counter[tuple[int, ...] | float] = Counter()
     for picture in pictures:
         for count, colour in picture.getcolors(picture.width * picture.height) or ():
             counts[colour] += count
