@@ -6,21 +6,33 @@ import heapq
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypedDict, cast
 
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
 from plyzero.rules.catalog import GameSpec, load_game, with_location
 from plyzero.run.directory import Run, RunDirectory
-from plyzero.run.json_games import games_to_json
+from plyzero.run.json_games import GameFields, games_to_json
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from plyzero.volume_errors import explain
 
 VERSION: Final = 1
 """Format version of the object of this module; docs/formats.md lists the fields."""
 
-FIELDS: Final = ("id", "moves", "winner", "end", "opening_plies", "players", "values")
-"""Fields of a game of `plyzero replay export` that are sent."""
+
+class ShownGame(GameFields):
+    """A game of the run, and the step of the last model that played it."""
+
+    step: int
+
+
+class ShownGames(TypedDict):
+    """The newest games, newest first, how long ago they were stored, and a sentence about games that are not there."""
+
+    version: int
+    games: list[ShownGame]
+    newest_seconds: float | None
+    note: str | None
 
 
 class NewestGames:
@@ -35,15 +47,11 @@ class NewestGames:
         self._game: GameSpec | None = run.game if isinstance(run, Run) else None
         self._lock = threading.Lock()
         self._sealed: dict[SegmentName, float] = {}
-        self._games: dict[SegmentName, list[dict[str, Any]]] = {}
+        self._games: dict[SegmentName, list[ShownGame]] = {}
         self._found = self._answer([], "The newest games are being read.")
 
-    def newest(self, count: int) -> dict[str, Any]:
-        """Return the newest `count` games, newest first, as a JSON object; the last answer while another call reads.
-
-        games: those of `plyzero replay export`, without what no chart needs, and the `step` of the last model.
-        note:  a sentence about games that are not there, or None.
-        """
+    def newest(self, count: int) -> ShownGames:
+        """Return the newest `count` games, newest first; the last answer while another call reads."""
         if not self._lock.acquire(blocking=False):
             return self._found
         try:
@@ -56,14 +64,14 @@ class NewestGames:
             self._lock.release()
         return self._found
 
-    def _read(self, count: int) -> dict[str, Any]:
+    def _read(self, count: int) -> ShownGames:
         names = list(list_segments(self._run.segments))
         if not names:
             return self._answer([], "No game is sealed yet.")
         game = self._load_game()
         self._sealed = {name: self._sealed.get(name) or modified_at(self._run.segments / str(name)) for name in names}
-        games: list[dict[str, Any]] = []
-        used: dict[SegmentName, list[dict[str, Any]]] = {}
+        games: list[ShownGame] = []
+        used: dict[SegmentName, list[ShownGame]] = {}
         note = None
         newest_first = heapq.nlargest(count, names, key=lambda name: (self._sealed[name], name))  # each has a game
         for name in newest_first:
@@ -94,13 +102,14 @@ class NewestGames:
             self._game = loaded
         return self._game
 
-    def _read_segment(self, name: SegmentName, game: GameSpec) -> list[dict[str, Any]]:
+    def _read_segment(self, name: SegmentName, game: GameSpec) -> list[ShownGame]:
         """Return the games of a segment, newest first."""
         found = games_to_json(read_segment(self._run.segments / str(name), game, run_id=self._run.id), game.start)
-        games = [{**{key: each[key] for key in FIELDS}, "step": max(each["models"], default=0)} for each in found]
-        return games[::-1]
+        fields = GameFields.__annotations__
+        games = [{**{key: each.get(key) for key in fields}, "step": max(each["models"], default=0)} for each in found]
+        return cast(list[ShownGame], games[::-1])
 
-    def _answer(self, games: list[dict[str, Any]], note: str | None, sealed: float | None = None) -> dict[str, Any]:
+    def _answer(self, games: list[ShownGame], note: str | None, sealed: float | None = None) -> ShownGames:
         """Return the JSON object; `sealed`: when the newest of the games were stored."""
         age = None if sealed is None else max(0.0, round(self._clock() - sealed, 1))
         return {"version": VERSION, "games": games, "newest_seconds": age, "note": note and plain(note, 400)}
