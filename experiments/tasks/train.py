@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from experiments.tasks.results import (
     AGENT,
@@ -166,7 +166,7 @@ def _run_train(*arguments: str) -> None:
 def _ratings(run: RunDirectory) -> Iterator[tuple[str, MatchResult]]:
     """Yield each measured model with its result against the last opponent, which is the strongest."""
     for line in read_lines(run.metrics / "rating.jsonl"):
-        scores: Any = line.get("scores")
+        scores = line.get("scores")
         if model_of(line) is None or not isinstance(scores, dict) or not scores:
             continue
         if result := match_result([*scores.values()][-1]):

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from plyzero.errors import UserError, nearest, shown
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from experiments.definition import Value
     from experiments.plan import Plan
 
 MODULES: Final = {
@@ -69,13 +72,13 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
     """
     from experiments.definition import parse_value
 
-    kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
+    kinds: dict[str, Value] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
     wanted = {
         each.name: each
         for each in inspect.signature(find_task(name)).parameters.values()
         if each.kind is each.KEYWORD_ONLY and each.name != "report"
     }
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for option in options:
         key, equals, text = option.partition("=")
         if not equals:
@@ -97,7 +100,7 @@ def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
             yield name, [option for flag, option in itertools.pairwise(words) if flag == "-p"]
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> ModuleType:
     return importlib.import_module(f"experiments.tasks.{MODULES[name]}")
 
 
