@@ -25,7 +25,6 @@ from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter
 
 VERSION: Final = 2  # of the JSON object that `measure` returns
-TURN_SECONDS: Final = 0.5
 WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
 
 
@@ -103,9 +102,9 @@ class Turn:
 
 
 def timed(evaluate_for: Callable[[float], int]) -> Turn:
-    """Time one turn; `evaluate_for` takes its length in seconds and returns how many positions it evaluated."""
+    """Time one turn of half a second; `evaluate_for` takes its length and returns how many positions it evaluated."""
     began, cpu = time.perf_counter(), time.process_time()
-    evaluations = evaluate_for(TURN_SECONDS)
+    evaluations = evaluate_for(0.5)
     return Turn(evaluations, time.perf_counter() - began, time.process_time() - cpu)
 
 

@@ -19,9 +19,6 @@ from PIL import Image, ImageOps
 from plyzero.play.game_record import Frame, frame_svg
 from plyzero.play.session import SIDES
 
-MAX_COLOURS: Final = 32
-"""Number of colours in a film; all frames share them, so a frame needs only what differs from the one before."""
-
 LAST: Final = 4.0
 """Duration of the last frame, in durations of the others."""
 
@@ -127,12 +124,15 @@ def _of_one_size(pictures: Sequence[Image.Image]) -> list[Image.Image]:
 
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:
-    """Return pictures with one palette: the most frequent colours of all, which are those of flat areas."""
+    """Return pictures with one palette: the 32 most frequent colours of all, which are those of flat areas.
+
+    With colours that all frames share, a frame of a film needs only what differs from the one before.
+    """
     counts: Counter[tuple[int, ...] | float] = Counter()
     for picture in pictures:
         for count, colour in picture.getcolors(picture.width * picture.height) or ():
             counts[colour] += count
-    every, palette = np.array([*counts]), np.array([colour for colour, _ in counts.most_common(MAX_COLOURS)])
+    every, palette = np.array([*counts]), np.array([colour for colour, _ in counts.most_common(32)])
     # Pillow's own quantize is fast, but not exact: it takes white for a light grey.
     nearest = np.zeros(1 << 24, np.uint8)
     nearest[_packed(every)] = ((every[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -116,9 +117,9 @@ class Session:
         }
 
     @classmethod
-    def from_record(cls, game: GameSpec, record: object) -> Self:
+    def from_record(cls, game: GameSpec, record: Mapping[str, object]) -> Self:
         """Return the game that `record`, a JSON object, contains. Raises ValueError if it is no record of `game`."""
-        if not isinstance(record, dict) or record.get("version") != VERSION:
+        if record.get("version") != VERSION:
             raise ValueError(f"expected a game record of version {VERSION}")
         if record.get("game") != game.identity:
             raise ValueError(f"it is a game of {shown(record.get('game'))}, not of {game.identity}")

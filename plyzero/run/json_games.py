@@ -35,9 +35,10 @@ Column = NDArray[np.bool_ | np.number]
 """A number for every ply."""
 
 
-class GameFields(TypedDict):
-    """The fields of an exported game that a chart needs; `players` and `values` are those of each move of a player."""
+class ExportedGame(TypedDict):
+    """A game as `plyzero replay export` writes it."""
 
+    version: int
     id: str
     moves: list[str]
     winner: str | None
@@ -45,12 +46,6 @@ class GameFields(TypedDict):
     opening_plies: int
     players: list[int]
     values: list[float]
-
-
-class ExportedGame(GameFields):
-    """A game as `plyzero replay export` writes it."""
-
-    version: int
     full: list[int]
     models: list[int]
 

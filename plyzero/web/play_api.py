@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, TypedDict
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
@@ -116,19 +116,11 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
     return position
 
 
-class LineMove(TypedDict):
-    """A move of a principal variation, with its places on the board then."""
-
-    by: int
-    name: str
-    spots: list[tuple[float, float]]
-
-
 def search_position(player: Player, position: Game) -> Callable[[Report], Event]:
     """Return the search of `player` in `position`, which reports what it has found so far.
 
     moveInfos, rootInfo: as in plyzero.play.analysis; each of moveInfos also has the improved `policy` and, of the best
-                         three in the last event, `line`: the principal variation.
+                         three in the last event, `line`: the principal variation with `by`, `name` and `spots`.
     simulations, of:     number of simulations made so far, and in all.
     choice:              the name of the move that the player chooses, in the last event.
     judge:               a sentence about the strength of a player that searches, in the last event.
@@ -169,9 +161,9 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
     return run
 
 
-def _line(position: Game, names: Sequence[str]) -> list[LineMove]:
+def _line(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
     """Return the moves `names` from `position` on, up to the first roll, each with its places on the board then."""
-    line: list[LineMove] = []
+    line: list[dict[str, object]] = []
     for name in names[:MAX_LINE]:
         if is_chance(position):
             break
