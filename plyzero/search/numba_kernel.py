@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import typing
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -41,12 +42,17 @@ check_numba(numba.__version__)
 
 PACKAGE: Final = Path(__file__).parent.parent
 
+F = TypeVar("F", bound=Function)
 T = TypeVar("T")
 
 Implementation = tuple[Signature, Callable[[CPUContext, IRBuilder, Signature, Sequence[Value]], Value]]
 """What `intrinsic` expects: a signature, and the function that writes the LLVM code for it."""
 
 
+@typing.overload
+def cached_njit(function: F) -> F: ...
+@typing.overload
+def cached_njit(*, inline: Literal["always"]) -> Callable[[F], F]: ...
 def cached_njit(function: Function | None = None, *, inline: Literal["never", "always"] = "never") -> Any:
     """Compile a kernel function, as `numba.njit` does, with a cache on disk keyed by the kernel's sources.
 
