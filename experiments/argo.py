@@ -188,7 +188,7 @@ def _comparison(condition: Condition, names: Mapping[str, str]) -> str:
     return COMPARISONS[condition.operator].format(value=value, bound=bound)
 
 
-def _yaml(content: Mapping[str, Any]) -> str:
+def _yaml(content: Mapping[str, object]) -> str:
     """Return YAML in which all texts that Argo could read as numbers have quotes."""
     dumper: Any = type("Dumper", (yaml.SafeDumper,), {})
     dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"(?:{GO_NUMBER.pattern})$"), [*"+-.0123456789"])

@@ -8,7 +8,7 @@ import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -82,7 +82,7 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, object]:
     """Return the JSON schema of a definition."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Definition.model_json_schema()}
 
@@ -142,7 +142,7 @@ def _describe(error: ValidationError) -> str:
     *where, key = (str(part) for part in first["loc"] if part != "[key]")
     place = f"[{'.'.join(where)}]" if where else "the file"
     if first["type"] == "extra_forbidden":
-        known: Mapping[str, Any] = TaskDefinition.model_fields if where else Definition.model_fields
+        known: Mapping[str, object] = TaskDefinition.model_fields if where else Definition.model_fields
         return f"{place} has the unknown key {shown(key)}; {nearest(key, known)}"
     if first["type"] == "missing":
         return f"{place} has no {key}"

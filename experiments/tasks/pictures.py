@@ -20,7 +20,7 @@ from experiments.tasks.results import (
     read_rows,
 )
 from plyzero.errors import UserError
-from plyzero.web.plots import Table, check_picture, plot_curves, plot_intervals, write_picture
+from plyzero.web.plots import check_picture, plot_curves, plot_intervals, write_picture
 
 CURVES: Final = ("policy_loss", "value_loss", "score", "replay_ratio")
 """Columns that are shown over steps, those of them that have numbers."""
@@ -69,7 +69,7 @@ def average_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> 
         write_scores(scores, ("score_low", "score_high"), out / "eval.png", title="mean of the runs")
 
 
-def write_curves(tables: Mapping[str, Table], path: Path, *, title: str) -> None:
+def write_curves(tables: Mapping[str, Mapping[str, Sequence[str]]], path: Path, *, title: str) -> None:
     """Write a picture of the CURVES of each table over its steps, with bands from columns with _low and _high.
 
     tables: label -> table. Raises UserError if none of the columns has a number.

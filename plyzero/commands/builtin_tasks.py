@@ -14,6 +14,9 @@ from plyzero.commands.common import require
 from plyzero.errors import UserError, nearest, shown
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from experiments.definition import Value
     from experiments.plan import Plan
 
 MODULES: Final = {
@@ -65,14 +68,14 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
     """
     from experiments.definition import parse_options
 
-    kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
+    kinds: dict[str, Value] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
     wanted = {
         each.name: each
         for each in inspect.signature(find_task(name)).parameters.values()
         if each.kind is each.KEYWORD_ONLY and each.name != "report"
     }
     defaults = {key: kinds[each.annotation] for key, each in wanted.items()}
-    found: dict[str, Any] = parse_options(f"the task {name}", defaults, options)
+    found: dict[str, object] = {**parse_options(f"the task {name}", defaults, options)}
     found |= {key: _split(key, " ".join(value)) for key, value in found.items() if isinstance(value, list)}
     missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
     if missing:
@@ -87,7 +90,7 @@ def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
             yield name, [option for flag, option in itertools.pairwise(words) if flag == "-p"]
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> ModuleType:
     return importlib.import_module(f"experiments.tasks.{MODULES[name]}")
 
 

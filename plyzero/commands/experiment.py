@@ -32,7 +32,7 @@ from plyzero.threads import start_thread
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from experiments.manifest import Record
+    from experiments.manifest import Manifest, Record
     from experiments.plan import Plan
 
 DEFAULT: Final = "train-and-compare"
@@ -245,7 +245,7 @@ def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bo
     print(f"{'' if started else 'nothing to do: '}{counts}; results: {out / results}")
 
 
-def _rows_of(directory: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(directory: Path, manifest: Manifest) -> list[dict[str, Any]]:
     from experiments.manifest import is_running, read_record
 
     runs, rows = is_running(directory), []

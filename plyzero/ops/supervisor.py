@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from plyzero.errors import ModelRefusedError
 from plyzero.files import interval, list_files
@@ -59,7 +59,7 @@ class Report:
 
     seconds: float
     positions_per_second: float
-    fields: dict[str, Any]
+    fields: dict[str, object]
 
 
 def train(
@@ -190,7 +190,7 @@ class RunView:
         self._monitor = LivenessMonitor(run)
         self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
         self._next_look = 0.0
-        self._last: Mapping[str, Any] = {}
+        self._last: Mapping[str, object] = {}
         self._has_model, self._sealed = False, 0
         self.warning: object = None
         self.lacking = ""
@@ -204,14 +204,14 @@ class RunView:
         names = fnmatch.filter(sorted(sizes), "trainer-*.jsonl")
         if self._lines is None:
             self._lines = {name: NewLines(self._run.metrics / name, offset=sizes[name]) for name in names}
-        new: list[dict[str, Any]] = []
+        new: list[dict[str, object]] = []
         for name in names:
             lines = self._lines.setdefault(name, NewLines(self._run.metrics / name))
             if sizes[name] > lines.offset:
                 self._notify.unless_error(partial(new.extend, lines.read()))
         return [self._report(fields) for fields in new if model_of(fields)]
 
-    def _report(self, fields: dict[str, Any]) -> Report:
+    def _report(self, fields: dict[str, object]) -> Report:
         # `seconds` is the trainer's own clock; `time` is the time of day, which may stand still or jump.
         positions, seconds = (number(fields, key) - number(self._last, key) for key in ("positions", "seconds"))
         speed = positions / seconds if self._last and seconds > 0 and positions > 0 else 0.0

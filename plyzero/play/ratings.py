@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,10 +28,6 @@ ELO: Final = 400 / math.log(10)
 
 PRIOR_ELO: Final = 1000.0
 """Standard deviation of the Gaussian priors of the ratings, relative to the anchor, and of the side advantage."""
-
-PRIOR_LOG_DRAWS: Final = 5.0
-"""Standard deviation of the Gaussian prior of ln ν. It is so wide that it matters only where (almost) no game, or every
-game, is drawn."""
 
 Z: Final = 1.96
 """Half the width of a 95 % interval, in standard deviations."""
@@ -210,7 +206,7 @@ class _Model:
         self._players = players
         self._free = np.delete(np.arange(players + 2), anchor)
         self._precision = np.full(players + 2, (ELO / PRIOR_ELO) ** 2)
-        self._precision[-1] = PRIOR_LOG_DRAWS**-2
+        self._precision[-1] = 5.0**-2  # so wide that it matters only where (almost) no game, or every game, is drawn
 
     def moments(self, parameters: Floats) -> _Moments:
         """Return what `[fits, players + 2]` parameters expect."""
@@ -348,7 +344,7 @@ class MatchResult:
         lines = [f"\n{number} x {reason}" for reason, number in Counter(self.forfeits).most_common(5)]
         return f"\n{len(self.forfeits)} games were forfeited:{''.join(lines)}" if lines else ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the result as a JSON object."""
         elo, *elo_interval = (round(number, 1) for number in self.elo())
         return {

@@ -13,9 +13,6 @@ from plyzero.run.models import read_scores
 from plyzero.settings import parse_rollouts
 from plyzero.volume_errors import explain
 
-REFEREE: Final = 100
-"""A model judges the moves of a game once it has beaten pure MCTS with at least this many rollouts."""
-
 
 class Strength(NamedTuple):
     """The measured strength of a judge of moves.
@@ -65,4 +62,5 @@ def _of_run(metrics: Path, step: int) -> Strength:
     rollouts, result = max(scores.items())
     newer = "" if measured == step else f"step {step} has not been measured; "
     text = f"{newer}step {measured} scored {result} in {result.games} games against mcts:{rollouts}"
-    return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= REFEREE))
+    # It judges the moves of a game once it has beaten pure MCTS with at least 100 rollouts.
+    return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= 100))

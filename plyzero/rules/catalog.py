@@ -52,8 +52,6 @@ LIBRARIES: Final = (
 UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
 """Pattern of a value of a parameter, as OpenSpiel writes it, that Python does not read."""
 
-TRUTH: Final = {"true": "True", "false": "False"}
-
 T = TypeVar("T")
 
 
@@ -78,7 +76,7 @@ class GameSpec:
         module, _, rest = self.name.partition(":")
         return replace(self, name=name) if module == MAIN and name.partition(":")[2] == rest else self
 
-    def parameter(self, name: str) -> Any:
+    def parameter(self, name: str) -> object:
         """Return the value of a parameter of the game, None if it has none of this name."""
         known = inspect.signature(type(self.start)).parameters.get(name)
         return parse_parameters(self.name).get(name, known.default) if known else None
@@ -125,7 +123,7 @@ def load_game(game: str | type[Game]) -> GameSpec:
 
 
 @_returning()
-def create(text: str, cls: Callable[..., T], parameters: Mapping[str, Any]) -> T:
+def create(text: str, cls: Callable[..., T], parameters: Mapping[str, object]) -> T:
     """Return an object of a user's class, which `text` names. Raises UserError with the error of its constructor."""
     try:
         return cls(**parameters)
@@ -216,7 +214,7 @@ def _import_class(target: str) -> type[Game]:
             games = _games_in(module)
             hint = f"; its games: {', '.join(games)}" if games else ""
             raise UserError(f"module {module_name!r} has no class {class_name!r}{hint}")
-        cls: Any = getattr(module, class_name)
+        cls: object = getattr(module, class_name)
     else:
         entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
         if target not in entries:
@@ -230,7 +228,7 @@ def _import_class(target: str) -> type[Game]:
     return _usable(target, cls)
 
 
-def _usable(target: str, cls: Any) -> type[Game]:
+def _usable(target: str, cls: object) -> type[Game]:
     """Return `cls`. Raises UserError if it is not the class of a game, or lacks something that every game has."""
     if not (inspect.isclass(cls) and issubclass(cls, Game)):
         raise UserError(f"{target} is not a subclass of plyzero.Game")
@@ -366,14 +364,15 @@ def with_location(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
-def parse_parameters(text: str, *, unquoted: bool = False) -> dict[str, Any]:
+def parse_parameters(text: str, *, unquoted: bool = False) -> dict[str, object]:
     """Return the parameters in a name such as `othello(size=6)`. Raises UserError if they have another form.
 
     unquoted: strings need no quotation marks, and `true` and `false` are truth values, as OpenSpiel writes them.
     """
     _, bracket, arguments = text.strip().partition("(")
     if unquoted:
-        arguments = UNQUOTED.sub(lambda match: TRUTH.get(match[0]) or repr(match[0]), arguments)
+        truth = {"true": "True", "false": "False"}
+        arguments = UNQUOTED.sub(lambda match: truth.get(match[0]) or repr(match[0]), arguments)
     try:
         call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:

@@ -21,9 +21,10 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero import files
 from plyzero.errors import plain
@@ -215,7 +216,7 @@ def read_journal(
     return batches
 
 
-def read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, object]:
     """Return the header of a journal. Raises ValueError if there is none, OSError if the file cannot be read."""
     _, body = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
     return parse_object(body or b"null")
@@ -243,10 +244,10 @@ def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
 def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | None) -> None:
     """Raise ValueError if a journal is not of this game and run, or not the file that its writer made."""
     try:
-        found: Any = parse_object(header) if header else None
+        found = parse_object(header) if header else None
     except ValueError as error:
         raise ValueError(f"{path.name} has a header that cannot be read: {error}") from error
-    carried = found.pop(KEY, None) if isinstance(found, dict) else None
+    carried = found.pop(KEY, None) if found else None
     expected = {"schema": SCHEMA, **_identity(game)}
     name = JournalName.parse(path.name)
     if found and "worker" in found and name is not None:  # version 0.2 did not name the writer
@@ -321,6 +322,9 @@ def _encode(games: Games) -> bytes:
     return struct.pack("<I", len(games.games)) + b"".join(part.tobytes() for part in parts)
 
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
 def _decode(body: bytes, game: GameSpec) -> Games:
     """Return the games in a body. Raises ValueError if the counts in the records do not match the size of the body."""
     (num_games,) = struct.unpack_from("<I", body)
@@ -331,7 +335,7 @@ def _decode(body: bytes, game: GameSpec) -> Games:
     size = int(np.prod(shape))
     if dtype.kind == "b":
         packed, offset = _read_array(body, offset, np.dtype(np.uint8), len(positions) * -(-size // 8))
-        observations: np.ndarray[Any, Any] = unpack_bits(packed.reshape(len(positions), -1), shape)
+        observations: NDArray[np.generic] = unpack_bits(packed.reshape(len(positions), -1), shape)
     else:
         flat, offset = _read_array(body, offset, dtype, len(positions) * size)
         observations = flat.reshape(len(positions), *shape)
@@ -340,5 +344,5 @@ def _decode(body: bytes, game: GameSpec) -> Games:
     return Games(games=games, positions=positions, moves=moves, observations=observations)
 
 
-def _read_array(body: bytes, offset: int, dtype: np.dtype[Any], size: int) -> tuple[np.ndarray[Any, Any], int]:
+def _read_array(body: bytes, offset: int, dtype: np.dtype[Scalar], size: int) -> tuple[NDArray[Scalar], int]:
     return np.frombuffer(body, dtype, size, offset), offset + size * dtype.itemsize

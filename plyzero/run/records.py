@@ -26,7 +26,7 @@ TRUNCATED: Final = 1
 FOREIGN_FENCE: Final = 2**32 - 1
 """The `model_fence` of moves that a model of another run has evaluated; its `model_step` is then 1."""
 
-GAME: Final[np.dtype[Any]] = np.dtype(
+GAME: Final = np.dtype(
     [
         ("id", "u8"),  # unique in the run
         ("positions", "u4"),  # one per ply
@@ -39,7 +39,7 @@ GAME: Final[np.dtype[Any]] = np.dtype(
 """The record of a game."""
 
 # `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for a random opening move, whose fields below are meaningless.
-POSITION: Final[np.dtype[Any]] = np.dtype(
+POSITION: Final = np.dtype(
     [
         ("action", "u4"),  # the action that was played
         ("to_play", "u1"),  # 0 or 1
@@ -58,7 +58,7 @@ POSITION: Final[np.dtype[Any]] = np.dtype(
 )
 """The record of a position and of the search from it."""
 
-MOVE: Final[np.dtype[Any]] = np.dtype(
+MOVE: Final = np.dtype(
     [
         ("action", "u4"),  # every legal one, ascending
         ("visits", "u4"),
@@ -217,7 +217,7 @@ def _are_finite(observations: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(observations).all(axis=tuple(range(1, observations.ndim))))
 
 
-def _in_range(values: NDArray[Any], minimum: float) -> NDArray[np.bool_]:
+def _in_range(values: NDArray[np.floating], minimum: float) -> NDArray[np.bool_]:
     """Return which of `values` are in [minimum, 1], with a tolerance for rounding."""
     return np.asarray((values >= minimum - 1e-4) & (values <= 1 + 1e-4))
 

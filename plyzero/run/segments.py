@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,7 +177,7 @@ def _attributes(journal: JournalName, game: GameSpec) -> dict[str, object]:
     return {"schema": SCHEMA, **describe_game(game), **journal.writer}
 
 
-def _columns(games: Games) -> dict[str, NDArray[Any]]:
+def _columns(games: Games) -> dict[str, NDArray[np.generic]]:
     columns = {}
     for group, records in (("game", games.games), ("position", games.positions), ("move", games.moves)):
         for field in records.dtype.names or ():
@@ -189,7 +189,7 @@ def _columns(games: Games) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _read_records(archive: Archive, group: str, dtype: np.dtype[Any], size: int) -> NDArray[np.void]:
+def _read_records(archive: Archive, group: str, dtype: np.dtype[np.void], size: int) -> NDArray[np.void]:
     columns = {field: archive.read(f"{group}/{field}", dtype[field], (size,)) for field in dtype.names or ()}
     records = np.zeros(size, dtype)  # allocated last, when the file is known to hold as much
     for field, column in columns.items():
@@ -197,7 +197,7 @@ def _read_records(archive: Archive, group: str, dtype: np.dtype[Any], size: int)
     return records
 
 
-def _read_observations(archive: Archive, positions: int, game: GameSpec) -> NDArray[Any]:
+def _read_observations(archive: Archive, positions: int, game: GameSpec) -> NDArray[np.generic]:
     shape = game.start.observation_shape
     dtype = np.dtype(game.start.observation_dtype)
     if dtype.kind == "b":

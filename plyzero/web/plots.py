@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
@@ -26,10 +27,8 @@ KINDS: Final = (".png", ".svg", ".pdf")
 MAX_BYTES: Final = 1 << 28
 """Largest size of a table that is read, in bytes."""
 
-MARKED: Final = 30
-"""Largest number of points of a curve with a mark at each."""
-
-Table = dict[str, list[Any]]
+Cell = str | float | None
+Table = Mapping[str, Sequence[Cell]]
 """Columns of equal length: numbers, texts, or None where a row has no value."""
 
 
@@ -51,7 +50,7 @@ def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, 
             named = {name for table in tables.values() for name in table if len(_numbers(table, x, name))}
             raise UserError(f"no file has numbers in a column {shown(column)}; there are {', '.join(sorted(named))}")
         for label, points in found.items():
-            line = chart.plot(points[:, 0], points[:, 1], label=label, marker="o" if len(points) <= MARKED else "")[0]
+            line = chart.plot(points[:, 0], points[:, 1], label=label, marker="o" if len(points) <= 30 else "")[0]
             low, high = (_numbers(tables[label], x, column + end) for end in ("_low", "_high"))
             if len(low) and np.array_equal(low[:, 0], high[:, 0]):
                 chart.fill_between(low[:, 0], low[:, 1], high[:, 1], color=line.get_color(), alpha=0.2, linewidth=0)
@@ -132,7 +131,7 @@ def _figure(*, height: float) -> Figure:
     return Figure(figsize=(8, height), layout="constrained")
 
 
-def _numbers(table: Table, x: str, column: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _numbers(table: Table, x: str, column: str) -> NDArray[np.float64]:
     """Return `[points, 2]` the rows that have numbers in both columns, in the order of `x`; none without the column."""
     pairs = [[_number(one), _number(other)] for one, other in zip(table[x], table.get(column, ()), strict=False)]
     points = np.array(pairs, np.float64).reshape(-1, 2)
@@ -140,14 +139,14 @@ def _numbers(table: Table, x: str, column: str) -> np.ndarray[Any, np.dtype[np.f
     return points[np.argsort(points[:, 0], kind="stable")]
 
 
-def _number(value: Any) -> float:
+def _number(value: Cell) -> float:
     try:
         return math.nan if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
-def _json_rows(text: str, path: Path) -> list[dict[str, Any]]:
+def _json_rows(text: str, path: Path) -> list[dict[str, Cell]]:
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
