@@ -19,7 +19,7 @@ import yaml  # type: ignore[import-untyped]
 from hera.workflows import DAG, Container, Parameter, Resources, RetryStrategy, WorkflowTemplate
 from hera.workflows import models as m
 
-from experiments.plan import Condition, Plan, Task
+from experiments.plan import Condition, Plan, Task, renamed
 from plyzero.errors import UserError, shown
 
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -67,12 +67,12 @@ def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:
             f"expected --name to be at most {MAX_NAME} small letters, digits and -, with a letter or digit at both "
             f"ends, got {shown(name)}"
         )
-    names = _unique_names([task.name for task in plan.tasks])
+    names = renamed([task.name for task in plan.tasks], "-", "{} in Argo")
     kinds: dict[str, list[Task]] = {}
     for task in plan.tasks:
         kinds.setdefault(task.kind, []).append(task)
     values = _values(plan)
-    template_names = _unique_names([ENTRYPOINT, *kinds])
+    template_names = renamed([ENTRYPOINT, *kinds], "-", "{} in Argo")
     templates: list[Container | DAG] = []
     graph: dict[str, m.DAGTask] = {}
     for kind, tasks in kinds.items():
@@ -100,17 +100,6 @@ def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:
         ],
     )
     return _yaml(workflow.to_dict())
-
-
-def _unique_names(names: Sequence[str]) -> dict[str, str]:
-    """Return for each name the one that it has in Argo. Raises UserError if two would have the same."""
-    owners: dict[str, str] = {}
-    for name in names:
-        changed = re.sub(r"[^a-z0-9]", "-", name)
-        if changed in owners:
-            raise UserError(f"{name} and {owners[changed]} would both be {changed} in Argo; rename one of the tasks")
-        owners[changed] = name
-    return {name: changed for changed, name in owners.items()}
 
 
 def _values(plan: Plan) -> dict[str, list[str]]:
@@ -199,7 +188,7 @@ def _comparison(condition: Condition, names: Mapping[str, str]) -> str:
     return COMPARISONS[condition.operator].format(value=value, bound=bound)
 
 
-def _yaml(content: Mapping[str, Any]) -> str:
+def _yaml(content: Mapping[str, object]) -> str:
     """Return YAML in which all texts that Argo could read as numbers have quotes."""
     dumper: Any = type("Dumper", (yaml.SafeDumper,), {})
     dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"(?:{GO_NUMBER.pattern})$"), [*"+-.0123456789"])

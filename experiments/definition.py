@@ -8,7 +8,7 @@ import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -82,31 +82,36 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, object]:
     """Return the JSON schema of a definition."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Definition.model_json_schema()}
 
 
 def parse_parameters(definition: Definition, options: Iterable[str]) -> dict[str, Value]:
-    """Return all parameters, changed by options such as runs=5. An option of a list adds a value to a new list.
+    """Return all parameters, changed by options such as runs=5. Raises what `parse_options` raises."""
+    return {**definition.parameters, **parse_options(definition.name, definition.parameters, options)}
 
-    Raises UserError for an unknown parameter, with the nearest known one, and for a value of another type.
+
+def parse_options(owner: str, defaults: Mapping[str, Value], options: Iterable[str]) -> dict[str, Value]:
+    """Return the parameters in options such as runs=5. An option of a list adds a value to a new list.
+
+    Raises UserError for one that `owner` has not, with the nearest known one, and for a value of another type than that
+    of the default.
     """
     changed: dict[str, Value] = {}
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
             raise UserError(f"expected -p NAME=VALUE, such as -p runs=3, got {shown(option)}")
-        if name not in definition.parameters:
-            raise UserError(f"{definition.name} has no parameter {shown(name)}; {nearest(name, definition.parameters)}")
-        value = parse_value(name, text, definition.parameters[name])
+        if name not in defaults:
+            raise UserError(f"{owner} has no parameter {shown(name)}; {nearest(name, defaults)}")
+        value = _parse_value(name, text, defaults[name])
         before = changed.get(name)
         changed[name] = [*before, *value] if isinstance(before, list) and isinstance(value, list) else value
-    return {**definition.parameters, **changed}
+    return changed
 
 
-def parse_value(name: str, text: str, default: Value) -> Value:
-    """Return a text as a value of the type that `default` has."""
+def _parse_value(name: str, text: str, default: Value) -> Value:
     wanted: str
     try:
         if isinstance(default, bool):
@@ -137,7 +142,7 @@ def _describe(error: ValidationError) -> str:
     *where, key = (str(part) for part in first["loc"] if part != "[key]")
     place = f"[{'.'.join(where)}]" if where else "the file"
     if first["type"] == "extra_forbidden":
-        known: Mapping[str, Any] = TaskDefinition.model_fields if where else Definition.model_fields
+        known: Mapping[str, object] = TaskDefinition.model_fields if where else Definition.model_fields
         return f"{place} has the unknown key {shown(key)}; {nearest(key, known)}"
     if first["type"] == "missing":
         return f"{place} has no {key}"

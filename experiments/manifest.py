@@ -14,12 +14,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
-from experiments.definition import text_of
+from experiments.definition import Value, text_of
 from experiments.plan import Plan, Task
 from plyzero.errors import UserError, shown
-from plyzero.files import lock, read_file, write_file
+from plyzero.files import holding, lock, read_file, write_file
 from plyzero.lines import parse_object
 from plyzero.volume_errors import explain
 
@@ -57,6 +57,19 @@ class Record:
     ended: float | None = None
 
 
+class Manifest(TypedDict):
+    """The content of experiment.json."""
+
+    version: int
+    id: str
+    place: list[int]
+    name: str
+    parameters: dict[str, Value]
+    runs: dict[str, dict[str, Value]]
+    tasks: list[dict[str, Any]]
+    calls: list[dict[str, object]]
+
+
 @contextmanager
 def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Iterator[str]:
     """Create or continue an experiment; no other process may run it meanwhile. Yield its id.
@@ -66,12 +79,13 @@ def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Ite
     Raises UserError if `directory` holds anything else, or an experiment with other parameters, or is in use.
     """
     _check(directory, plan, update=update)
-    with _locked(directory):
-        before = read_manifest(directory) or {}
+    refusal = f"another process runs the experiment in {directory}; wait for it, or stop it first"
+    with holding(directory / LOCK, refusal):
+        before = read_manifest(directory)
         found = os.stat(directory)
         place = [found.st_dev, found.st_ino]  # that of a copy differs: the processes of the original are not its own
-        identity = str(before["id"]) if before.get("place") == place else uuid.uuid4().hex
-        manifest = {
+        identity = before["id"] if before and before.get("place") == place else uuid.uuid4().hex
+        manifest: Manifest = {
             "version": VERSION,
             "id": identity,
             "place": place,
@@ -79,17 +93,17 @@ def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Ite
             "parameters": dict(plan.parameters),
             "runs": {run: dict(variables) for run, variables in plan.runs.items()},
             "tasks": [asdict(task) for task in plan.tasks],
-            "calls": [*before.get("calls", ()), about_this_call()],
+            "calls": [*(before["calls"] if before else ()), about_this_call()],
         }
         _write(directory / MANIFEST, manifest)
         yield identity
 
 
-def read_manifest(directory: Path) -> dict[str, Any] | None:
+def read_manifest(directory: Path) -> Manifest | None:
     """Return the manifest of an experiment, None if there is none. Raises UserError if it is none that we wrote."""
     path = directory / MANIFEST
     try:
-        found = json.loads(read_file(path, max_bytes=MAX_BYTES))
+        found: Manifest = json.loads(read_file(path, max_bytes=MAX_BYTES))
         if found["version"] != VERSION or not isinstance(found["id"], str):
             raise ValueError(found["version"])
         [*found["parameters"], *found["calls"], *(task["name"] + task["out"] for task in found["tasks"])]
@@ -98,7 +112,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         why = explain(error) if isinstance(error, OSError) else "it is damaged, or of another version"
         raise UserError(f"cannot use {path}: {why}; give --out another directory") from error
-    return dict(found)
+    return found
 
 
 def is_running(directory: Path) -> bool:
@@ -111,7 +125,7 @@ def is_running(directory: Path) -> bool:
     return held is None
 
 
-def about_this_call() -> dict[str, Any]:
+def about_this_call() -> dict[str, object]:
     """Return the time, the git commit of the current directory with its changes, the versions and the machine."""
     versions = {}
     for package in PACKAGES:
@@ -135,7 +149,7 @@ def key_of(task: Task, records: Mapping[str, Record]) -> str:
 def read_record(directory: Path, task: str) -> Record | None:
     """Return the record of a task, None if it was never started or its record is damaged."""
     try:
-        found = parse_object(read_file(_record_file(directory, task), max_bytes=1 << 16))
+        found: dict[str, Any] = parse_object(read_file(_record_file(directory, task), max_bytes=1 << 16))
         del found["version"]
         return Record(**found)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -182,23 +196,8 @@ def _check(directory: Path, plan: Plan, *, update: bool) -> None:
         )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Value | None) -> str:
     return "(none)" if value is None else text_of(value) or "(empty)"
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    path = directory / LOCK
-    if not path.exists():
-        with suppress(FileExistsError):
-            write_file(path, b"")
-    held = lock(path, needed=False)
-    if held is None:
-        raise UserError(f"another process runs the experiment in {directory}; wait for it, or stop it first")
-    try:
-        yield
-    finally:
-        os.close(held)
 
 
 def _git_state() -> dict[str, str | None] | None:
@@ -215,5 +214,5 @@ def _git_state() -> dict[str, str | None] | None:
     return {"commit": commit, "changes": hashlib.sha256(changes).hexdigest()[:16] if changes else None}
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _write(path: Path, content: Mapping[str, object]) -> None:
     write_file(path, (json.dumps(content, indent=1) + "\n").encode(), replace=True)

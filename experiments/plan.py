@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import PurePosixPath
@@ -115,6 +115,22 @@ def make_plan(definition: Definition, parameters: Mapping[str, Value]) -> Plan:
             tasks[task.name] = task
     _check_outputs(tasks)
     return Plan(definition.name, parameters, runs, tuple(_in_order(tasks)))
+
+
+def renamed(names: Iterable[str], filler: str, form: str) -> dict[str, str]:
+    """Return each name with `filler` for all but small letters and digits.
+
+    form: of messages, such as "the rule {}". Raises UserError if two would have the same name.
+    """
+    owners: dict[str, str] = {}
+    for name in names:
+        changed = re.sub(r"[^a-z0-9]", filler, name)
+        if changed in owners:
+            raise UserError(
+                f"{name} and {owners[changed]} would both be {form.format(changed)}; rename one of the tasks"
+            )
+        owners[changed] = name
+    return {name: changed for changed, name in owners.items()}
 
 
 def _runs(definition: Definition, parameters: Mapping[str, Value]) -> dict[str, dict[str, Value]]:

@@ -11,15 +11,13 @@ from being made. And Snakemake hands the time limits to a cluster that it uses, 
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from experiments.manifest import LOGS, STATE
-from experiments.plan import Condition, Plan, Task
-from plyzero.errors import UserError
+from experiments.plan import Condition, Plan, Task, renamed
 
 TARGET: Final = "all"
 """Name of the rule that makes everything."""
@@ -31,7 +29,7 @@ NUMBER: Final = r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"
 def snakefile(plan: Plan, directory: Path) -> str:
     """Return a plan as a Snakefile that runs it in `directory`. Raises UserError if two rules had the same name."""
     tasks = {task.name: task for task in plan.tasks}
-    names = _rule_names(plan)
+    names = renamed([TARGET, *tasks], "_", "the rule {}")
     flags = [_flag(name) for name in tasks]
     rules = [
         f"workdir: {str(directory.absolute())!r}\n",
@@ -39,16 +37,6 @@ def snakefile(plan: Plan, directory: Path) -> str:
         *("\n".join(_rule(task, names[task.name], tasks)) + "\n" for task in plan.tasks),
     ]
     return "\n\n".join(rules)
-
-
-def _rule_names(plan: Plan) -> dict[str, str]:
-    owners = {TARGET: TARGET}
-    for task in plan.tasks:
-        name = re.sub(r"[^a-z0-9]", "_", task.name)
-        if name in owners:
-            raise UserError(f"{task.name} and {owners[name]} would both be the rule {name}; rename one of the tasks")
-        owners[name] = task.name
-    return {task: name for name, task in owners.items()}
 
 
 def _flag(task: str) -> str:

@@ -22,24 +22,11 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from plyzero.bucket import BucketPath
+from plyzero.errors import UserError
 from plyzero.volume_errors import NO_FILE, NO_LINKS, NO_LOCKS, UnreadableError
 
 fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
-"""Hook that is called at every fault point with its name, one of FAULT_POINTS, and the file; tests replace it."""
-
-FAULT_POINTS: Final = (
-    "write: half",
-    "write: before sync",
-    "write: before it appears",
-    "write: before the directory is synced",
-    "rename: before",
-    "append: half",
-    "append: before it is checked",
-    "append: before sync",
-    "remove: before",
-    "move: before",
-)
-"""Names of all fault points."""
+"""Hook that is called at every fault point with its name and the file; tests replace it."""
 
 TEMPORARY: Final = ".tmp-"
 """Prefix of the names of unfinished files; readers ignore them."""
@@ -261,6 +248,21 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
         raise
     os.close(descriptor)
     return None
+
+
+@contextmanager
+def holding(path: Path, refusal: str) -> Iterator[None]:
+    """Hold the lock on a file, which is created if there is none. Raises UserError with `refusal` if it is held."""
+    if not path.exists():
+        with suppress(FileExistsError):  # another process created it first
+            write_file(path, b"")
+    held = lock(path, needed=False)
+    if held is None:
+        raise UserError(refusal)
+    try:
+        yield
+    finally:
+        os.close(held)
 
 
 def list_names(directory: Path) -> list[str]:

@@ -9,7 +9,7 @@ import math
 import queue
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, Final, NoReturn, TypeVar
+from typing import IO, Final, NoReturn, TypeVar
 
 from plyzero.errors import shown
 from plyzero.threads import start_thread
@@ -26,7 +26,7 @@ MAX_DIGITS: Final = 64
 Line = TypeVar("Line", bound=str | bytes)
 
 
-def bounded_lines(source: IO[Any]) -> Iterator[bytes]:
+def bounded_lines(source: IO[bytes] | IO[str]) -> Iterator[bytes]:
     """Yield the lines of a file, or of standard input; the part of a line behind the first MAX_LINE bytes is replaced.
 
     Bytes, because a stream of text raises an error at the first byte that its encoding does not know.
@@ -92,7 +92,7 @@ def decode(content: bytes) -> str:
     return content.removeprefix(codecs.BOM_UTF8).decode()  # the codec utf-8-sig is a file, which may not be readable
 
 
-def parse_object(text: str | bytes) -> dict[str, Any]:
+def parse_object(text: str | bytes) -> dict[str, object]:
     """Return the JSON object in `text`, a line or a file from outside, with or without a byte order mark.
 
     Raises ValueError with what is wrong, be it only longer than MAX_LINE, nested deeper than MAX_DEPTH, or a number
@@ -125,7 +125,7 @@ def _kind(text: str | bytes) -> str | None:
     return next((kind for begin, kind in kinds.items() if "".join(start.split()).startswith(begin)), None)
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     level, depth = [value], 0
     while level := [each for each in level if isinstance(each, list | dict)]:
         level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.network.onnx_network import Network
-from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import ONGOING
 from plyzero.run.directory import Run
 from plyzero.search import rule_calls
@@ -25,7 +25,6 @@ from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter
 
 VERSION: Final = 2  # of the JSON object that `measure` returns
-TURN_SECONDS: Final = 0.5
 WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
 
 
@@ -33,7 +32,7 @@ MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the n
 LITTLE_NETWORK: Final = 0.2  # share of the worker's time below which the network does not limit it
 
 
-def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable[[str], None]) -> dict[str, Any]:
+def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable[[str], None]) -> dict[str, object]:
     """Play games of `run` into its store in turns with `network` alone, for `seconds` in all; return a JSON object.
 
     docs/formats.md lists its fields. The network alone evaluates one batch of the games, with equal threads.
@@ -103,9 +102,9 @@ class Turn:
 
 
 def timed(evaluate_for: Callable[[float], int]) -> Turn:
-    """Time one turn; `evaluate_for` takes its length in seconds and returns how many positions it evaluated."""
+    """Time one turn of half a second; `evaluate_for` takes its length and returns how many positions it evaluated."""
     began, cpu = time.perf_counter(), time.process_time()
-    evaluations = evaluate_for(TURN_SECONDS)
+    evaluations = evaluate_for(0.5)
     return Turn(evaluations, time.perf_counter() - began, time.process_time() - cpu)
 
 
@@ -216,7 +215,7 @@ def read_followers(
     planes: NDArray[np.float32],
     chances: NDArray[np.float32],
     repeats: int,
-    rules: Any,
+    rules: Rules,
 ) -> int:
     """Play and read a position that follows each of `states`, `[n, S]`, `repeats` times; return how many there were."""
     made = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter
 from typing import Any, Final
 
@@ -44,10 +44,7 @@ PAGE_MOVES: Final = 4096
 """Bytes of observations and number of legal actions of a game's record in tables; earlier rows are kept compressed."""
 
 MAX_GIVEN_UP: Final = 3
-GAMES_PER_GIVEN_UP: Final = 100
-"""Number of games that may be given up because the rules fail, and of finished games that allow another one."""
-
-MAX_TEMPERATURE_PLIES: Final = 40  # of the largest default; max_plies may be many times what a game lasts
+"""Number of games that may be given up because the rules fail; 100 finished games allow another one."""
 
 
 class GamesInPlay:
@@ -235,7 +232,7 @@ class GamesInPlay:
 
     def _finish(self, slot: int) -> Games:
         began = perf_counter()
-        self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / GAMES_PER_GIVEN_UP)
+        self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / 100)
         game = self._records.games[slot]
         plies, outcome = int(game["plies"]), int(game["outcome"])
         record = np.zeros(1, GAME)
@@ -246,7 +243,7 @@ class GamesInPlay:
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
         parts, shape = self._recorded(slot), self._start.observation_shape
         if self._pages[slot]:
-            parts = [_joined(*part) for part in zip(*self._pages[slot], parts, strict=True)]
+            parts = [_joined(*part) for part in zip(zip(*self._pages[slot], strict=True), parts, strict=True)]
             self._pages[slot] = []
         positions, moves, seen = parts
         if self._packs_bits:
@@ -257,9 +254,8 @@ class GamesInPlay:
         return games
 
 
-def _joined(*pages_and_rest: Any) -> NDArray[Any]:
+def _joined(pages: Iterable[bytes], rest: NDArray[Any]) -> NDArray[Any]:
     """Return the compressed pages of a table and the array that follows them as one array."""
-    *pages, rest = pages_and_rest
     content = b"".join([*map(zlib.decompress, pages), rest.tobytes()])
     return np.frombuffer(content, rest.dtype).reshape(-1, *rest.shape[1:])
 
@@ -275,7 +271,8 @@ def _step_settings(settings: Settings, max_plies: int, *, packs_bits: bool) -> N
     record["opening_plies"] = min(longest_opening, max_plies - 1)
     record["temperature"] = selfplay.temperature
     record["final_temperature"] = selfplay.final_temperature
-    record["temperature_plies"] = selfplay.temperature_plies or min(max(1.0, max_plies / 5), MAX_TEMPERATURE_PLIES)
+    # The largest default is 40: max_plies may be many times what a game lasts.
+    record["temperature_plies"] = selfplay.temperature_plies or min(max(1.0, max_plies / 5), 40)
     record["c_visit"], record["c_scale"] = search.c_visit, search.c_scale
     record["full_search_probability"] = selfplay.full_search_probability
     record["simulations"], record["fast_simulations"] = selfplay.simulations, selfplay.fast_simulations

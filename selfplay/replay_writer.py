@@ -216,7 +216,7 @@ class ReplayWriter:
         for long, it is more likely that the trainer has sealed it, and has read and removed the segment since.
         """
         for sequence, games in list(self._in_doubt.items()):
-            taken = JournalName(self._worker, self._incarnation, sequence, taken=True)
+            taken = self._journal_name(sequence)._replace(taken=True)
             if (self._run.journals / str(taken)).exists():
                 self._last_seen[sequence] = now()
                 continue
@@ -267,17 +267,10 @@ class ReplayWriter:
             self._drop_sealed(sealed)
             self._sequence += 1
         if self._journaled:
-            path = write_segment(
-                self._run.segments,
-                Games.concatenate(self._journaled),
-                self._run.game,
-                worker=self._worker,
-                incarnation=self._incarnation,
-                sequence=self._sequence,
-                run_id=self._run.id,
-            )
+            games, name = Games.concatenate(self._journaled), self._journal_name(self._sequence)
+            path = write_segment(self._run.segments, games, self._run.game, name, run_id=self._run.id)
             log.info("sealed %s", path.name)
-            self._drop_sealed({games.games["id"][0] for games in self._journaled})
+            self._drop_sealed({each.games["id"][0] for each in self._journaled})
             self._sequence += 1
         journal, self._journal = self._journal, None
         assert journal is not None
@@ -296,14 +289,11 @@ class ReplayWriter:
 
     def _open_journal(self) -> None:
         self._synced = time.monotonic()
-        self._journal = Journal(
-            self._run.journals,
-            self._run.game,
-            worker=self._worker,
-            incarnation=self._incarnation,
-            sequence=self._sequence,
-            run_id=self._run.id,
-        )
+        name = self._journal_name(self._sequence)
+        self._journal = Journal(self._run.journals, self._run.game, name, run_id=self._run.id)
+
+    def _journal_name(self, sequence: int) -> JournalName:
+        return JournalName(self._worker, self._incarnation, sequence)
 
 
 def _fault(games: Games, run: Run) -> str | None:

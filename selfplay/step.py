@@ -8,7 +8,7 @@ or their records need, Python does in between (selfplay.games_in_play).
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from plyzero.search.mcts import advance, begin_search, join_batch, resume_search
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values
-from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Trees
+from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Record, Trees
 from plyzero.search.tree_reuse import keep_subtree
 
 SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER = range(4)
@@ -183,7 +183,7 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
 
 @cached_njit
 def roll(
-    game: Any, chances: NDArray[np.float32], nodes: NDArray[np.void], edges: NDArray[np.void], ply: int, number: int
+    game: Record, chances: NDArray[np.float32], nodes: NDArray[np.void], edges: NDArray[np.void], ply: int, number: int
 ) -> int:
     """Return what is rolled with the probabilities `chances`, `[K]`, and let game["edge"] follow it in the tree.
 
@@ -268,7 +268,7 @@ def choose_search(trees: Trees, records: GameRecords, b: int, played: int) -> bo
 
 
 @cached_njit
-def record_observation(row: NDArray[Any], observation: NDArray[np.float32], packs_bits: int) -> bool:
+def record_observation(row: NDArray[np.generic], observation: NDArray[np.float32], packs_bits: int) -> bool:
     """Write an observation, in the form of numpy.packbits if `packs_bits`; return whether that loses nothing."""
     flat, is_binary = observation.reshape(-1), True
     if not packs_bits:
@@ -284,7 +284,7 @@ def record_observation(row: NDArray[Any], observation: NDArray[np.float32], pack
 
 
 @cached_njit
-def record_search(position: Any, slot: Any, root: Any, full: int, fence: int, step: int) -> None:
+def record_search(position: Record, slot: Record, root: Record, full: int, fence: int, step: int) -> None:
     """Write what the search found about the position itself."""
     position["to_play"], position["search"], position["full"] = root["to_play"], slot["algorithm"], full
     position["simulations"], position["proven"] = slot["simulations"], root["proven"]
@@ -304,7 +304,7 @@ def record_edges(moves: NDArray[np.void], row: NDArray[np.void], algorithm: int,
 
 
 @cached_njit
-def temperature(plies: int, settings: Any) -> float:
+def temperature(plies: int, settings: Record) -> float:
     """Return the temperature after `plies` moves: it halves every `temperature_plies` down to the final one."""
     first, final = settings["temperature"], settings["final_temperature"]
     return float(final + (first - final) * 0.5 ** (plies / settings["temperature_plies"]))
@@ -329,12 +329,12 @@ def sample_index(policy: NDArray[np.float64], temperature: float, random: float)
 
 
 @cached_njit
-def uniform(game: Any, purpose: int) -> float:
+def uniform(game: Record, purpose: int) -> float:
     """Return the game's random number for `purpose` at this ply, from [0, 1)."""
     return float(random_word(game, purpose) / 2**32)
 
 
 @cached_njit
-def random_word(game: Any, purpose: int) -> int:
+def random_word(game: Record, purpose: int) -> int:
     """Return the 32 random bits of `uniform`."""
     return int(random_bits(game["seed"], NUM_PURPOSES * game["plies"] + purpose))

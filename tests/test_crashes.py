@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from plyzero import files
-from plyzero.files import FAULT_POINTS
 from plyzero.network.model_loader import ModelWatch
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run
@@ -27,6 +26,7 @@ from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from tests.helpers import victims
 from tests.helpers.buckets import connected, new_prefix, server_of_tests
+from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.victims import visible

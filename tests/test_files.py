@@ -12,10 +12,11 @@ import pytest
 
 from plyzero import files
 from plyzero.errors import UserError
-from plyzero.files import FAULT_POINTS, lock, read_file, write_at, write_file
+from plyzero.files import lock, read_file, write_at, write_file
 from plyzero.run.directory import read_run
-from plyzero.run.journals import Journal
+from plyzero.run.journals import Journal, JournalName
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS, UnreadableError, explain, retry, wait_for
+from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 from tests.helpers.segments import CONNECT_FOUR, some_games
@@ -244,7 +245,7 @@ def test_every_fault_point_is_reached_and_no_other(tmp_path: Path, monkeypatch: 
     assert met == appear
     write_file(tmp_path / "a", b"content", replace=True, durable=False)
     assert met == 2 * appear
-    journal = Journal(tmp_path, CONNECT_FOUR, worker="w0", incarnation="0123abcd", sequence=0)
+    journal = Journal(tmp_path, CONNECT_FOUR, JournalName("w0", "0123abcd", 0))
     assert met == [*(3 * appear), "rename: before"]
     met.clear()
     journal.append(some_games(CONNECT_FOUR))

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import onnx
@@ -287,5 +287,5 @@ class _Positions(CalibrationDataReader):  # type: ignore[misc]  # ONNX Runtime h
     def __init__(self, observations: NDArray[np.float32]) -> None:
         self._batches = iter([{INPUT: observations}])
 
-    def get_next(self) -> dict[str, Any] | None:
+    def get_next(self) -> dict[str, NDArray[np.float32]] | None:
         return next(self._batches, None)

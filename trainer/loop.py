@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -105,7 +105,7 @@ def run_trainer(
         heartbeat.beat(trainer.describe_process("stopped"), force=True)
 
 
-def starting_beat(run: Run) -> dict[str, Any]:
+def starting_beat(run: Run) -> dict[str, object]:
     """Return the fields of a start: those of the last heartbeat, by whose credit workers know whether to wait."""
     last: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
     own = ("version", "beats", "pid", "host", "thread_error")
@@ -317,7 +317,7 @@ class Trainer(Learner):
         self._saved_at = time.monotonic()
         self.retention.remember_state(self.lease.fence, state)
 
-    def describe(self, state: str) -> dict[str, Any]:
+    def describe(self, state: str) -> dict[str, object]:
         """Return the fields of the heartbeat and of the metrics; docs/formats.md lists them."""
         now = time.monotonic()
         speed = self._trained_rate.per_second(self.ledger.trained, now - self.waited)
@@ -347,7 +347,7 @@ class Trainer(Learner):
             **({"warning": self._unpublished} if self._unpublished else {}),
         }
 
-    def describe_process(self, state: str) -> dict[str, Any]:
+    def describe_process(self, state: str) -> dict[str, object]:
         """Return the fields of the heartbeat, which unlike the metrics also has the newest entries of the cursor."""
         return {**self.describe(state), "cursor": dict([*self.replay_reader.cursor.items()][-CURSOR_ENTRIES:])}
 

@@ -15,7 +15,6 @@ from typing import Final
 
 from plyzero.files import list_names, move
 from plyzero.run.directory import Run
-from plyzero.run.journals import JournalName
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, read_segment
 from plyzero.volume_errors import TRANSIENT, FileErrors, retry
@@ -150,7 +149,7 @@ class ReplayReader:
 
     def _has_journal(self, name: SegmentName, sequence: int) -> bool:
         """Return whether the games of the segment `sequence` are in a journal. A journal that is taken is renamed."""
-        journal = JournalName(name.worker, name.incarnation, sequence)
+        journal = name.journal._replace(sequence=sequence)
         names = (str(journal), str(journal._replace(taken=True)))
         return any((self._run.journals / each).is_file() for each in names)
 

@@ -14,7 +14,7 @@ from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, mo
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
-from plyzero.run.models import ModelName, best_model, select_int8, select_models
+from plyzero.run.models import ModelName, best_model, model_of, select_int8, select_models
 from plyzero.run.segments import list_segments
 from plyzero.volume_errors import FileErrors
 from trainer.replay_reader import Skipped, is_skipped
@@ -123,8 +123,7 @@ class Retention:
 
     def _models_in_use(self) -> set[ModelName]:
         heartbeats = self.monitor.heartbeats
-        labels = [heartbeats[name].get("model") for name in heartbeats if self.monitor.liveness(name) != "gone"]
-        used = {ModelName.parse(label) for label in labels if isinstance(label, str)}
+        used = {model_of(heartbeats[name]) for name in heartbeats if self.monitor.liveness(name) != "gone"}
         with (
             suppress(UserError),
             self._file_errors.skipping(self._run.metrics, "cannot be read"),

@@ -129,7 +129,7 @@ def _heading(run: str, inputs: Path) -> str:
     return ": ".join([run, ", ".join(parts)]) if parts else run
 
 
-def _parameters(manifest: Mapping[str, Any]) -> str:
+def _parameters(manifest: Mapping[str, object]) -> str:
     """Return the parameters of the experiment as a table; "" if they are not known."""
     parameters = manifest.get("parameters")
     if not isinstance(parameters, dict) or not parameters:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 from experiments.tasks.results import (
     AVERAGE_COLUMNS,
@@ -19,12 +16,11 @@ from experiments.tasks.results import (
     TRAIN_TABLE,
     Row,
     columns_of,
-    first_seen,
     number,
     read_rows,
 )
 from plyzero.errors import UserError
-from plyzero.web.plots import Table, check_picture, plot_curves, write_picture
+from plyzero.web.plots import check_picture, plot_curves, plot_intervals, write_picture
 
 CURVES: Final = ("policy_loss", "value_loss", "score", "replay_ratio")
 """Columns that are shown over steps, those of them that have numbers."""
@@ -73,7 +69,7 @@ def average_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> 
         write_scores(scores, ("score_low", "score_high"), out / "eval.png", title="mean of the runs")
 
 
-def write_curves(tables: Mapping[str, Table], path: Path, *, title: str) -> None:
+def write_curves(tables: Mapping[str, Mapping[str, Sequence[str]]], path: Path, *, title: str) -> None:
     """Write a picture of the CURVES of each table over its steps, with bands from columns with _low and _high.
 
     tables: label -> table. Raises UserError if none of the columns has a number.
@@ -93,25 +89,13 @@ def write_scores(groups: Mapping[str, Sequence[Row]], ends: tuple[str, str], pat
     groups: label -> rows with `opponent`, `score` and `ends`, the columns of the interval.
     """
     check_picture(path)
-    from matplotlib.figure import Figure
-
-    opponents = first_seen(row["opponent"] for rows in groups.values() for row in rows)
-    figure = Figure(figsize=(8, 1.2 + 0.35 * len(opponents) * len(groups)), layout="constrained")
-    chart = figure.subplots()
-    for place, (label, rows) in enumerate(groups.items()):
-        shift = 0.7 * ((place + 0.5) / len(groups) - 0.5)
-        heights = [opponents.index(row["opponent"]) + shift for row in rows]
-        score, low, high = (_column(rows, name) for name in ("score", *ends))
-        chart.errorbar(score, heights, xerr=[score - low, high - score], fmt="o", capsize=3, label=label)
-    chart.axvline(0.5, color="gray", linewidth=0.8)
-    chart.set_xlim(-0.02, 1.02)
-    chart.set_ylim(len(opponents) - 0.5, -0.5)
-    chart.set_yticks(range(len(opponents)), opponents)
-    chart.set_xlabel("score with 95 % interval")
-    chart.set_title(title)
-    chart.grid(axis="x", alpha=0.3)
-    if len(groups) > 1:
-        figure.legend(loc="outside lower center")
+    found = {
+        label: [(row["opponent"], *(number(row[name]) for name in ("score", *ends))) for row in rows]
+        for label, rows in groups.items()
+    }
+    figure = plot_intervals(found, "score with 95 % interval", title=title)
+    figure.axes[0].axvline(0.5, color="gray", linewidth=0.8)
+    figure.axes[0].set_xlim(-0.02, 1.02)
     write_picture(figure, path)
 
 
@@ -131,9 +115,3 @@ def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:
     for row in rows:
         groups.setdefault(row["group"] or ALL, []).append(row)
     return groups
-
-
-def _column(rows: Sequence[Row], name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return a column as numbers, NaN where a row has none."""
-    values = (number(row[name]) for row in rows)
-    return np.array([math.nan if value is None else value for value in values], np.float64)

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plyzero.errors import UserError
 from plyzero.files import read_file, write_file
@@ -83,7 +83,7 @@ def need(path: Path, task: str) -> Path:
     return path
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, object]:
     """Return the object in a JSON file. Raises UserError if there is none."""
     try:
         found = json.loads(read_file(path, max_bytes=MAX_BYTES))
@@ -96,7 +96,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, object]) -> None:
     """Write an object as a JSON file."""
     write_text(path, json.dumps(content, indent=1) + "\n")
 

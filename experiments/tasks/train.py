@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from experiments.tasks.results import (
     AGENT,
@@ -24,12 +24,12 @@ from experiments.tasks.results import (
 from plyzero import __version__
 from plyzero.errors import UserError
 from plyzero.files import write_file
-from plyzero.ops.curves import RunSeries, model_of
-from plyzero.play.ratings import MatchResult, match_result
+from plyzero.ops.curves import RunSeries
+from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import RunDirectory, plan_run, read_run
 from plyzero.run.metrics import TRAINER, figure, read_heartbeat, read_lines
-from plyzero.run.models import list_models, read_model
+from plyzero.run.models import list_models, model_of, read_model, read_scores
 
 VERSION: Final = 1
 """Format version of card.json."""
@@ -165,12 +165,8 @@ def _run_train(*arguments: str) -> None:
 
 def _ratings(run: RunDirectory) -> Iterator[tuple[str, MatchResult]]:
     """Yield each measured model with its result against the last opponent, which is the strongest."""
-    for line in read_lines(run.metrics / "rating.jsonl"):
-        scores: Any = line.get("scores")
-        if model_of(line) is None or not isinstance(scores, dict) or not scores:
-            continue
-        if result := match_result([*scores.values()][-1]):
-            yield str(line["model"]), result
+    for model, counts in read_scores(run.metrics):
+        yield str(model), MatchResult(*[*counts.values()][-1])
 
 
 def _last_score(run: RunDirectory) -> float:

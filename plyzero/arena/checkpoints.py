@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from plyzero.arena.entrants import Entrant, model_file
 from plyzero.arena.ladder import MODELS, read_table
@@ -23,14 +22,14 @@ class Checkpoints:
     """
 
     def __init__(
-        self, run: RunDirectory, ladder: Path, every: int, *, simulations: int, search: Mapping[str, Any]
+        self, run: RunDirectory, ladder: Path, every: int, *, simulations: int, search: Mapping[str, object]
     ) -> None:
         self._run, self._every, self._settings = run, every, (simulations, search)
         self.entrants: list[Entrant] = []
-        for player in (read_table(ladder) or {"players": ()})["players"]:
-            if player.get("step") is not None:
+        for player in table["players"] if (table := read_table(ladder)) else ():
+            if (step := player.get("step")) is not None:
                 content = read_file(ladder / MODELS / model_file(player["identity"]), max_bytes=max_model_bytes())
-                self._add(player["step"], content)
+                self._add(step, content)
 
     def add_new(self) -> bool:
         """Add the models that have been published meanwhile; return whether there were any."""

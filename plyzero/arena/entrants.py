@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -43,12 +43,12 @@ class Entrant:
     identity: str
     network: bytes | None = None
     simulations: int = DEFAULT_SIMULATIONS
-    search: Mapping[str, Any] | None = None
+    search: Mapping[str, object] | None = None
     step: int | None = None
 
     @staticmethod
     def of_network(
-        name: str, content: bytes, simulations: int, search: Mapping[str, Any], *, step: int | None = None
+        name: str, content: bytes, simulations: int, search: Mapping[str, object], *, step: int | None = None
     ) -> Entrant:
         """Return the player that searches with the network in an ONNX file with this content."""
         identity = f"{_digest(content)} with {_settings(simulations, search)}"
@@ -72,7 +72,7 @@ def model_file(identity: str) -> str:
 
 
 def find_entrants(
-    names: Sequence[str], game: GameSpec, *, simulations: int, search: Mapping[str, Any] = UNCHANGED
+    names: Sequence[str], game: GameSpec, *, simulations: int, search: Mapping[str, object] = UNCHANGED
 ) -> list[Entrant]:
     """Return the players with these names.
 
@@ -92,7 +92,7 @@ def find_entrants(
     return [*entrants.values()]
 
 
-def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[str, Any]) -> Entrant:
+def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[str, object]) -> Entrant:
     player = find_player(name, game, np.random.default_rng(), simulations=simulations, search=search)
     settings = _settings(simulations, search)
     kind, _, level = name.partition(":")
@@ -116,7 +116,7 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
     return Entrant(name, player.name)
 
 
-def _settings(simulations: int, search: Mapping[str, Any]) -> str:
+def _settings(simulations: int, search: Mapping[str, object]) -> str:
     changes = "".join(f", {key}={json.dumps(value)}" for key, value in sorted(search.items()))
     return f"{simulations} simulations{changes}"
 

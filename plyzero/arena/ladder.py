@@ -13,11 +13,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -36,9 +36,6 @@ VERSION: Final = 1
 
 DEFAULT_ANCHOR: Final = "mcts:200"
 """The player that has 0 Elo, as on the cards of the bundled bots."""
-
-ROUND: Final = 32
-"""Pairs of games per round: many for the cores to be busy, few for the ratings to steer."""
 
 GAMES_PER_PLAYER: Final = 100
 """Games per player of a ladder by default."""
@@ -89,6 +86,54 @@ class Line:
     result: PairResult
 
 
+class About(TypedDict):
+    """The fields of ladder.json that never change: the format version and what the ladder is of."""
+
+    version: int
+    game: str
+    seed: int
+    opening_plies: int
+
+
+class RatedPlayer(TypedDict):
+    """A player in ladder.json."""
+
+    player: str
+    identity: str
+    step: int | None
+    elo: float
+    low: float
+    high: float
+    bootstrap_error: float | None
+    games: int
+    score: float | None
+    forfeits: int
+    reasons: dict[str, int]
+
+
+class RatedPair(TypedDict):
+    """Two players in ladder.json that have met."""
+
+    a: str
+    b: str
+    games: int
+    points: float
+    expected: float
+    z: float
+    misfit: bool
+
+
+class Table(About):
+    """The ratings, as ladder.json has them. `side` and `draws` have a `value` with its interval, `low` and `high`."""
+
+    anchor: str
+    games: int
+    players: list[RatedPlayer]
+    side: dict[str, float]
+    draws: dict[str, float]
+    pairs: list[RatedPair]
+
+
 @dataclass(frozen=True)
 class Limits:
     """When a ladder ends.
@@ -119,7 +164,7 @@ class Ladder:
         opening_plies: int,
     ) -> None:
         self.directory, self.game, self.entrants, self.anchor = directory, game, entrants, anchor
-        self.about = {"version": VERSION, "game": game.identity, "seed": seed, "opening_plies": opening_plies}
+        self.about: About = {"version": VERSION, "game": game.identity, "seed": seed, "opening_plies": opening_plies}
         self.lines: dict[Pair, Line] = {}
         self._number = {entrant.identity: number for number, entrant in enumerate(entrants)}
 
@@ -166,7 +211,8 @@ class Ladder:
     def plan(self, current: int, limits: Limits) -> list[Pair]:
         """Return the pairs of games of a round, given the lines of earlier rounds; none if a limit is reached."""
         earlier = [line.pair for line in self.lines.values() if line.round < current]
-        number = min(ROUND, limits.games // 2 - len(earlier))
+        # 32 pairs a round: many for the cores to be busy, few for the ratings to steer
+        number = min(32, limits.games // 2 - len(earlier))
         if number <= 0:
             return []
         if limits.within is not None and earlier and self.rate(before=current).error.max() <= limits.within:
@@ -189,7 +235,7 @@ class Ladder:
         """Return half the widths of the intervals by the bootstrap over openings, in Elo."""
         return bootstrap(self._games(), len(self.entrants), self.anchor, rng=np.random.default_rng(0))
 
-    def table(self, *, check: bool = False) -> dict[str, Any]:
+    def table(self, *, check: bool = False) -> Table:
         """Return the ratings as a JSON object; with `check` also the intervals by the bootstrap."""
         ratings = self.rate()
         pairs = ratings.pairs
@@ -233,7 +279,7 @@ class Ladder:
             ],
         }
 
-    def write_table(self, *, check: bool = False) -> dict[str, Any]:
+    def write_table(self, *, check: bool = False) -> Table:
         """Write the table as ladder.json and its players as ratings.csv, and return it; for `check` see `table`."""
         table = self.table(check=check)
         rows = io.StringIO()
@@ -311,7 +357,8 @@ def open_ladder(
     number = _find_anchor(anchor, entrants)
     ladder = Ladder(directory, game, entrants, anchor=number, seed=seed, opening_plies=plies)
     _check_directory(directory, ladder.about)
-    with _locked(directory):
+    refusal = f"another process plays the ladder in {directory}; wait for it, or stop it first"
+    with files.holding(directory / LOCK, refusal):
         for entrant in entrants:
             entrant.write_network(directory / MODELS)
         _end_last_line(directory / LINES)
@@ -320,17 +367,17 @@ def open_ladder(
         yield ladder
 
 
-def read_table(directory: Path) -> dict[str, Any] | None:
+def read_table(directory: Path) -> Table | None:
     """Return the table of the ladder in `directory`, None if there is none. Raises UserError if it is no table."""
     try:
-        found = json.loads(files.read_file(directory / TABLE, max_bytes=MAX_TABLE_BYTES))
+        found: Table = json.loads(files.read_file(directory / TABLE, max_bytes=MAX_TABLE_BYTES))
         if any(type(player.get("step")) not in (int, NoneType) for player in found["players"]):
             raise TypeError("step")
     except FileNotFoundError:
         return None
     except (UnreadableError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{directory / TABLE} is not the table of a ladder; give --out another directory") from error
-    return dict(found)
+    return found
 
 
 def _find_anchor(name: str | None, entrants: Sequence[Entrant]) -> int:
@@ -342,7 +389,7 @@ def _find_anchor(name: str | None, entrants: Sequence[Entrant]) -> int:
     return names.index(name)
 
 
-def _check_directory(directory: Path, about: dict[str, Any]) -> None:
+def _check_directory(directory: Path, about: About) -> None:
     """Raise UserError if `directory` holds anything else than the ladder `about`, or if it is not empty without one."""
     found = read_table(directory)
     if found is None:
@@ -350,25 +397,9 @@ def _check_directory(directory: Path, about: dict[str, Any]) -> None:
         names = os.listdir(directory) if directory.exists() else []
         if any(name not in ours and not name.startswith(files.TEMPORARY) for name in names):
             raise UserError(f"{directory} is not a ladder: it has no {TABLE}; give --out another directory")
-    elif wrong := next((key for key, value in about.items() if found.get(key) != value), None):
-        expected = f"{wrong} {shown(found.get(wrong))}, not {shown(about[wrong])}"
+    elif wrong := next(((key, value) for key, value in about.items() if found.get(key) != value), None):
+        expected = f"{wrong[0]} {shown(found.get(wrong[0]))}, not {shown(wrong[1])}"
         raise UserError(f"{directory} is a ladder of {expected}; give --out another directory")
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of the ladder in `directory`. Raises UserError if another process holds it."""
-    path = directory / LOCK
-    if not path.exists():
-        with suppress(FileExistsError):
-            files.write_file(path, b"")
-    held = files.lock(path, needed=False)
-    if held is None:
-        raise UserError(f"another process plays the ladder in {directory}; wait for it, or stop it first")
-    try:
-        yield
-    finally:
-        os.close(held)
 
 
 def _end_last_line(path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from multiprocessing import connection, get_context, parent_process
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -82,7 +83,7 @@ class Processes:
         """Start `number` processes; `settings` are the keyword arguments of PairPlayer."""
         context = get_context("spawn")
         lean = [replace(entrant, network=entrant.network and b"") for entrant in entrants]  # it is in a file
-        self._idle: list[connection.Connection] = []
+        self._idle: list[Connection] = []
         self._processes = {}
         for _ in range(number):
             ours, theirs = context.Pipe()
@@ -109,7 +110,7 @@ class Processes:
 
         Raises UserError if a player cannot be used, and PlayError if a game cannot be played.
         """
-        waiting, playing = [*reversed(pairs)], dict[Any, Pair]()
+        waiting, playing = [*reversed(pairs)], dict[Connection, Pair]()
         while waiting or playing:
             while waiting and self._idle:
                 ours = self._idle.pop()
@@ -121,13 +122,13 @@ class Processes:
                 yield pair, self._answer(each, pair)
                 self._idle.append(each)
 
-    def _ask(self, ours: connection.Connection, pair: Pair) -> None:
+    def _ask(self, ours: Connection, pair: Pair) -> None:
         try:
             ours.send(pair)
         except OSError as error:
             raise self._ended(ours, pair) from error
 
-    def _answer(self, ours: Any, pair: Pair) -> PairResult:
+    def _answer(self, ours: Connection, pair: Pair) -> PairResult:
         try:
             answer = ours.recv()
         except (EOFError, OSError) as error:
@@ -138,7 +139,7 @@ class Processes:
             raise answer
         raise PlayError(f"{pair.a} against {pair.b} cannot be played: {answer}")
 
-    def _ended(self, ours: connection.Connection, pair: Pair) -> PlayError:
+    def _ended(self, ours: Connection, pair: Pair) -> PlayError:
         self._processes[ours].join()
         code = self._processes[ours].exitcode
         return PlayError(
@@ -147,7 +148,7 @@ class Processes:
         )
 
 
-def _serve(theirs: connection.Connection, game: str, entrants: Sequence[Entrant], settings: Mapping[str, Any]) -> None:
+def _serve(theirs: Connection, game: str, entrants: Sequence[Entrant], settings: Mapping[str, Any]) -> None:
     """Answer each pair that arrives with its result, or with what went wrong, until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of Ctrl-C the command decides, which ends this process
     os.dup2(2, 1)  # what a player prints is not the output of the command

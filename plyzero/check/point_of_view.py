@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ def turn_passes(played: Sequence[PlayedGame]) -> Sequence[Pass]:
     ]
 
 
-def shows_player(observations: Array, players: NDArray[Any]) -> bool:
+def shows_player(observations: Array, players: NDArray[np.integer]) -> bool:
     """Return whether some number of the observations has one value for player 0 to move and another for player 1."""
     of = [observations[players == player] for player in (0, 1)]
     constant = [(each == each[0]).all(axis=0) for each in of]

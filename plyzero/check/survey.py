@@ -8,7 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -166,7 +166,7 @@ def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
     """Return the mean time of a call from Python, in microseconds, by the name of the rule."""
     steps = [(game.positions[i], game.moves[i]) for game in played for i in game.decisions[: game.plies]][:2000]
     found = {}
-    rules: dict[str, Callable[[Game, int], Any]] = {
+    rules: dict[str, Callable[[Game, int], object]] = {
         "play": lambda position, move: position.play_unchecked(move),
         "outcome": lambda position, move: position.outcome(),
         "legal_actions": lambda position, move: position.legal_actions(),

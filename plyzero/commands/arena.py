@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
@@ -28,7 +28,7 @@ from plyzero.errors import UserError
 
 if TYPE_CHECKING:
     from plyzero.arena.checkpoints import Checkpoints
-    from plyzero.arena.ladder import Ladder, Limits
+    from plyzero.arena.ladder import Ladder, Limits, Table
     from plyzero.arena.pair_player import Processes
 
 PlayersSimulations = Annotated[
@@ -246,7 +246,7 @@ def ladder(
         write_picture(plot_ratings(table["players"], anchor=table["anchor"], title=title), plot)
 
 
-def _play(found: Ladder, workers: Processes, limits: Limits, has_new: Callable[[], bool]) -> dict[str, Any] | None:
+def _play(found: Ladder, workers: Processes, limits: Limits, has_new: Callable[[], bool]) -> Table | None:
     """Play until the limits are reached and return the table; return None once there are new players."""
     try:
         text = "playing the first games; the search is compiled first after an installation or update"
@@ -270,7 +270,7 @@ def _wait(checkpoints: Checkpoints) -> bool:
     return True
 
 
-def _print(table: dict[str, Any], *, as_json: bool) -> None:
+def _print(table: Table, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(table))
         return
@@ -295,10 +295,10 @@ def _print(table: dict[str, Any], *, as_json: bool) -> None:
         console.print(f"Resampling the openings gives intervals {min(ratios):.2f} to {max(ratios):.2f} times as wide.")
     console.print()
     pairs = make_table("pair", "", "games", "score", "expected", "z", "")
-    for each in sorted(table["pairs"], key=lambda each: -abs(each["z"])):
-        score, expected = (f"{each[key] / each['games']:.1%}" for key in ("points", "expected"))
-        mark = "misfit" if each["misfit"] else ""
-        pairs.add_row(each["a"], each["b"], str(each["games"]), score, expected, f"{each['z']:+.1f}", mark)
+    for pair in sorted(table["pairs"], key=lambda pair: -abs(pair["z"])):
+        score, expected = (f"{pair[key] / pair['games']:.1%}" for key in ("points", "expected"))
+        mark = "misfit" if pair["misfit"] else ""
+        pairs.add_row(pair["a"], pair["b"], str(pair["games"]), score, expected, f"{pair['z']:+.1f}", mark)
     console.print(pairs)
     for each in table["players"]:
         for reason, number in each["reasons"].items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import itertools
 import json
@@ -11,9 +10,13 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from plyzero.commands.common import require
 from plyzero.errors import UserError, nearest, shown
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from experiments.definition import Value
     from experiments.plan import Plan
 
 MODULES: Final = {
@@ -41,11 +44,7 @@ def check_tasks(plan: Plan) -> None:
     """Raise UserError if a built-in task of a plan lacks a package, or has parameters that it would refuse."""
     checked = set()
     for name, options in _builtin(plan):
-        missing = [package for package in PACKAGES.get(name, ()) if importlib.util.find_spec(package) is None]
-        if missing:
-            raise UserError(
-                f"the task {name} needs {missing[0]}: pip install 'plyzero[cpu,train,experiments]' installs all of it"
-            )
+        require(*PACKAGES.get(name, ()))
         arguments = parse_arguments(name, options)
         key = json.dumps({key: value for key, value in arguments.items() if key not in ("seed", "previous")})
         check = getattr(_module(name), f"check_{name}", None)
@@ -67,23 +66,17 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
 
     Raises UserError for an unknown one, with the nearest, for a value of another type, and if one is missing.
     """
-    from experiments.definition import parse_value
+    from experiments.definition import parse_options
 
-    kinds: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
+    kinds: dict[str, Value] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
     wanted = {
         each.name: each
         for each in inspect.signature(find_task(name)).parameters.values()
         if each.kind is each.KEYWORD_ONLY and each.name != "report"
     }
-    found: dict[str, Any] = {}
-    for option in options:
-        key, equals, text = option.partition("=")
-        if not equals:
-            raise UserError(f"expected -p NAME=VALUE, such as -p games=20, got {shown(option)}")
-        if key not in wanted:
-            raise UserError(f"the task {name} has no parameter {shown(key)}; {nearest(key, wanted)}")
-        value = parse_value(key, text, kinds[wanted[key].annotation])
-        found[key] = _split(key, text) if isinstance(value, list) else value
+    defaults = {key: kinds[each.annotation] for key, each in wanted.items()}
+    found: dict[str, object] = {**parse_options(f"the task {name}", defaults, options)}
+    found |= {key: _split(key, " ".join(value)) for key, value in found.items() if isinstance(value, list)}
     missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
     if missing:
         raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
@@ -97,7 +90,7 @@ def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
             yield name, [option for flag, option in itertools.pairwise(words) if flag == "-p"]
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> ModuleType:
     return importlib.import_module(f"experiments.tasks.{MODULES[name]}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import io
 import os
+import shlex
 import sys
 import threading
 import time
@@ -65,6 +66,7 @@ EXTRAS: Final = {
     **dict.fromkeys(("matplotlib", "PIL", "resvg_py"), "plot"),
     "scipy": "experiments",
     "ray": "ray",
+    "hera": "argo",
 }
 """Package that plyzero can do without -> the extra that installs it."""
 
@@ -179,11 +181,6 @@ def check_continues(run: Path, options: Sequence[str] | None) -> None:
             check_resumes(opened)
 
 
-def quoted(game: str) -> str:
-    """Return the name of a game, quoted for a shell if it has parentheses."""
-    return f"'{game}'" if "(" in game else game
-
-
 def check_new_run(run: Run, *, workers: int = 0, trainer: bool = False) -> None:
     """Raise UserError if this machine could not train a run that is about to be created.
 
@@ -235,7 +232,7 @@ def playing(game: GameSpec, *, may_print: bool = False) -> Iterator[TextIO]:
             or (isinstance(error, OSError | SystemExit) and not own_frames(error))
         ):
             raise
-        hint = f"plyzero check {quoted(game.name)} tests the rules"
+        hint = f"plyzero check {shlex.quote(game.name)} tests the rules"
         raise FailedError(f"{game.name} cannot be played: {with_location(error)}; {hint}") from error
 
 

@@ -23,6 +23,7 @@ from plyzero.commands.common import (
     make_console,
     make_table,
     playing,
+    require,
     show_progress,
 )
 from plyzero.errors import UserError, plain
@@ -31,7 +32,7 @@ from plyzero.threads import start_thread
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from experiments.manifest import Record
+    from experiments.manifest import Manifest, Record
     from experiments.plan import Plan
 
 DEFAULT: Final = "train-and-compare"
@@ -163,10 +164,8 @@ def argo(
     name: Annotated[str | None, typer.Option(help="Name of the template, and directory on the claim.")] = None,
 ) -> None:
     """Print an experiment as an Argo WorkflowTemplate, whose tasks are the same commands."""
-    try:
-        from experiments.argo import workflow_template
-    except ModuleNotFoundError as error:
-        raise UserError(f"the export needs hera ({error}): pip install 'plyzero[argo]' installs it") from error
+    require("hera")
+    from experiments.argo import workflow_template
 
     plan = _plan(what, parameters)
     print(workflow_template(plan, name=name or plan.name, image=image, claim=claim), end="")
@@ -246,7 +245,7 @@ def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bo
     print(f"{'' if started else 'nothing to do: '}{counts}; results: {out / results}")
 
 
-def _rows_of(directory: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(directory: Path, manifest: Manifest) -> list[dict[str, Any]]:
     from experiments.manifest import is_running, read_record
 
     runs, rows = is_running(directory), []

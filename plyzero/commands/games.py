@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plyzero.commands.common import FailedError, GameArgument, data_output, find_game, quoted, show_progress
+from plyzero.commands.common import FailedError, GameArgument, data_output, find_game, show_progress
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def check(
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     print("\n".join(sentences(found, settings, sizes)))
-    print(f"\nNext: plyzero train {quoted(game)} --run runs/first --minutes 2")
+    print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
 
 def _random_games(number: int) -> str:

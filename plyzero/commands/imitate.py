@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -16,7 +17,6 @@ from plyzero.commands.common import (
     GameArgument,
     find_game,
     playing,
-    quoted,
     show_progress,
 )
 from plyzero.errors import UserError, plain, shown
@@ -96,7 +96,7 @@ def imitate(
     print(f"It agrees with the held-out games in {learned.agreement}; random moves would in {learned.guess:.1%}.")
     if learned.new:
         print(f"In positions that no other game has, it agrees in {learned.new}.")
-    print(f"{bot} has the weights of step {learned.state['step']}. To play: plyzero play {quoted(game)} --net {bot}")
+    print(f"{bot} has the weights of step {learned.state['step']}. To play: plyzero play {quote(game)} --net {bot}")
 
 
 def _split(outputs: list[str]) -> tuple[Path, list[str]]:

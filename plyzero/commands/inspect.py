@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -27,6 +27,8 @@ from plyzero.errors import UserError, plain, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from plyzero.ops.status import Process, Snapshot
+    from plyzero.run.liveness import Liveness
     from plyzero.run.segments import SegmentName
 
 
@@ -146,7 +148,7 @@ def _in_order(names: Iterable[SegmentName]) -> list[SegmentName]:
     return sorted(names, key=lambda name: (name.first_step, name.worker, name.sequence))
 
 
-def _segment_fields(name: SegmentName) -> dict[str, Any]:
+def _segment_fields(name: SegmentName) -> dict[str, object]:
     """Return the JSON object of a segment, whose model steps are called `low` and `high`."""
     from dataclasses import asdict
 
@@ -245,7 +247,7 @@ def printable(text: str) -> Text:
     return Text(plain(text, 400))
 
 
-def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str]]:
     """Yield the rows of the table: the trainer, every live worker and evaluator, and the number of ended processes.
 
     A worker that was started again has one live process, and one that has ended for each earlier start.
@@ -253,7 +255,7 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
     from plyzero.run.metrics import number
     from plyzero.run.models import ModelName
 
-    ended: dict[str, list[tuple[str, float]]] = {}  # worker and games of the processes that have ended, by state
+    ended: dict[Liveness, list[tuple[str, float]]] = {}  # worker and games of the processes that have ended, by state
     for process in processes:
         name, life, state = process["name"], process["life"], process["state"]
         games = number(process, "games")
@@ -277,7 +279,7 @@ def _rows(processes: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, 
         yield f"{count} ended process{'es' if count > 1 else ''} of {listed}", life, "", f"{total:.0f} games"
 
 
-def _learned(trainer: dict[str, Any]) -> str:
+def _learned(trainer: Process) -> str:
     from plyzero.run.metrics import number
 
     if not all(isinstance(trainer.get(key), float) for key in ("policy_learned", "value_learned")):
@@ -292,7 +294,7 @@ def _versus_guess(skill: float) -> str:
     return "as good as a guess" if percent == "0%" else f"{percent} {'better' if skill > 0 else 'worse'} than a guess"
 
 
-def _print_status(console: Console, found: dict[str, Any]) -> None:
+def _print_status(console: Console, found: Snapshot) -> None:
     replay, models = found["replay"], found["models"]
     console.print(f"{found['run']}: {found['game']}")
     console.print(
@@ -308,8 +310,8 @@ def _print_status(console: Console, found: dict[str, Any]) -> None:
     for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
         if "step" in trainer:
             console.print(_learned(trainer))
-        if isinstance(trainer.get("warning"), str):
-            console.print(printable(trainer["warning"]), style="bold")
+        if isinstance(warning := trainer.get("warning"), str):
+            console.print(printable(warning), style="bold")
     for process in found["processes"]:
         for error in (process.get(key) for key in ("read_error", "write_error", "thread_error")):
             if isinstance(error, str):

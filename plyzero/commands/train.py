@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
@@ -26,7 +27,6 @@ from plyzero.commands.common import (
     check_continues,
     check_new_run,
     find_game,
-    quoted,
     read_directory,
     require,
 )
@@ -110,7 +110,7 @@ def train(
             raise FailedError(str(error)) from error
         ended = "stopped and saved" if stop.is_set() else "saved"
         if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
-            screen.line(f"{ended}. To continue: the same command. To play: plyzero play {quoted(game)} --run {run}")
+            screen.line(f"{ended}. To continue: the same command. To play: plyzero play {quote(game)} --run {run}")
         else:
             screen.line(f"{ended}, but there is no model yet. To continue: the same command.")
 

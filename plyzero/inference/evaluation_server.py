@@ -15,6 +15,8 @@ from queue import SimpleQueue
 from typing import Any, Final, NoReturn
 
 import grpc
+from google.protobuf.message import Message
+from grpc import ServicerContext
 
 from plyzero.errors import ModelRefusedError, UserError, plain, shown
 from plyzero.inference import wire
@@ -23,9 +25,6 @@ from plyzero.network.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.threads import start_thread
-
-MAX_CALLS: Final = 2048
-"""Number of calls that are in the server at the same time, of which a worker has one; further ones wait in gRPC."""
 
 MAX_UNANSWERED: Final = 4
 """Number of batches of one stream that are read before the first of them is answered; a worker sends two."""
@@ -88,7 +87,8 @@ def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 
         ("grpc.max_receive_message_length", wire.largest_request(run.game.start, largest)),
         ("grpc.max_send_message_length", wire.MAX_MESSAGE_BYTES),
     ]
-    server = grpc.server(ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="call"), options=options)
+    # A worker has one call in the server at a time; those above the largest number wait in gRPC.
+    server = grpc.server(ThreadPoolExecutor(2048, thread_name_prefix="call"), options=options)
     server.add_generic_rpc_handlers((_handlers(EvaluationService(run, batcher, largest)),))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
@@ -102,7 +102,7 @@ def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 
         server.stop(GRACE_SECONDS).wait()
 
 
-def _handlers(service: EvaluationService) -> Any:
+def _handlers(service: EvaluationService) -> grpc.GenericRpcHandler:
     methods = {
         name: grpc.unary_unary_rpc_method_handler(
             _with_status(getattr(service, name)),
@@ -119,14 +119,14 @@ def _handlers(service: EvaluationService) -> Any:
     return grpc.method_handlers_generic_handler(wire.SERVICE, methods)
 
 
-def _with_status(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _with_status(method: Callable[..., Any]) -> Callable[..., Any]:
     """Turn the errors of a method into gRPC's status codes, each with one sentence."""
 
-    def call(request: Any, context: Any) -> Any:
+    def call(request: Message, context: ServicerContext) -> Message:
         with _status(context):
             return method(request, context)
 
-    def stream(requests: Any, context: Any) -> Iterator[Any]:
+    def stream(requests: Iterator[Message], context: ServicerContext) -> Iterator[Message]:
         with _status(context):
             yield from method(requests, context)
 
@@ -134,7 +134,7 @@ def _with_status(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 
 @contextmanager
-def _status(context: Any) -> Iterator[None]:
+def _status(context: ServicerContext) -> Iterator[None]:
     def end(code: grpc.StatusCode, error: object) -> NoReturn:
         context.abort(code, plain(str(error), 500))
         raise AssertionError  # abort has raised
@@ -160,20 +160,20 @@ class EvaluationService:
         self._game, self._batcher, self._largest = run.game, batcher, largest
         self._name, self._run_id = wire.model_name(run), run.id
 
-    def ServerLive(self, request: Any, context: Any) -> Any:
+    def ServerLive(self, request: Message, context: ServicerContext) -> Message:
         """Return that this process is alive."""
         return wire.MESSAGES["ServerLiveResponse"](live=True)
 
-    def ServerReady(self, request: Any, context: Any) -> Any:
+    def ServerReady(self, request: Message, context: ServicerContext) -> Message:
         """Return whether there is a model."""
         return wire.MESSAGES["ServerReadyResponse"](ready=self._batcher.label is not None)
 
-    def ModelReady(self, request: Any, context: Any) -> Any:
+    def ModelReady(self, request: Message, context: ServicerContext) -> Message:
         """Return whether there is a model for the game that the request names."""
         self._check_game(request.name, request.version)
         return wire.MESSAGES["ModelReadyResponse"](ready=self._batcher.label is not None)
 
-    def ModelMetadata(self, request: Any, context: Any) -> Any:
+    def ModelMetadata(self, request: Message, context: ServicerContext) -> Message:
         """Return inputs and outputs, and as the only version the file name of the model."""
         self._check_game(request.name, request.version)
         inputs, outputs = wire.describe(self._game.start)
@@ -183,21 +183,21 @@ class EvaluationService:
             name=self._name, versions=[label], platform=wire.PLATFORM, inputs=inputs, outputs=outputs
         )
 
-    def ModelInfer(self, request: Any, context: Any) -> Any:
+    def ModelInfer(self, request: Message, context: ServicerContext) -> Message:
         """Return the evaluation of the positions in the request, all of them by the model that the answer names."""
         future = self._submit(request)
         if not context.add_callback(future.cancel):  # has ended already
             future.cancel()
         return self._response(request, future.result())
 
-    def ModelStreamInfer(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+    def ModelStreamInfer(self, requests: Iterator[Message], context: ServicerContext) -> Iterator[Message]:
         """Yield what ModelInfer answers to each request, in their order. The first error ends the stream.
 
         Requests are read by a thread of its own, so that several are on their way at the same time, but no more than
         MAX_UNANSWERED: a client that does not read its answers has to wait. When the client leaves, its waiting
         requests are cancelled.
         """
-        calls: SimpleQueue[tuple[Any, Future[Answer]] | None] = SimpleQueue()
+        calls: SimpleQueue[tuple[Message, Future[Answer]] | None] = SimpleQueue()
         waiting: deque[Future[Answer]] = deque()
         room = threading.Semaphore(MAX_UNANSWERED)
 
@@ -229,7 +229,7 @@ class EvaluationService:
             yield self._response(request, answer)
             room.release()
 
-    def _submit(self, request: Any) -> Future[Answer]:
+    def _submit(self, request: Message) -> Future[Answer]:
         self._check_game(request.model_name, request.model_version)
         parameters = {name: value.string_param for name, value in request.parameters.items()}
         shape = wire.shape_text(self._game.start)
@@ -244,7 +244,7 @@ class EvaluationService:
             )
         return self._batcher.submit(observations)
 
-    def _response(self, request: Any, answer: Answer) -> Any:
+    def _response(self, request: Message, answer: Answer) -> Message:
         response = wire.MESSAGES["ModelInferResponse"](
             model_name=request.model_name, model_version=answer.label, id=request.id
         )
@@ -263,6 +263,6 @@ class EvaluationService:
             raise UserError(f"expected no model version, for only the newest model is served, got {shown(version)}")
 
 
-def _precision(request: Any) -> str:
+def _precision(request: Message) -> str:
     given = request.parameters.get(wire.PRECISION)
     return wire.DEFAULT_PRECISION if given is None else str(given.string_param)

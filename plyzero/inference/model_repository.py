@@ -22,9 +22,8 @@ from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import ModelName, max_model_bytes, read_model
 from plyzero.volume_errors import FileErrors, explain
 
-CONFIG_FILE: Final = "config.pbtxt"
 MODEL_FILE: Final = "model.onnx"
-"""Names of files that Triton expects in the directory of a model, and in that of a version."""
+"""Name of the file that Triton expects in the directory of a version."""
 
 LOOK_SECONDS: Final = 0.5
 """Longest time without a look for a newer model, in seconds."""
@@ -108,7 +107,7 @@ def publish_version(model: Path, config: str, content: bytes, *, version: int) -
     number, and then renamed. Versions disappear in the same way. What is there already is not written again, so that
     Triton does not load it again.
     """
-    _write_if_changed(model / CONFIG_FILE, config.encode())
+    _write_if_changed(model / "config.pbtxt", config.encode())
     target = model / str(version)
     if target.is_dir():
         _write_if_changed(target / MODEL_FILE, content)

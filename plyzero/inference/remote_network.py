@@ -10,13 +10,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final
 
 import grpc
+from google.protobuf.message import Message
 
 from plyzero.errors import UserError, plain, shown
 from plyzero.inference import wire
@@ -26,9 +26,6 @@ from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.threads import start_thread
-
-DEADLINE_SECONDS: Final = 20.0
-"""Time in which a batch must be answered, in seconds; a server may need some of it for the first batch of a model."""
 
 PROBE_SECONDS: Final = 5.0
 """Time in which a server must answer that it is there, in seconds."""
@@ -55,12 +52,13 @@ class RemoteNetwork:
         run: Run,
         *,
         precision: str = wire.DEFAULT_PRECISION,
-        deadline_seconds: float = DEADLINE_SECONDS,
+        deadline_seconds: float = 20.0,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         """Ask the server at `address`, HOST:PORT, whether it is there, which takes at most PROBE_SECONDS.
 
-        precision: FP16 or FP32, of the answers, where the server has both.
+        precision:        FP16 or FP32, of the answers, where the server has both.
+        deadline_seconds: for a batch; a server may need some of it for the first batch of a model.
         Raises UserError if the address has another form. A server that does not answer is no error.
         """
         host, _, port = address.rpartition(":")
@@ -91,7 +89,7 @@ class RemoteNetwork:
         self._open_stream = self._method(stream, wire.STREAM, "ModelInfer")
         self._stream: Stream | None = None  # of a server that has them
         self._next_probe = 0.0
-        self._probe: Any = None
+        self._probe: grpc.Future = None
         self.refresh()
         self._read_probe()
 
@@ -122,7 +120,7 @@ class RemoteNetwork:
             request.parameters[wire.SHAPE].string_param = wire.shape_text(self._game.start)
         request.raw_input_contents.append(wire.pack_observations(observations, datatype))
         if self._stream:
-            future: Any = self._stream.send(request)
+            future: grpc.Future = self._stream.send(request)
         else:
             future = self._infer.future(request, timeout=self._deadline_seconds)
         return Call(self, future, len(observations), time.monotonic() + self._deadline_seconds)
@@ -168,7 +166,7 @@ class RemoteNetwork:
         self._failing = False
         self.fence, self.step, self.label = answer.fence, answer.step, answer.label
 
-    def find_answer(self, response: Any, positions: int) -> Answer | str:
+    def find_answer(self, response: Message, positions: int) -> Answer | str:
         """Return the answer in a ModelInferResponse to this number of positions, or the reason why it is impossible."""
         run = response.parameters.get(wire.RUN)
         if run is not None and (foreign := self._run_id.find_fault(run.string_param)):
@@ -209,7 +207,7 @@ class RemoteNetwork:
 class Call:
     """A batch that is on its way to the server."""
 
-    def __init__(self, network: RemoteNetwork, future: Any, positions: int, deadline: float) -> None:
+    def __init__(self, network: RemoteNetwork, future: grpc.Future, positions: int, deadline: float) -> None:
         self._network, self._future, self._positions, self._deadline = network, future, positions, deadline
 
     def answer(self) -> Answer | None:
@@ -230,7 +228,7 @@ class Call:
         return found
 
 
-def _sentence(error: Any) -> str:
+def _sentence(error: grpc.RpcError) -> str:
     return f"{error.details() or 'no reason given'} ({error.code().name})"
 
 
@@ -241,18 +239,18 @@ class Stream:
     asked for later, are that error.
     """
 
-    def __init__(self, method: Callable[[Iterator[Any]], Any]) -> None:
+    def __init__(self, method: grpc.StreamStreamMultiCallable) -> None:
         """`method` takes an iterator of requests and returns a call, which is an iterator of answers."""
-        self._requests: SimpleQueue[Any] = SimpleQueue()  # None ends them
-        self._waiting: deque[Future[Any]] = deque()
+        self._requests: SimpleQueue[Message | None] = SimpleQueue()  # None ends them
+        self._waiting: deque[Future[Message]] = deque()
         self._error: Exception | None = None
         self._lock = threading.Lock()  # of the two above
         self._call = method(iter(self._requests.get, None))
         start_thread(self._read, name="answers")
 
-    def send(self, request: Any) -> Future[Any]:
+    def send(self, request: Message) -> Future[Message]:
         """Send a request, and return its future answer."""
-        future: Future[Any] = Future()
+        future: Future[Message] = Future()
         with self._lock:
             if self._error:
                 future.set_exception(self._error)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain, shown
@@ -37,7 +38,7 @@ PLATFORM: Final = "plyzero_onnx"
 MAX_MESSAGE_BYTES: Final = 1 << 28
 """Largest message that a server or a client accepts."""
 
-PRECISIONS: Final[dict[str, np.dtype[Any]]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4")}
+PRECISIONS: Final[dict[str, np.dtype[np.floating]]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4")}
 """Types of the outputs, by their names in the protocol."""
 
 DEFAULT_PRECISION: Final = "FP16"
@@ -93,7 +94,7 @@ _FIELDS: Final[dict[str, dict[str, tuple[int, str]]]] = {
 """Message -> field -> number and type."""
 
 
-def _make_messages() -> dict[str, Any]:
+def _make_messages() -> dict[str, type[Message]]:
     """Return name -> class of all messages, in a pool of their own, beside those of other packages."""
     file = descriptor_pb2.FileDescriptorProto(name="plyzero/inference.proto", package="inference", syntax="proto3")
     for name, fields in _FIELDS.items():
@@ -109,7 +110,7 @@ def _make_messages() -> dict[str, Any]:
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"inference.{name}")) for name in _FIELDS}
 
 
-def _add_field(message: Any, name: str, number: int, kind: str) -> None:
+def _add_field(message: descriptor_pb2.DescriptorProto, name: str, number: int, kind: str) -> None:
     label, _, type_name = kind.rpartition(" ")
     field = message.field.add(name=name, number=number)
     field.label = field.LABEL_REPEATED if label else field.LABEL_OPTIONAL
@@ -166,7 +167,7 @@ def shape_text(start: Game) -> str:
     return "x".join(map(str, start.observation_shape))
 
 
-def describe(start: Game) -> tuple[list[Any], list[Any]]:
+def describe(start: Game) -> tuple[list[Message], list[Message]]:
     """Return the metadata of input and outputs in `plyzero evaluator`; -1 is the number of positions."""
     tensor, (datatype, *_) = MESSAGES["TensorMetadata"], input_types(start)
     inputs = [tensor(name=INPUT, datatype=datatype, shape=[-1, *input_shape(start, datatype)])]
@@ -174,7 +175,7 @@ def describe(start: Game) -> tuple[list[Any], list[Any]]:
     return inputs, [tensor(name=name, datatype=DEFAULT_PRECISION, shape=[-1, size]) for name, size in outputs]
 
 
-def find_input_type(metadata: Any, start: Game) -> str | None:
+def find_input_type(metadata: Message, start: Game) -> str | None:
     """Return the type in which a server takes observations, by its ModelMetadataResponse; None if it has another game.
 
     Its outputs must be of types in PRECISIONS.
@@ -194,7 +195,7 @@ def pack_observations(observations: NDArray[np.float32], datatype: str) -> bytes
     return np.ascontiguousarray(observations, "<f4").tobytes()
 
 
-def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
+def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
     """Return the observations in a ModelInferRequest, `[n, C, H, W]` float32.
 
     Raises UserError if they are not of the game that begins with `start`, or not finite.
@@ -224,14 +225,14 @@ def unpack_observations(request: Any, start: Game) -> NDArray[np.float32]:
     return observations
 
 
-def pack_evaluation(response: Any, evaluation: Evaluation, precision: str) -> None:
+def pack_evaluation(response: Message, evaluation: Evaluation, precision: str) -> None:
     """Add an evaluation to a ModelInferResponse, with numbers of type `precision`."""
     for name, values in ((LOGITS, evaluation.logits), (WDL, evaluation.wdl)):
         response.outputs.add(name=name, datatype=precision, shape=values.shape)
         response.raw_output_contents.append(values.astype(PRECISIONS[precision]).tobytes())
 
 
-def unpack_evaluation(response: Any, start: Game, positions: int) -> Evaluation:
+def unpack_evaluation(response: Message, start: Game, positions: int) -> Evaluation:
     """Return the evaluation of `positions` positions in a ModelInferResponse, whatever the order of its outputs.
 
     Raises UserError if its outputs are not those of the game that begins with `start`. Their values are not checked.

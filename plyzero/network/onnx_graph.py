@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import onnx
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import AttributeProto, NodeProto, TensorProto, TensorShapeProto
 from onnx.shape_inference import infer_shapes
 
 from plyzero.errors import plain
@@ -140,7 +140,7 @@ def _check_tensor(tensor: TensorProto) -> None:
         raise GraphError("it stores weights in other files, which is not supported")
     if tensor.data_type not in ITEM_BYTES:
         raise GraphError(f"{name} has elements of type {tensor.data_type}, which is not supported")
-    fields: dict[int, Any] = {TensorProto.FLOAT: tensor.float_data, TensorProto.INT64: tensor.int64_data}
+    fields: dict[int, Sequence[float]] = {TensorProto.FLOAT: tensor.float_data, TensorProto.INT64: tensor.int64_data}
     held: float = len(fields.get(tensor.data_type, tensor.int32_data))
     if tensor.HasField("raw_data"):
         held += len(tensor.raw_data) / ITEM_BYTES[tensor.data_type]
@@ -275,7 +275,7 @@ def _has_unknown_fields(message: Message) -> bool:
     return False
 
 
-def _size(dim: Any) -> int | str:
+def _size(dim: TensorShapeProto.Dimension) -> int | str:
     return int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
 
 

@@ -10,17 +10,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Final, TypedDict
 
 import numpy as np
 
 from plyzero.arena.ladder import LADDER, TABLE, read_table
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
-from plyzero.play.ratings import match_result
+from plyzero.play.ratings import MatchResult
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import NewLines, figure
-from plyzero.run.models import ModelName
+from plyzero.run.models import model_of, parse_scores
 from plyzero.volume_errors import FileErrors
 
 VERSION: Final = 1
@@ -31,9 +31,6 @@ MAX_POINTS: Final = 2000
 
 MAX_OPPONENTS: Final = 20
 """Largest number of opponents whose scores are shown."""
-
-MAX_WARNINGS: Final = 20
-"""Number of the newest warnings that are kept."""
 
 LEARNING: Final = (
     *("step", "time", "games", "policy_loss", "value_loss", "policy_learned", "value_learned"),
@@ -50,22 +47,21 @@ RATING: Final = (
 WORKER: Final = ("time", "step", "positions_per_second", "network_share", "waited_share")
 """Columns of a worker: the time of a line, the step of its model, and rates since the line before."""
 
-SUMS: Final = ("seconds", "positions", "network_seconds", "waited_seconds")
-"""Fields of a worker's lines that the last three of these columns are made of."""
-
-LADDER_COLUMNS: Final = ("step", "time", "games", "elo", "elo_low", "elo_high", "played")
-"""Columns of the ladder of a run; `games` are those that the trainer had read, `played` is on the ladder."""
-
 MAX_WORKERS: Final = 8
 """Number of workers, those that wrote last, whose curves are shown."""
 
+SUMS: Final = ("seconds", "positions", "network_seconds", "waited_seconds")
+"""Fields of a worker's lines that the last three of these columns are made of."""
 
 Curve = dict[str, list[float | None]]
 """Columns of one length by name; None where a number is missing."""
 
 
 class LadderCurve(TypedDict):
-    """The ratings of a ladder; `others` are the players that are no checkpoints of the run."""
+    """The ratings of a ladder; `others` are the players that are no checkpoints of the run.
+
+    Of a checkpoint, `games` are those that the trainer had read, and `played` is on the ladder.
+    """
 
     anchor: str
     games: float | None
@@ -185,16 +181,16 @@ class RunSeries:
         *before, last = [*self._seconds.values()] or [0.0]
         return sum(before) + (last if now is None else now if now >= last else last + now)
 
-    def _read(self, path: Path, add: Callable[[dict[str, Any]], None]) -> None:
+    def _read(self, path: Path, add: Callable[[dict[str, object]], None]) -> None:
         """Add every line of a file that is new. While one file cannot be read, the others still are."""
         with self._file_errors.skipping(path, "is not shown"):
             for line in self._files.setdefault(path, NewLines(path)).read():
                 add(line)
 
-    def _add_worker(self, curve: _WorkerCurve, line: dict[str, Any]) -> None:
+    def _add_worker(self, curve: _WorkerCurve, line: dict[str, object]) -> None:
         self._next += curve.add(line, number=self._next)
 
-    def _add_learning(self, path: Path, line: dict[str, Any]) -> None:
+    def _add_learning(self, path: Path, line: dict[str, object]) -> None:
         row = {name: figure(line, name) for name in LEARNING}
         if row["step"] is None or row["time"] is None or row["games"] is None:
             return  # not a line that the trainer writes
@@ -208,17 +204,18 @@ class RunSeries:
             words = words_of(text)
             self._warnings.pop(words, None)
             self._warnings[words] = {"text": plain(text, 600), "step": row["step"]}
-            if len(self._warnings) > MAX_WARNINGS:
+            if len(self._warnings) > 20:
                 self._warnings.pop(next(iter(self._warnings)))
 
-    def _add_rating(self, line: dict[str, Any]) -> None:
-        model, scores, time = model_of(line), line.get("scores"), figure(line, "time")
-        if model is None or not isinstance(scores, dict) or time is None:
+    def _add_rating(self, line: dict[str, object]) -> None:
+        measured, time = parse_scores(line), figure(line, "time")
+        if measured is None or time is None:
             return
+        model = measured.model
         about = {"step": float(model.step), "time": time, "games": self._games_read.get((model.fence, model.step))}
-        for opponent, counts in scores.items():
-            name, result = plain(opponent, 80), match_result(counts)
-            if result is None or (name not in self._ratings and len(self._ratings) == MAX_OPPONENTS):
+        for opponent, counts in measured.counts.items():
+            name, result = plain(opponent, 80), MatchResult(*counts)
+            if name not in self._ratings and len(self._ratings) == MAX_OPPONENTS:
                 continue
             low, high = result.interval()
             elo, elo_low, elo_high = result.elo()
@@ -235,7 +232,7 @@ class RunSeries:
             return None
         if table is None:
             return None
-        checkpoints, others = Columns(LADDER_COLUMNS), {}
+        checkpoints, others = Columns(("step", "time", "games", "elo", "elo_low", "elo_high", "played")), {}
         for player in table["players"]:
             row = {name: figure(player, name) for name in ("step", "elo", "low", "high", "games")}
             if None in (row["elo"], row["low"], row["high"]):
@@ -260,7 +257,7 @@ class _WorkerCurve:
         self.name, self.columns = plain(path.stem.removeprefix("worker-"), 80), Columns(WORKER)
         self._before = dict.fromkeys(SUMS, 0.0)
 
-    def add(self, line: dict[str, Any], *, number: int) -> bool:
+    def add(self, line: dict[str, object], *, number: int) -> bool:
         """Add a line as the row `number`. Return False if it is not one that a worker writes."""
         sums, time = {key: figure(line, key) or 0.0 for key in SUMS}, figure(line, "time")
         grown = {key: sums[key] - self._before[key] for key in SUMS}
@@ -276,12 +273,6 @@ class _WorkerCurve:
 def words_of(warning: str) -> str:
     """Return a warning without its numbers; where only these differ, it is the same one."""
     return re.sub(r"\d+", "", plain(warning, 600))
-
-
-def model_of(fields: Mapping[str, Any]) -> ModelName | None:
-    """Return the model that a heartbeat or a line names; None if it names none."""
-    label = fields.get("model")
-    return ModelName.parse(label) if isinstance(label, str) else None
 
 
 def _jsonable(value: float) -> float | None:

@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import signal
 import sys
-import traceback
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from itertools import takewhile
+from traceback import FrameSummary, extract_tb
+from typing import Final
 
-import plyzero
 from plyzero.errors import plain
-from plyzero.rules.catalog import GameSpec
-
-ROOT: Final = Path(plyzero.__file__).resolve().parent.parent
-TOOLKIT: Final = tuple(str(ROOT / package) for package in ("plyzero", "selfplay", "trainer"))
-LIBRARIES: Final = (sys.prefix, sys.base_prefix, "<")
-"""How the paths of the toolkit's own files begin, and of those of Python and of installed packages."""
+from plyzero.rules.catalog import ROOT, TOOLKIT, GameSpec, is_own
 
 FRAME: Final = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
 """A line of a traceback: file, line and function."""
 
 
-class Frame(NamedTuple):
-    """One call in a traceback."""
-
-    file: str
-    line: int
-    function: str
-
-
 def describe_error(error: BaseException, game: GameSpec) -> str:
     """Return the sentence for an error that was caught in this process."""
-    frames = [Frame(each.filename, each.lineno or 0, each.name) for each in traceback.extract_tb(error.__traceback__)]
-    return _describe(f"{type(error).__name__}: {error}", frames, game)
+    return _describe(f"{type(error).__name__}: {error}", extract_tb(error.__traceback__), game)
 
 
 def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
     """Return the sentence for a process that ended with `exit_code` and wrote `log`."""
     _, found, tail = log.rpartition("Traceback (most recent call last):\n")
     if found:
-        frames = [Frame(file, int(line), function) for file, line, function in FRAME.findall(tail)]
+        frames = [FrameSummary(file, int(line), function) for file, line, function in FRAME.findall(tail)]
         message = next((line for line in tail.splitlines() if line.strip() and not line.startswith(" ")), "an error")
         return _describe(message, frames, game)
     if exit_code < 0:
@@ -53,22 +39,18 @@ def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
     return plain(last.removeprefix("plyzero: "), 400) or f"exit code {exit_code}, and nothing in its log"
 
 
-def _describe(message: str, frames: Sequence[Frame], game: GameSpec) -> str:
+def _describe(message: str, frames: Iterable[FrameSummary], game: GameSpec) -> str:
     """Return the error's first line, where it happened if that is not in the toolkit, and what to do about rules."""
-    inner = list(frames)
-    for number, frame in enumerate(frames):
-        if frame.file.startswith(TOOLKIT):
-            inner = list(frames[number + 1 :])
-    inner = [frame for frame in inner if not frame.file.startswith(LIBRARIES) or frame.file in _rule_files(game)]
-    of_rules = [frame for frame in inner if frame.file in _rule_files(game)]
-    where = (of_rules or inner)[-1:]
+    calls = [*frames][::-1]  # the innermost first
+    rules = _rule_files(game)
+    inner = [*takewhile(lambda call: not call.filename.startswith(TOOLKIT), calls)]
+    of_rules = [call for call in inner if call.filename in rules]
     text = plain(message.strip().partition("\n")[0], 400)
-    for frame in where:
-        text += f", in {plain(frame.file)}, line {frame.line} ({plain(frame.function)})"
-    is_refused = bool(frames) and frames[-1].file.startswith(str(ROOT / "plyzero" / "rules"))
+    for call in (of_rules or [call for call in inner if is_own(call.filename)])[:1]:
+        text += f", in {plain(call.filename)}, line {call.lineno} ({plain(call.name)})"
+    is_refused = bool(calls) and calls[0].filename.startswith(str(ROOT / "plyzero" / "rules"))
     if of_rules or is_refused or "observe()" in text:
-        name = f"'{game.name}'" if "(" in game.name else game.name
-        text += f"; to test the rules: plyzero check {name}"
+        text += f"; to test the rules: plyzero check {shlex.quote(game.name)}"
     return text
 
 

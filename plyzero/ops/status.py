@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from plyzero.ops.accounts import balance_accounts
 from plyzero.run.directory import RunDirectory
@@ -27,7 +27,46 @@ class Process(Beat):
     life: Liveness
 
 
-def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> dict[str, Any]:
+class ReplayCounts(TypedDict):
+    """The numbers of sealed games and positions, and the accounts of plyzero.ops.accounts."""
+
+    segments: int
+    games: int
+    positions: int
+    full_positions: int
+    bootstrap_positions: int
+    quarantined: int
+    read_games: int
+    unread_games: int | None
+    removed_games: int | None
+    quarantined_games: int
+    missing_segments: int
+
+
+class ModelCounts(TypedDict):
+    """The number of models, and the file name of the newest."""
+
+    count: int
+    newest: str | None
+
+
+class Snapshot(TypedDict):
+    """The state of a run."""
+
+    version: int
+    run: str
+    game: str
+    replay: ReplayCounts
+    problem: str | None
+    workers: dict[str, int]  # running and ended
+    models: ModelCounts
+    rating: dict[str, object] | None
+    waiting: str
+    balance: dict[str, float] | None
+    processes: list[Process]
+
+
+def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
     """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
     segments = list(list_segments(run.segments))
     models = list_models(run.models)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from plyzero.errors import ModelRefusedError
 from plyzero.files import interval, list_files
@@ -23,7 +23,7 @@ from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
-from plyzero.run.models import ModelName, list_models
+from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.run.segments import list_segments
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Report:
 
     seconds: float
     positions_per_second: float
-    fields: dict[str, Any]
+    fields: dict[str, object]
 
 
 def train(
@@ -98,7 +98,7 @@ def train(
         reports = notify.unless_error(view.new_reports) or []
         for report in reports:
             on_report(report)
-        return ModelName.parse(reports[-1].fields["model"]) if reports else None
+        return model_of(reports[-1].fields) if reports else None
 
     def report_rating() -> None:
         result = rater.poll() if rater else None
@@ -190,7 +190,7 @@ class RunView:
         self._monitor = LivenessMonitor(run)
         self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
         self._next_look = 0.0
-        self._last: Mapping[str, Any] = {}
+        self._last: Mapping[str, object] = {}
         self._has_model, self._sealed = False, 0
         self.warning: object = None
         self.lacking = ""
@@ -204,14 +204,14 @@ class RunView:
         names = fnmatch.filter(sorted(sizes), "trainer-*.jsonl")
         if self._lines is None:
             self._lines = {name: NewLines(self._run.metrics / name, offset=sizes[name]) for name in names}
-        new: list[dict[str, Any]] = []
+        new: list[dict[str, object]] = []
         for name in names:
             lines = self._lines.setdefault(name, NewLines(self._run.metrics / name))
             if sizes[name] > lines.offset:
                 self._notify.unless_error(partial(new.extend, lines.read()))
-        return [self._report(fields) for fields in new if ModelName.parse(str(fields.get("model")))]
+        return [self._report(fields) for fields in new if model_of(fields)]
 
-    def _report(self, fields: dict[str, Any]) -> Report:
+    def _report(self, fields: dict[str, object]) -> Report:
         # `seconds` is the trainer's own clock; `time` is the time of day, which may stand still or jump.
         positions, seconds = (number(fields, key) - number(self._last, key) for key in ("positions", "seconds"))
         speed = positions / seconds if self._last and seconds > 0 and positions > 0 else 0.0

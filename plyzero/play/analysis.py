@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TextIO
+from typing import Any, Final, NamedTuple, TextIO, TypedDict
 
 import numpy as np
 
@@ -18,31 +18,36 @@ from plyzero.rules.notation import action_names, play_named
 from plyzero.search.slots import SearchResult
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN
 
-PROVEN_NAMES: Final = {PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
-"""The names of the proven values, for the player to move."""
-
 BATCH: Final = 1024
 """Largest number of positions that are searched together."""
 
 COLOURS: Final = {"b": 0, "black": 0, "w": 1, "white": 1}
 """Names of the players, as in KataGo and GTP."""
 
-GO_RULES: Final = ("tromp-taylor", "chinese-ogs", "chinese-kgs")
-"""KataGo's names of rules with area scoring and positional superko, as plyzero has them; none allows what it forbids,
-but the first also allows the suicide of several stones.
-"""
+
+class MoveInfo(TypedDict):
+    """What a search has found of a legal action."""
+
+    move: str  # the name of the action
+    visits: int  # number of simulations through it
+    winrate: float | None  # expected score in [0, 1] for the player to move, a draw counts 1/2; None without visits
+    prior: float  # the network's probability
+    order: int  # the rank; 0 is the action to play
+    pv: list[str]  # the principal variation, as action names; the first is the action itself
 
 
-def move_infos(position: Game, result: SearchResult) -> list[dict[str, Any]]:
-    """Return an object for each legal action of `position`, from the best to the worst.
+class RootInfo(TypedDict):
+    """What a search has found of the position itself, for the player to move."""
 
-    move:    the name of the action.
-    visits:  number of simulations through the action.
-    winrate: expected score in [0, 1] for the player to move, a draw counts 1/2; null if the action was never visited.
-    prior:   the network's probability of the action.
-    order:   the rank; 0 is the action to play.
-    pv:      the principal variation, as action names; the first is the action itself.
-    """
+    currentPlayer: int  # the player to move, 0 or 1
+    visits: int  # number of simulations
+    winrate: float  # expected score in [0, 1], a draw counts 1/2
+    drawrate: float  # probability of a draw
+    proven: str | None  # "win", "draw" or "loss", None if the search has not proven the value
+
+
+def move_infos(position: Game, result: SearchResult) -> list[MoveInfo]:
+    """Return what is found of each legal action of `position`, from the best to the worst."""
     best = result.best_action()
     order = np.lexsort((-result.prior, -result.visits, result.actions != best))
     return [
@@ -58,21 +63,15 @@ def move_infos(position: Game, result: SearchResult) -> list[dict[str, Any]]:
     ]
 
 
-def root_info(position: Game, result: SearchResult) -> dict[str, Any]:
-    """Return an object about `position` itself.
-
-    currentPlayer: the player to move, 0 or 1. The winrate and drawrate are for this player.
-    visits:        number of simulations.
-    winrate:       expected score in [0, 1], a draw counts 1/2.
-    drawrate:      probability of a draw.
-    proven:        "win", "draw" or "loss", null if the search has not proven the value.
-    """
+def root_info(position: Game, result: SearchResult) -> RootInfo:
+    """Return what is found of `position` itself."""
+    proven = {PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
     return {
         "currentPlayer": position.to_play,
         "visits": result.simulations,
         "winrate": round((1 + result.value) / 2, 4),
         "drawrate": round(result.draw, 4),
-        "proven": PROVEN_NAMES.get(result.proven),
+        "proven": proven.get(result.proven),
     }
 
 
@@ -104,7 +103,7 @@ def answer_queries(
         answered += len(lines)
         for id_, position, _ in queries:
             if isinstance(position, str):
-                answer: dict[str, Any] = {"id": id_, "error": position}
+                answer: dict[str, object] = {"id": id_, "error": position}
             else:
                 result = next(results)
                 answer = {
@@ -128,7 +127,7 @@ class Query(NamedTuple):
     ignored:  the fields that change nothing.
     """
 
-    id: Any
+    id: object
     position: Game | str
     ignored: list[str]
 
@@ -177,14 +176,14 @@ def _check_colours(positions: Sequence[Game], colours: Sequence[str]) -> None:
             raise ValueError(f"move {number}: it is the turn of {mover}, the players are B and W, got {shown(colour)}")
 
 
-def _ignored(game: GameSpec, query: dict[str, Any], turns: list[int], simulations: int) -> list[str]:
+def _ignored(game: GameSpec, query: dict[str, object], turns: list[int], simulations: int) -> list[str]:
     """Return which fields of KataGo's analysis engine are in a query, and change nothing.
 
     Raises ValueError for one that would change the answer, and for unknown fields.
     """
     rows, columns = game.start.observation_shape[1:]
     komi = game.parameter("komi")
-    same: dict[str, Sequence[Any]] = {  # field -> the values with which it changes nothing; () = all
+    same: dict[str, Sequence[object]] = {  # field -> the values with which it changes nothing; () = all
         **dict.fromkeys(("priority", "priorities", "reportDuringSearchEvery"), ()),
         **dict.fromkeys(("initialStones", "avoidMoves", "allowMoves"), ([],)),
         **dict.fromkeys((field for field in query if field.startswith("include")), (False,)),
@@ -195,7 +194,8 @@ def _ignored(game: GameSpec, query: dict[str, Any], turns: list[int], simulation
         "boardYSize": (rows,),
         "initialPlayer": ("BW"[game.start.to_play],),
         "komi": () if komi is None else (komi,),
-        "rules": () if komi is None else GO_RULES,
+        # Area scoring and positional superko, as here; the first also allows the suicide of several stones.
+        "rules": () if komi is None else ("tromp-taylor", "chinese-ogs", "chinese-kgs"),
     }
     fields = sorted(query.keys() - {"id", "moves"})
     if unknown := [field for field in fields if field not in same]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
@@ -54,7 +54,7 @@ class Card:
     network: Path
     levels: tuple[Level, ...]
     default: int
-    training: dict[str, Any]
+    training: dict[str, object]
 
     def level(self, number: int | None = None) -> Level:
         """Return the level with that number, by default the default level. Raises UserError if there is none."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import resvg_py
@@ -19,9 +19,6 @@ from PIL import Image, ImageOps
 from plyzero.play.game_record import Frame, frame_svg
 from plyzero.play.session import SIDES
 
-MAX_COLOURS: Final = 32
-"""Number of colours in a film; all frames share them, so a frame needs only what differs from the one before."""
-
 LAST: Final = 4.0
 """Duration of the last frame, in durations of the others."""
 
@@ -30,9 +27,6 @@ CAPTION_LETTERS: Final = 40
 
 OVERSAMPLING: Final = 3
 """Boards are drawn this many times larger and then reduced: edges get few colours, and no line is between cells."""
-
-CAPTION: Final = '.caption { font-family: "DejaVu Sans"; fill: #222; dominant-baseline: central; }'
-"""The style of the line below the board."""
 
 
 def make_picture(frame: Frame, size: int) -> bytes:
@@ -100,7 +94,7 @@ def _render(svg: str, width: int) -> Image.Image:
         svg_string=svg.replace("<svg ", '<svg xml:space="preserve" ', 1),  # it lacks `white-space: pre`
         width=OVERSAMPLING * width,
         background="white",
-        style_sheet=CAPTION,
+        style_sheet='.caption { font-family: "DejaVu Sans"; fill: #222; dominant-baseline: central; }',
         font_files=_fonts(),
         skip_system_fonts=True,
         shape_rendering="optimize_speed",
@@ -130,12 +124,15 @@ def _of_one_size(pictures: Sequence[Image.Image]) -> list[Image.Image]:
 
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:
-    """Return pictures with one palette: the most frequent colours of all, which are those of flat areas."""
-    counts: Counter[Any] = Counter()
+    """Return pictures with one palette: the 32 most frequent colours of all, which are those of flat areas.
+
+    With colours that all frames share, a frame of a film needs only what differs from the one before.
+    """
+    counts: Counter[tuple[int, ...] | float] = Counter()
     for picture in pictures:
         for count, colour in picture.getcolors(picture.width * picture.height) or ():
             counts[colour] += count
-    every, palette = np.array([*counts]), np.array([colour for colour, _ in counts.most_common(MAX_COLOURS)])
+    every, palette = np.array([*counts]), np.array([colour for colour, _ in counts.most_common(32)])
     # Pillow's own quantize is fast, but not exact: it takes white for a light grey.
     nearest = np.zeros(1 << 24, np.uint8)
     nearest[_packed(every)] = ((every[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from plyzero.errors import UserError, shown
 from plyzero.lines import MAX_LINE, parse_object
@@ -159,7 +159,7 @@ def _texts(lines: Iterable[str | bytes]) -> Iterator[tuple[int, bytes]]:
         yield number, b"".join(parts)
 
 
-def _replay(fields: dict[str, Any], game: GameSpec) -> GameRecord:
+def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     """Return the game in an object. Raises ValueError if it is not a game of `game`."""
     if "person" in fields:
         session = Session.from_record(game, fields)
@@ -179,14 +179,18 @@ def _replay(fields: dict[str, Any], game: GameSpec) -> GameRecord:
     return record
 
 
-def _values(fields: dict[str, Any], positions: Sequence[Game]) -> list[float | None]:
+def _values(fields: dict[str, object], positions: Sequence[Game]) -> list[float | None]:
     """Return the values of a game; those of random opening moves, which nothing has searched, are None."""
     values, decisions = fields.get("values"), sum(not is_chance(each) for each in positions)
     if values is None:
         return []
     opening = fields.get("opening_plies", 0)
-    are_numbers = isinstance(values, list) and all(isinstance(each, int | float) for each in values)
-    if not are_numbers or not isinstance(opening, int) or len(values) != decisions:
+    if (
+        not isinstance(values, list)
+        or not all(isinstance(each, int | float) for each in values)
+        or not isinstance(opening, int)
+        or len(values) != decisions
+    ):
         raise ValueError(f"expected values as a list of {decisions} numbers, one for each move of a player")
     if not all(math.isfinite(value) and abs(value) <= 1 for value in values):
         raise ValueError("expected values from -1 to 1")

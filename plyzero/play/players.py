@@ -27,16 +27,13 @@ from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rol
 from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
 
-PURE_MCTS: Final = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
-"""Search settings of pure MCTS, the player `mcts:N`: uniform priors and one random rollout per leaf."""
-
 DEFAULT_SIMULATIONS: Final = 64
 """Simulations per move of a bot with a network, unless another number is given."""
 
 MAX_NODES: Final = 1_000_000
 """Number of nodes, in all trees together, above which positions are searched one group after another."""
 
-UNCHANGED: Final[Mapping[str, Any]] = {}
+UNCHANGED: Final[Mapping[str, object]] = {}
 """No changes of the search settings."""
 
 
@@ -46,7 +43,7 @@ def find_player(
     rng: np.random.Generator,
     *,
     simulations: int = DEFAULT_SIMULATIONS,
-    search: Mapping[str, Any] = UNCHANGED,
+    search: Mapping[str, object] = UNCHANGED,
 ) -> Player:
     """Return the player that `name` describes.
 
@@ -121,7 +118,7 @@ def existing_path(text: str) -> Path | None:
     return Path(text) if text and os.path.exists(text) else None  # Path.exists raises for a name that is too long
 
 
-def _agent_player(name: str, agent: type[Agent], rng: np.random.Generator, parameters: Mapping[str, Any]) -> Player:
+def _agent_player(name: str, agent: type[Agent], rng: np.random.Generator, parameters: Mapping[str, object]) -> Player:
     """Return an agent as a player with random numbers of its own, sampled from `rng`."""
     made = create(name, agent, parameters)
     made.rng = rng.spawn(1)[0]
@@ -201,7 +198,7 @@ class Bot:
         game: str | type[Game] | None = None,
         model: str = "newest",
         simulations: int = DEFAULT_SIMULATIONS,
-        search: Mapping[str, Any] = UNCHANGED,
+        search: Mapping[str, object] = UNCHANGED,
     ) -> Self:
         """Return the bot of a run directory or of an ONNX file.
 
@@ -231,7 +228,7 @@ class Bot:
         network: Network,
         *,
         simulations: int = DEFAULT_SIMULATIONS,
-        search: Mapping[str, Any] = UNCHANGED,
+        search: Mapping[str, object] = UNCHANGED,
         temperature: float = 0.0,
         name: str | None = None,
     ) -> Self:
@@ -268,9 +265,10 @@ class Bot:
 
     @classmethod
     def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:
-        """Return a bot without a network: the value of a leaf is the result of one random rollout."""
+        """Return a bot without a network: uniform priors, and one random rollout as the value of a leaf."""
         rollouts = Rollouts(game.start.num_actions, rng)
-        bot = cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=PURE_MCTS)
+        settings = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
+        bot = cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=settings)
         bot._strength = lambda now: Strength(f"pure MCTS with {now.simulations} rollouts", judges=True)
         return bot
 

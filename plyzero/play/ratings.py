@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,10 +28,6 @@ ELO: Final = 400 / math.log(10)
 
 PRIOR_ELO: Final = 1000.0
 """Standard deviation of the Gaussian priors of the ratings, relative to the anchor, and of the side advantage."""
-
-PRIOR_LOG_DRAWS: Final = 5.0
-"""Standard deviation of the Gaussian prior of ln ν. It is so wide that it matters only where (almost) no game, or every
-game, is drawn."""
 
 Z: Final = 1.96
 """Half the width of a 95 % interval, in standard deviations."""
@@ -210,7 +206,7 @@ class _Model:
         self._players = players
         self._free = np.delete(np.arange(players + 2), anchor)
         self._precision = np.full(players + 2, (ELO / PRIOR_ELO) ** 2)
-        self._precision[-1] = PRIOR_LOG_DRAWS**-2
+        self._precision[-1] = 5.0**-2  # so wide that it matters only where (almost) no game, or every game, is drawn
 
     def moments(self, parameters: Floats) -> _Moments:
         """Return what `[fits, players + 2]` parameters expect."""
@@ -306,14 +302,14 @@ def _divergence(observed: Floats, expected: Floats) -> Floats:
 class MatchResult:
     """The result of a match: the wins, draws and losses of the first player.
 
-    distinct: the number of different games.
+    distinct: the number of different games; 0 if it is not known.
     forfeits: a sentence for each game that was lost because a player failed to move.
     """
 
     wins: int
     draws: int
     losses: int
-    distinct: int
+    distinct: int = 0
     forfeits: tuple[str, ...] = ()
 
     @property
@@ -348,7 +344,7 @@ class MatchResult:
         lines = [f"\n{number} x {reason}" for reason, number in Counter(self.forfeits).most_common(5)]
         return f"\n{len(self.forfeits)} games were forfeited:{''.join(lines)}" if lines else ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the result as a JSON object."""
         elo, *elo_interval = (round(number, 1) for number in self.elo())
         return {
@@ -366,16 +362,6 @@ class MatchResult:
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
-
-
-def match_result(counts: object) -> MatchResult | None:
-    """Return the result in a line of ratings, [wins, draws, losses]; None if no match ends like that."""
-    if not isinstance(counts, list) or len(counts) != 3 or not all(type(each) is int for each in counts):
-        return None
-    if not all(0 <= each <= 1_000_000 for each in counts) or not any(counts):
-        return None
-    wins, draws, losses = counts
-    return MatchResult(wins, draws, losses, distinct=0)
 
 
 def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:

@@ -6,9 +6,6 @@ from plyzero.play.agents import Agent
 from plyzero.rules.chance import chances_of
 from plyzero.rules.game import Game
 
-HURRY: float = 1e-3
-"""Loss of a win's value per ply: the shortest win is played, and the longest defence."""
-
 
 class Greedy(Agent):
     """Wins at once if it can, else prevents a win by the opponent's next move if it can, else plays at random."""
@@ -60,7 +57,8 @@ class AlphaBeta(Agent):
         """Return the value of `position` for `player` if it is between `low` and `high`, otherwise a bound of it."""
         outcome = position.outcome()
         if outcome is not None:
-            return outcome.value(player) * (1 - HURRY * (self.depth - depth))
+            # the shortest win is played, and the longest defence
+            return outcome.value(player) * (1 - 1e-3 * (self.depth - depth))
         chances = chances_of(position)
         if len(chances):  # no bound of one roll is a bound of the mean
             rolls = [(roll, chance) for roll, chance in enumerate(chances.tolist()) if chance]

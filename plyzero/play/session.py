@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class Session:
         """Return a new game with the sides swapped."""
         return Session(self.game, 1 - self.person)
 
-    def record(self, bot: str) -> dict[str, Any]:
+    def record(self, bot: str) -> dict[str, object]:
         """Return the game as a JSON object; `bot` is the name of the bot."""
         outcome = self.outcome
         result = None if outcome is None else "draw" if outcome.winner is None else SIDES[outcome.winner]
@@ -116,9 +117,9 @@ class Session:
         }
 
     @classmethod
-    def from_record(cls, game: GameSpec, record: Any) -> Self:
+    def from_record(cls, game: GameSpec, record: Mapping[str, object]) -> Self:
         """Return the game that `record`, a JSON object, contains. Raises ValueError if it is no record of `game`."""
-        if not isinstance(record, dict) or record.get("version") != VERSION:
+        if record.get("version") != VERSION:
             raise ValueError(f"expected a game record of version {VERSION}")
         if record.get("game") != game.identity:
             raise ValueError(f"it is a game of {shown(record.get('game'))}, not of {game.identity}")

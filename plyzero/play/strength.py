@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.ratings import MatchResult, match_result
+from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.metrics import read_lines
-from plyzero.run.models import ModelName
+from plyzero.run.models import read_scores
 from plyzero.settings import parse_rollouts
 from plyzero.volume_errors import explain
-
-REFEREE: Final = 100
-"""A model judges the moves of a game once it has beaten pure MCTS with at least this many rollouts."""
 
 
 class Strength(NamedTuple):
@@ -53,19 +49,18 @@ def _of_run(metrics: Path, step: int) -> Strength:
     Raises OSError if the scores cannot be read.
     """
     measured, scores = -1, dict[int, MatchResult]()
-    for line in read_lines(metrics / "rating.jsonl"):
-        model, found = ModelName.parse(str(line.get("model"))), line.get("scores")
-        if model is None or not measured <= model.step <= step or not isinstance(found, dict):
-            continue
+    for model, found in read_scores(metrics):
         against = {}
         for opponent, counts in found.items():
             with suppress(ValueError):  # another opponent
-                if opponent.startswith("mcts:") and (result := match_result(counts)):
-                    against[parse_rollouts(opponent)] = result
-        measured, scores = (model.step, against) if against else (measured, scores)
+                if opponent.startswith("mcts:"):
+                    against[parse_rollouts(opponent)] = MatchResult(*counts)
+        if against and measured <= model.step <= step:
+            measured, scores = model.step, against
     if not scores:
         return Strength(f"step {step} has not been measured against pure MCTS", judges=False)
     rollouts, result = max(scores.items())
     newer = "" if measured == step else f"step {step} has not been measured; "
     text = f"{newer}step {measured} scored {result} in {result.games} games against mcts:{rollouts}"
-    return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= REFEREE))
+    # It judges the moves of a game once it has beaten pure MCTS with at least 100 rollouts.
+    return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= 100))

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 PIECES: Final = ("", "0", "1")
 """Pieces of `grid` and `hexes`: nothing, a stone of player 0, a stone of player 1."""
@@ -129,7 +129,7 @@ class Board:
 
 
 def grid(
-    rows: Any,
+    rows: ArrayLike,
     *,
     pieces: Sequence[str] = PIECES,
     rows_up: bool = False,
@@ -160,7 +160,7 @@ def grid(
     return Board(tuple(cells), style, tuple(labels))
 
 
-def hexes(rows: Any, *, pieces: Sequence[str] = PIECES, files: str = string.ascii_lowercase) -> Board:
+def hexes(rows: ArrayLike, *, pieces: Sequence[str] = PIECES, files: str = string.ascii_lowercase) -> Board:
     """Return a board of hexagons, each row half a hexagon further right. The arguments are those of `grid`."""
     squares = grid(rows, pieces=pieces, files=files)
 

@@ -16,9 +16,6 @@ GLYPH_WIDTH: Final = 10.0
 LINE_HEIGHT: Final = 22.0
 """Sizes in the picture of a text, whose font has the size 16 in board.css."""
 
-CORNERS: Final = ((0, -1), (0.866, -0.5), (0.866, 0.5), (0, 1), (-0.866, 0.5), (-0.866, -0.5))
-"""The corners of a hexagon, in multiples of its radius."""
-
 
 def render_svg(board: Board, *, last: Collection[Cell] = (), title: str = "board", style: bool = True) -> str:
     """Return `board` as an SVG element that needs no other file.
@@ -83,8 +80,9 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
     yield f'<g class="cell {cell.shape}{dark}{" last" if marked else ""}" data-cell="{escape(cell.name)}">'
     match cell.shape:
         case "hex":
-            corners = (f"{x + UNIT * dx / 3**0.5:.1f},{y + UNIT * dy / 3**0.5:.1f}" for dx, dy in CORNERS)
-            yield f'<polygon class="area" points="{" ".join(corners)}"/>'
+            corners = (0, -1), (0.866, -0.5), (0.866, 0.5), (0, 1), (-0.866, 0.5), (-0.866, -0.5)  # in its radius
+            points = (f"{x + UNIT * dx / 3**0.5:.1f},{y + UNIT * dy / 3**0.5:.1f}" for dx, dy in corners)
+            yield f'<polygon class="area" points="{" ".join(points)}"/>'
         case "dot":
             yield f'<circle class="spot" cx="{x:g}" cy="{y:g}" r="4"/>'
         case "bar-h" | "bar-v":

@@ -41,17 +41,16 @@ ROOT: Final = Path(__file__).parents[2]
 TEMPLATE: Final = str(ROOT / "plyzero" / "check" / "template")
 """The template of a user's own game, whose files count as the user's."""
 
+TOOLKIT: Final = tuple(os.path.join(ROOT, package, "") for package in ("plyzero", "selfplay", "trainer"))
 LIBRARIES: Final = (
-    *(os.path.join(ROOT, package, "") for package in ("plyzero", "selfplay", "trainer")),
+    *TOOLKIT,
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<frozen",
 )
-"""Prefixes of the paths of files that are not a user's."""
+"""Prefixes of the paths of the toolkit's own files, and of all files that are not a user's."""
 
 UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
 """Pattern of a value of a parameter, as OpenSpiel writes it, that Python does not read."""
-
-TRUTH: Final = {"true": "True", "false": "False"}
 
 T = TypeVar("T")
 
@@ -77,7 +76,7 @@ class GameSpec:
         module, _, rest = self.name.partition(":")
         return replace(self, name=name) if module == MAIN and name.partition(":")[2] == rest else self
 
-    def parameter(self, name: str) -> Any:
+    def parameter(self, name: str) -> object:
         """Return the value of a parameter of the game, None if it has none of this name."""
         known = inspect.signature(type(self.start)).parameters.get(name)
         return parse_parameters(self.name).get(name, known.default) if known else None
@@ -124,7 +123,7 @@ def load_game(game: str | type[Game]) -> GameSpec:
 
 
 @_returning()
-def create(text: str, cls: Callable[..., T], parameters: Mapping[str, Any]) -> T:
+def create(text: str, cls: Callable[..., T], parameters: Mapping[str, object]) -> T:
     """Return an object of a user's class, which `text` names. Raises UserError with the error of its constructor."""
     try:
         return cls(**parameters)
@@ -215,7 +214,7 @@ def _import_class(target: str) -> type[Game]:
             games = _games_in(module)
             hint = f"; its games: {', '.join(games)}" if games else ""
             raise UserError(f"module {module_name!r} has no class {class_name!r}{hint}")
-        cls: Any = getattr(module, class_name)
+        cls: object = getattr(module, class_name)
     else:
         entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
         if target not in entries:
@@ -229,7 +228,7 @@ def _import_class(target: str) -> type[Game]:
     return _usable(target, cls)
 
 
-def _usable(target: str, cls: Any) -> type[Game]:
+def _usable(target: str, cls: object) -> type[Game]:
     """Return `cls`. Raises UserError if it is not the class of a game, or lacks something that every game has."""
     if not (inspect.isclass(cls) and issubclass(cls, Game)):
         raise UserError(f"{target} is not a subclass of plyzero.Game")
@@ -350,8 +349,12 @@ def check_not_over(position: Game) -> None:
 
 def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the calls in an error's traceback that are in a user's code: not in the toolkit, Python or a library."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return [each for each in frames if each.filename.startswith(TEMPLATE) or not each.filename.startswith(LIBRARIES)]
+    return [each for each in traceback.extract_tb(error.__traceback__) if is_own(each.filename)]
+
+
+def is_own(file: str) -> bool:
+    """Return whether a file of a traceback is a user's."""
+    return file.startswith(TEMPLATE) or not file.startswith(LIBRARIES)
 
 
 def with_location(error: BaseException) -> str:
@@ -361,14 +364,15 @@ def with_location(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
-def parse_parameters(text: str, *, unquoted: bool = False) -> dict[str, Any]:
+def parse_parameters(text: str, *, unquoted: bool = False) -> dict[str, object]:
     """Return the parameters in a name such as `othello(size=6)`. Raises UserError if they have another form.
 
     unquoted: strings need no quotation marks, and `true` and `false` are truth values, as OpenSpiel writes them.
     """
     _, bracket, arguments = text.strip().partition("(")
     if unquoted:
-        arguments = UNQUOTED.sub(lambda match: TRUTH.get(match[0]) or repr(match[0]), arguments)
+        truth = {"true": "True", "false": "False"}
+        arguments = UNQUOTED.sub(lambda match: truth.get(match[0]) or repr(match[0]), arguments)
     try:
         call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:

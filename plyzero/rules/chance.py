@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,6 @@ MAX_ROLLS: Final = 1024
 
 ENDLESS_ROLLS: Final = f"after {MAX_ROLLS} rolls no player is to move: does play() end the roll?"
 """Message about rules with more rolls than that."""
-
-OPENING_ROLLS: Final = 1 << 30
-SEARCHED_ROLLS: Final = 2 << 30
-"""First counter of the rolls of a game: far from all others, of which self-play uses a few a ply."""
 
 _NO_CHANCES: Final = np.zeros(0, np.float32)
 
@@ -96,7 +92,7 @@ def roll_random(seed: np.uint64, opening_plies: int, ply: int, number: int) -> f
     Rolls after an opening move differ from those after a searched one: an opening that ends the game is taken back and
     searched, and what was rolled then must not be rolled again.
     """
-    first = OPENING_ROLLS if ply <= opening_plies else SEARCHED_ROLLS
+    first = 1 << 30 if ply <= opening_plies else 2 << 30  # far from all others, of which self-play uses a few a ply
     return random_bits(seed, first + MAX_ROLLS * ply + number) / 2**32
 
 
@@ -138,7 +134,7 @@ def first_decision(start: Game) -> Game:
     return rolled(start, np.random.default_rng(0))
 
 
-def replay_game(start: Game, game: Any, actions: Iterable[int]) -> Iterator[tuple[Game, list[int]]]:
+def replay_game(start: Game, game: np.void, actions: Iterable[int]) -> Iterator[tuple[Game, list[int]]]:
     """Yield the positions of a recorded game at which a player moved, and its final one, each with the rolls before it.
 
     start:   the initial position.

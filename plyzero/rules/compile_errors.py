@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from plyzero.rules.machine_code import Function
 
 MAX_REASON: Final = 200
 """Largest number of characters of Numba's message that is shown."""
@@ -31,7 +32,7 @@ _ADVICE: Final = (
 _OTHERWISE: Final = "write this with numbers, arrays and loops, or subclass Game instead of CompiledGame"
 
 
-def compile_error(name: str, function: Callable[..., Any], error: Exception) -> str:
+def compile_error(name: str, function: Function, error: Exception) -> str:
     """Return one sentence about a rule that Numba cannot compile: file, line, source, reason and what to do.
 
     name:     the rule as the user calls it, `"MyGame.play"`.
@@ -61,7 +62,7 @@ def reason_of(text: str) -> str:
     return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 3]}..."
 
 
-def place_of(text: str, function: Callable[..., Any], reason: str) -> tuple[str, int]:
+def place_of(text: str, function: Function, reason: str) -> tuple[str, int]:
     """Return the file and line of the mistake: the innermost one that Numba names in a user's file, or the rule's."""
     code = getattr(function, "py_func", function).__code__
     own = Path(__file__).parent

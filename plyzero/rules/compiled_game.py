@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError
 from plyzero.rules.compile_errors import compile_error
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
-from plyzero.rules.machine_code import keep_rule
+from plyzero.rules.machine_code import Function, keep_rule
 
 Record = Any
 """The type of a state inside a rule; its fields are read and written by name: `s["board"][row, column]`."""
@@ -42,12 +42,10 @@ kernel: Any = numba.njit
 
 # The search calls the rules of every game through these signatures, so its own code is compiled only once.
 STATE: Final = types.uint8[::1]
-MASK: Final = types.boolean[::1]
-PLANES: Final = types.float32[:, :, ::1]
 PLAY: Final = types.void(STATE, types.int64)
 OUTCOME: Final = types.int64(STATE)
-LEGAL: Final = types.void(STATE, MASK)
-OBSERVE: Final = types.void(STATE, PLANES)
+LEGAL: Final = types.void(STATE, types.boolean[::1])
+OBSERVE: Final = types.void(STATE, types.float32[:, :, ::1])
 CHANCES: Final = types.void(STATE, types.float32[::1])
 
 
@@ -68,15 +66,12 @@ class Rules(NamedTuple):
     chances: Callable[..., None]
 
 
-RuleFunctions = dict[str, Callable[..., Any]]
+RuleFunctions = dict[str, Function]
 """The type of the rules as a class defines them: plain functions over a record, by name."""
 
 RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe", "chances")
 """The methods of a compiled game that are rules. `start` and `chances` are optional; those after `start` are in the
 order of Rules."""
-
-_ARGUMENTS: Final = {"play": ("action",), "legal": ("mask",), "observe": ("planes",), "chances": ("weights",)}
-"""Arguments of the rules after the state."""
 
 
 def no_chances(s: Record, weights: NDArray[np.float32]) -> None:
@@ -89,7 +84,7 @@ class CompiledGame(Game):
     `State` must have a field `to_play`.
     """
 
-    State: np.dtype[Any]
+    State: np.dtype[np.void]
     action_names: str | tuple[str, ...] = ()
     """The name of each action; without names, an action is called by its number."""
 
@@ -98,16 +93,17 @@ class CompiledGame(Game):
 
     rule_functions: ClassVar[RuleFunctions] = {"chances": no_chances}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         found = {name: vars(cls)[name] for name in RULE_NAMES if name in vars(cls)}
+        arguments = {"play": ("action",), "legal": ("mask",), "observe": ("planes",), "chances": ("weights",)}
         for name, rule in found.items():
-            expected = ("s", *_ARGUMENTS.get(name, ()))
+            expected = ("s", *arguments.get(name, ()))
             if rule.__code__.co_argcount != len(expected):
                 raise TypeError(f"{cls.__name__}.{name}: a rule takes {', '.join(expected)}, and no self")
         for name in found:
             delattr(cls, name)  # the attribute is then the method of Game, implemented below
         cls.rule_functions = {**cls.rule_functions, **found}
-        super().__init_subclass__(**kwargs)
+        super().__init_subclass__(version=version, **kwargs)
         missing = [name for name in RULE_NAMES if name not in cls.rule_functions and name != "start"]
         if missing:
             raise TypeError(f"{cls.__name__}: a compiled game needs the rules {', '.join(missing)}")
@@ -217,7 +213,7 @@ class CompiledGame(Game):
         return self.state.tobytes()
 
 
-def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, boundscheck: bool = False) -> Rules:
+def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[np.void], *, boundscheck: bool = False) -> Rules:
     """Return the rules `functions` compiled for states of dtype `state`; the same rules are compiled only once.
 
     name:        the name of the class, for error messages.
@@ -230,7 +226,7 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, 
         # Wrappers for callers that a function does not have would take more memory and time than the function itself.
         outer = functools.partial(jit, no_cfunc_wrapper=True)
         inner = functools.partial(outer, no_cpython_wrapper=True)
-        done: dict[Any, Any] = {}
+        done: dict[Function, Function] = {}
         compiled, mistakes = [], []
         for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES), strict=True):
             function = redecorate(functions[rule], inner, done) if boundscheck else inner(functions[rule])
@@ -248,23 +244,25 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[Any], *, 
     return _compiled[key]
 
 
-_compiled: dict[tuple[Any, ...], Rules] = {}
+_compiled: dict[tuple[object, ...], Rules] = {}
 
 
-def interpret_rules(functions: RuleFunctions, state: np.dtype[Any]) -> Rules:
+def interpret_rules(functions: RuleFunctions, state: np.dtype[np.void]) -> Rules:
     """Return the rules `functions` for states of dtype `state` as plain Python, including the kernels they call."""
     key = (repr(state.descr), *(functions[rule] for rule in RULE_NAMES[1:]))
     if key not in _interpreted:
-        done: dict[Any, Any] = {}
+        done: dict[Function, Function] = {}
         plain = [redecorate(functions[rule], lambda function: function, done) for rule in RULE_NAMES[1:]]
         _interpreted[key] = Rules(*(_on_bytes(function, state) for function in plain))
     return _interpreted[key]
 
 
-_interpreted: dict[tuple[Any, ...], Rules] = {}
+_interpreted: dict[tuple[object, ...], Rules] = {}
 
 
-def redecorate(function: Any, decorate: Callable[[Any], Any], done: dict[Any, Any]) -> Any:
+def redecorate(
+    function: Function, decorate: Callable[[Function], Function], done: dict[Function, Function]
+) -> Function:
     """Return a copy of `function`, and of every kernel that it calls, with `decorate` in place of its decorator.
 
     done: the copies made so far, by plain function. Each function is copied once, so recursion works.
@@ -284,16 +282,16 @@ def redecorate(function: Any, decorate: Callable[[Any], Any], done: dict[Any, An
     return done[plain]
 
 
-def _on_bytes(rule: Callable[..., Any], state: np.dtype[Any]) -> Callable[..., Any]:
+def _on_bytes(rule: Function, state: np.dtype[np.void]) -> Function:
     """Return `rule`, a function over a record of dtype `state`, as a function over the bytes of the record."""
     if getattr(rule, "py_func", rule).__code__.co_argcount == 1:
 
-        def on_bytes(bytes_: NDArray[np.uint8]) -> Any:
+        def on_bytes(bytes_: NDArray[np.uint8]) -> object:
             return rule(bytes_.view(state)[0])
 
     else:
 
-        def on_bytes(bytes_: NDArray[np.uint8], argument: Any) -> Any:  # type: ignore[misc]
+        def on_bytes(bytes_: NDArray[np.uint8], argument: object) -> object:  # type: ignore[misc]
             return rule(bytes_.view(state)[0], argument)
 
     return on_bytes

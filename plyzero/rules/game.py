@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -92,7 +92,7 @@ class Game(ABC):
     max_plies: int
     """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""
 
-    def __init_subclass__(cls, *, version: int | None = None, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if version is not None:
             cls.version = version
@@ -136,7 +136,7 @@ class Game(ABC):
         """Return the outcome of a finished game, None while the game goes on. A draw is `Outcome(None)`."""
 
     @abstractmethod
-    def observe(self) -> NDArray[Any]:
+    def observe(self) -> NDArray[np.generic]:
         """Return the network's input from the point of view of the player to move: `observation_shape`, finite."""
 
     def render(self) -> Board | None:
@@ -210,9 +210,12 @@ def observation_text(position: Game) -> str:
     return "\n".join([f"player {position.to_play} to move, observation:", *board])
 
 
-def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+G = TypeVar("G", bound=Game)
+
+
+def _checked(play: Callable[[G, int], G]) -> Callable[[G, int], G]:
     @functools.wraps(play)
-    def play_if_legal(self: Game, action: int) -> Game:
+    def play_if_legal(self: G, action: int) -> G:
         rolls = _possible_rolls(self)
         if rolls and action not in rolls:
             raise IllegalActionError(f"impossible roll {action} in\n{self}\npossible: {rolls}")
@@ -220,8 +223,7 @@ def _checked(play: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
             name = _name_if_any(self, action)
             allowed = self.legal_names() if len(legal) else "none, the game is over"
             raise IllegalActionError(f"illegal action {action} ({name}) in\n{self}\nlegal: {allowed}")
-        after: Game = play(self, action)
-        return after
+        return play(self, action)
 
     return play_if_legal
 

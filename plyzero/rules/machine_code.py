@@ -34,18 +34,18 @@ from typing import IO, Any, Final
 import llvmlite
 import numba
 import numpy as np
-from llvmlite.binding import Linkage
+from llvmlite.binding import Linkage, ModuleRef
 from numba.core import config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, NullCache, _Cache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
+from numba.core.typing.templates import Signature
 
 WAIT_SECONDS: Final = 60.0  # for another process that compiles; then this one compiles, too
 POLL_SECONDS: Final = 0.05  # between two looks whether it has
 MOST_FILES: Final = 500  # kept in a directory: the most recently written ones
-LARGEST_CONSTANT: Final = 10**6  # bytes of an array; Numba does not keep code that uses a larger one
 
 LIBRARIES: Final = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
 """Modules whose content follows from the versions of Python, Numba and NumPy."""
@@ -58,8 +58,14 @@ CHECKSUM_BYTES: Final = 16
 
 log = logging.getLogger(__name__)
 
+Function = Callable[..., Any]
+"""A function that Numba compiles, or has compiled: nothing knows its signature but Numba."""
 
-def keep(dispatcher: Any, name: str, content: object, *, one_content: bool = False) -> Any:
+Internal = Any
+"""A part of Numba's compiler; Numba's types do not tell its attributes."""
+
+
+def keep(dispatcher: Internal, name: str, content: object, *, one_content: bool = False) -> Function:
     """Return `dispatcher` with its machine code kept on disk, or as it is where no directory can be written.
 
     name:        what the files' names begin with.
@@ -75,7 +81,7 @@ def keep(dispatcher: Any, name: str, content: object, *, one_content: bool = Fal
     return dispatcher
 
 
-def keep_rule(dispatcher: Any, rule: Any, *more: object) -> Any:
+def keep_rule(dispatcher: Internal, rule: Function, *more: object) -> Internal:
     """Return `dispatcher`, which compiles `rule`, with its machine code kept on disk if that is possible.
 
     more: what the code depends on besides the rule.
@@ -86,7 +92,7 @@ def keep_rule(dispatcher: Any, rule: Any, *more: object) -> Any:
     return dispatcher
 
 
-def is_kept(function: Callable[..., Any], name: str, content: object) -> bool:
+def is_kept(function: Function, name: str, content: object) -> bool:
     """Return whether the machine code of `function`, kept under this name and content, is on disk."""
     with suppress(RuntimeError, OSError):
         directory = _directory_of(function)
@@ -102,7 +108,7 @@ def digest_of(content: object) -> str:
 class _KeptCode(_Cache):
     """The machine code of one function, a file for each signature and processor."""
 
-    def __init__(self, function: Callable[..., Any], name: str, digest: str, one_content: bool) -> None:
+    def __init__(self, function: Function, name: str, digest: str, one_content: bool) -> None:
         self.directory = _directory_of(function)
         self._name, self._digest, self._one_content = name, digest, one_content
 
@@ -110,7 +116,7 @@ class _KeptCode(_Cache):
     def cache_path(self) -> str:
         return str(self.directory)
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: Signature, target_context: Internal) -> CompileResult | None:
         """Return what is kept, or None where that is nothing, is damaged, or is of another processor."""
         target_context.refresh()
         try:
@@ -120,13 +126,13 @@ class _KeptCode(_Cache):
         checksum, data = kept[:CHECKSUM_BYTES], kept[CHECKSUM_BYTES:]
         if checksum != _checksum(data):
             return None
-        return CompileResult._rebuild(target_context, *pickle.loads(data))  # type: ignore[no-untyped-call]
+        return CompileResult._rebuild(target_context, *pickle.loads(data))
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Signature, data: Internal) -> None:
         """Keep what has been compiled, if no other process can take it for its own; a full disk only costs time."""
         if not shares_no_name(data.library):
             return
-        content = dumps(data._reduce())  # type: ignore[no-untyped-call]
+        content = dumps(data._reduce())
         path = self._path(sig, data.codegen)
         beside = path.with_suffix(f".{os.getpid()}")
         try:
@@ -138,7 +144,7 @@ class _KeptCode(_Cache):
         except OSError:
             beside.unlink(missing_ok=True)
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
+    def _path(self, signature: Signature, codegen: Internal) -> Path:
         options = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT  # type: ignore[attr-defined]
         compiled_for = digest_of((VERSIONS, options, str(signature), codegen.magic_tuple()))
         return self.directory / f"{self._name}-{self._digest}-{compiled_for}{SUFFIX}"
@@ -153,7 +159,7 @@ class _KeptCode(_Cache):
     def flush(self) -> None: ...
 
 
-def shares_no_name(library: Any) -> bool:
+def shares_no_name(library: Internal) -> bool:
     """Return whether no other process defines a name that the compiled code in `library` defines for others to see.
 
     Such a name has a number of this process, or of the process that this part was loaded from. It has not if the code
@@ -164,7 +170,7 @@ def shares_no_name(library: Any) -> bool:
     )
 
 
-def visible_names(module: Any) -> list[str]:
+def visible_names(module: ModuleRef) -> list[str]:
     """Return the names that a module of LLVM defines for other modules."""
     defined = [each for each in (*module.functions, *module.global_variables) if not each.is_declaration]
     return [each.name for each in defined if each.linkage not in (Linkage.internal, Linkage.private)]
@@ -181,9 +187,9 @@ _number_from_a_random_start()
 os.register_at_fork(after_in_child=_number_from_a_random_start)
 
 
-def _directory_of(function: Callable[..., Any]) -> Path:
+def _directory_of(function: Function) -> Path:
     """Return a directory for the machine code of `function`; RuntimeError or OSError if none can be written."""
-    return Path(CompileResultCacheImpl(function).locator.get_cache_path())  # type: ignore[no-untyped-call]
+    return Path(CompileResultCacheImpl(function).locator.get_cache_path())
 
 
 @functools.cache
@@ -205,7 +211,7 @@ def _checksum(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=CHECKSUM_BYTES).digest()
 
 
-def _forget_other_caches(function: Any, seen: set[int]) -> None:
+def _forget_other_caches(function: Function, seen: set[int]) -> None:
     """Have the kernels below `function` compiled, not loaded from a cache that their author has asked Numba for.
 
     Such a cache does not notice a change outside of the kernel's file.
@@ -223,17 +229,17 @@ class UnknownContentError(Exception):
     """A function uses something of which cannot be told when it changes."""
 
 
-def describe(value: Any) -> object:
+def describe(value: object) -> object:
     """Return nested tuples of plain values that change whenever compiled code that uses `value` would."""
     return _Description()(value, ())
 
 
 class _Description:
     def __init__(self) -> None:
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[int, object] = {}
         self._open: set[int] = set()  # functions that are being described
 
-    def __call__(self, value: Any, names: tuple[str, ...]) -> object:
+    def __call__(self, value: object, names: tuple[str, ...]) -> object:
         """names: what a function that uses `value` names; of a module, only these attributes matter."""
         if isinstance(value, Dispatcher):
             return ("compiled", repr(sorted(value.targetoptions.items())), self(value.py_func, names))
@@ -250,7 +256,8 @@ class _Description:
                 return ("enum", type(value).__qualname__, value.name, self(value.value, names))
             case np.dtype():
                 return ("dtype", repr(value.descr), value.itemsize)
-            case np.generic() | np.ndarray() if not value.dtype.hasobject and value.nbytes <= LARGEST_CONSTANT:
+            # Numba does not keep code that uses a larger array.
+            case np.generic() | np.ndarray() if not value.dtype.hasobject and value.nbytes <= 10**6:
                 return ("array", self(value.dtype, names), value.shape, value.tobytes())
             case tuple() | list():
                 return (type(value).__name__, getattr(value, "_fields", ()), *(self(each, names) for each in value))
@@ -316,7 +323,7 @@ _lock = threading.RLock()
 _holds_file = False
 
 
-def _compile_alone(compile_: Callable[[Any], Any], directory: Path, signature: Any) -> Any:
+def _compile_alone(compile_: Function, directory: Path, signature: Signature) -> object:
     with _lock, _alone_on_machine(directory):
         return compile_(signature)
 

@@ -6,7 +6,7 @@ import itertools
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     legal: NDArray[np.bool_]
     outcome: int
     to_play: int
-    observation: NDArray[Any]
+    observation: NDArray[np.float32]
     chances: NDArray[np.float32]
 
 

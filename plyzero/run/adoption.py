@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from plyzero import files
 from plyzero.run.directory import Run
@@ -122,9 +121,8 @@ def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
     if not batches or (name.incarnation, name.sequence) in numbers:
         return 0
     games = Games.concatenate(batches)
-    writer: dict[str, Any] = {"worker": name.worker, "incarnation": name.incarnation, "sequence": name.sequence}
     try:
-        segment = write_segment(run.segments, games, run.game, **writer, run_id=run.id)
+        segment = write_segment(run.segments, games, run.game, name, run_id=run.id)
     except FileExistsError:  # its owner is alive and has sealed it meanwhile
         return 0
     log.info("sealed %s for a dead process", segment.name)

@@ -21,16 +21,17 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero import files
 from plyzero.errors import plain
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, RunId
-from plyzero.run.records import GAME, MOVE, POSITION, Games, find_valid
+from plyzero.run.records import GAME, MOVE, POSITION, Games, describe_game, find_valid, pack_bits, unpack_bits
 from plyzero.volume_errors import NO_LOCKS, FileErrors, UnreadableError
 
 SCHEMA: Final = "plyzero.journal/1"
@@ -67,7 +68,10 @@ class TakenError(Exception):
 class JournalName(NamedTuple):
     """The fields of a journal's file name; its games become the segment of the same first three.
 
-    taken: whether a process has taken it from its owner, to seal it.
+    worker:      name of the worker.
+    incarnation: 8 hex digits, new with every start of a worker's process.
+    sequence:    0, 1, 2, ... per incarnation.
+    taken:       whether a process has taken it from its owner, to seal it.
     """
 
     worker: str
@@ -84,6 +88,11 @@ class JournalName(NamedTuple):
         """The name of the process that wrote it, which is also that of its heartbeat."""
         return f"{self.worker}.{self.incarnation}"
 
+    @property
+    def writer(self) -> dict[str, object]:
+        """The writer of the games, as journals and segments name it."""
+        return {"worker": self.worker, "incarnation": self.incarnation, "sequence": self.sequence}
+
     @staticmethod
     def parse(name: str) -> JournalName | None:
         """Return the fields of the file name `name`, None if it is not the name of a journal."""
@@ -99,21 +108,12 @@ class Journal:
     owned_at: when it was last known that no other process had taken it, by the clock `now`.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        game: GameSpec,
-        *,
-        worker: str,
-        incarnation: str,
-        sequence: int,
-        run_id: RunId | None = None,
-    ) -> None:
-        self._path = directory / journal_name(worker, incarnation, sequence)
+    def __init__(self, directory: Path, game: GameSpec, name: JournalName, *, run_id: RunId | None = None) -> None:
+        self._path = directory / str(name)
         self._may_be_written = False  # a batch behind the acknowledged ones
         self.owned_at = now()
         unfinished = directory / f"{files.TEMPORARY}{uuid.uuid4().hex}"
-        header = {"schema": SCHEMA, **_identity(game), **_writer(worker, incarnation, sequence)}
+        header = {"schema": SCHEMA, **_identity(game), **name.writer}
         header |= {KEY: run_id.text} if run_id else {}
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
@@ -175,11 +175,6 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-def journal_name(worker: str, incarnation: str, sequence: int) -> str:
-    """Return the file name of a journal."""
-    return str(JournalName(worker, incarnation, sequence))
-
-
 def list_journals(directory: Path) -> list[JournalName]:
     """Return the names of all journals, those that were taken included, in order."""
     names = (JournalName.parse(file) for file in files.list_names(directory))
@@ -221,7 +216,7 @@ def read_journal(
     return batches
 
 
-def read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, object]:
     """Return the header of a journal. Raises ValueError if there is none, OSError if the file cannot be read."""
     _, body = next(_frames(files.read_file(path, max_bytes=MAX_BYTES)), (0, None))
     return parse_object(body or b"null")
@@ -249,32 +244,22 @@ def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
 def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | None) -> None:
     """Raise ValueError if a journal is not of this game and run, or not the file that its writer made."""
     try:
-        found: Any = parse_object(header) if header else None
+        found = parse_object(header) if header else None
     except ValueError as error:
         raise ValueError(f"{path.name} has a header that cannot be read: {error}") from error
-    carried = found.pop(KEY, None) if isinstance(found, dict) else None
+    carried = found.pop(KEY, None) if found else None
     expected = {"schema": SCHEMA, **_identity(game)}
     name = JournalName.parse(path.name)
     if found and "worker" in found and name is not None:  # version 0.2 did not name the writer
-        expected |= _writer(name.worker, name.incarnation, name.sequence)
+        expected |= name.writer
     if found != expected:
         raise ValueError(f"{path.name} has the header {plain(repr(found), 300)}, expected {expected!r}")
     if run_id and (foreign := run_id.find_fault(carried)):
         raise ValueError(f"{path.name} is refused: {foreign}")
 
 
-def _writer(worker: str, incarnation: str, sequence: int) -> dict[str, object]:
-    return {"worker": worker, "incarnation": incarnation, "sequence": sequence}
-
-
 def _identity(game: GameSpec) -> dict[str, object]:
-    start = game.start
-    return {
-        "game": game.identity,
-        "observation_shape": list(start.observation_shape),
-        "observation_dtype": np.dtype(start.observation_dtype).name,
-        "num_actions": start.num_actions,
-    }
+    return {**describe_game(game), "observation_dtype": np.dtype(game.start.observation_dtype).name}
 
 
 def _frame(body: bytes) -> bytes:
@@ -332,9 +317,12 @@ def _is_incomplete(content: bytes, offset: int) -> bool:
 def _encode(games: Games) -> bytes:
     observations = games.observations
     if observations.dtype.kind == "b":
-        observations = np.packbits(observations.reshape(len(observations), -1), axis=1)
+        observations = pack_bits(observations)
     parts = (games.games, games.positions, games.moves, observations)
     return struct.pack("<I", len(games.games)) + b"".join(part.tobytes() for part in parts)
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def _decode(body: bytes, game: GameSpec) -> Games:
@@ -347,14 +335,14 @@ def _decode(body: bytes, game: GameSpec) -> Games:
     size = int(np.prod(shape))
     if dtype.kind == "b":
         packed, offset = _read_array(body, offset, np.dtype(np.uint8), len(positions) * -(-size // 8))
-        flat = np.unpackbits(packed.reshape(len(positions), -1), axis=1, count=size).astype(np.bool_)
+        observations: NDArray[np.generic] = unpack_bits(packed.reshape(len(positions), -1), shape)
     else:
         flat, offset = _read_array(body, offset, dtype, len(positions) * size)
+        observations = flat.reshape(len(positions), *shape)
     if offset != len(body):
         raise ValueError(f"a frame of {len(body)} bytes has games of {offset} bytes")
-    observations = flat.reshape(len(positions), *shape)
     return Games(games=games, positions=positions, moves=moves, observations=observations)
 
 
-def _read_array(body: bytes, offset: int, dtype: np.dtype[Any], size: int) -> tuple[np.ndarray[Any, Any], int]:
+def _read_array(body: bytes, offset: int, dtype: np.dtype[Scalar], size: int) -> tuple[NDArray[Scalar], int]:
     return np.frombuffer(body, dtype, size, offset), offset + size * dtype.itemsize

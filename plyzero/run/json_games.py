@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,26 @@ UNPROVEN: Final = 2
 """The `proven` of every position: UNPROVEN of plyzero.search.tree."""
 
 
-def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
+Column = NDArray[np.bool_ | np.number]
+"""A number for every ply."""
+
+
+class ExportedGame(TypedDict):
+    """A game as `plyzero replay export` writes it."""
+
+    version: int
+    id: str
+    moves: list[str]
+    winner: str | None
+    end: str
+    opening_plies: int
+    players: list[int]
+    values: list[float]
+    full: list[int]
+    models: list[int]
+
+
+def games_to_json(games: Games, start: Game) -> Iterator[ExportedGame]:
     """Yield a JSON object per game; `start` is the initial position of the game."""
     for one in games:
         (game,), positions = one.games, one.positions
@@ -90,7 +109,7 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     line_of_play, actions = play_named(game.start, moves)
     winner = outcome_code(line_of_play[-1].outcome())
     decisions = [at for at in range(len(actions)) if not is_chance(line_of_play[at])]
-    winner, end = _result(found, winner, is_long=len(decisions) >= game.start.max_plies)
+    winner, end = _result(found, len(moves), winner, is_long=len(decisions) >= game.start.max_plies)
     positions = np.zeros(len(decisions), POSITION)
     played = [line_of_play[at] for at in decisions]
     positions["action"] = [actions[at] for at in decisions]
@@ -117,9 +136,10 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     return Games(np.array([record], GAME), positions, table, np.stack(observations))
 
 
-def _result(found: dict[str, Any], winner: int, *, is_long: bool) -> tuple[int, int]:
+def _result(found: dict[str, object], moves: int, winner: int, *, is_long: bool) -> tuple[int, int]:
     """Return the winner and the end of a game as records have them: of a resigned one, the winner that is given.
 
+    moves:   the number of its moves.
     winner:  the code of the outcome by the rules.
     is_long: whether self-play would have truncated a game of this length.
 
@@ -134,7 +154,7 @@ def _result(found: dict[str, Any], winner: int, *, is_long: bool) -> tuple[int, 
             return ("first", "second").index(given), TRUNCATED
         if given is not None or found.get("end") != "truncated" or not is_long:
             hint = '; of one that a player resigned, the end is "resign"' if given else ""
-            raise ValueError(f"the game is not over after its {len(found['moves'])} moves{hint}")
+            raise ValueError(f"the game is not over after its {moves} moves{hint}")
         return ONGOING, TRUNCATED
     if given != WINNERS[winner]:
         by_rules = "a draw" if winner == DRAW else f"a win of the {WINNERS[winner]} player"
@@ -151,7 +171,7 @@ def _integer(found: dict[str, object], field: str, *, most: int) -> int:
 
 
 def _per_ply(
-    found: dict[str, object], field: str, missing: NDArray[Any], *, least: Any = 0, most: Any = 1
+    found: dict[str, object], field: str, missing: Column, *, least: int | Column = 0, most: int | Column = 1
 ) -> NDArray[np.float64]:
     """Return a field that has a number from `least` to `most` for every ply; `missing`, `[n]`, if it is not there."""
     values = found.get(field)
@@ -169,10 +189,10 @@ def _per_ply(
     return numbers
 
 
-def _identity(found: dict[str, Any]) -> int:
+def _identity(found: dict[str, object]) -> int:
     """Return the number of the game, 0 if it has none."""
     text = found.get("id", "0")
-    with suppress(TypeError, ValueError):
-        if 0 <= (number := int(text, 16)) < 1 << 64:
+    with suppress(ValueError):
+        if isinstance(text, str) and 0 <= (number := int(text, 16)) < 1 << 64:
             return number
     raise ValueError(f"expected id, 16 hexadecimal digits, got {shown(text)}")

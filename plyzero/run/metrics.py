@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 import google_crc32c
 
@@ -73,7 +73,7 @@ class NewLines:
     def __init__(self, path: Path, *, offset: int = 0) -> None:
         self._path, self.offset = path, offset
 
-    def read(self) -> Iterator[dict[str, Any]]:
+    def read(self) -> Iterator[dict[str, object]]:
         """Yield the lines that were completed since the last call, oldest first; none if there is no such file.
 
         Raises OSError if the file cannot be read; the next call continues after the last line that was yielded.
@@ -99,12 +99,12 @@ class NewLines:
             return b""
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[dict[str, object]]:
     """Yield every complete line of a file of JSON lines, oldest first; see `NewLines.read`."""
     return NewLines(path).read()
 
 
-def last_line(path: Path) -> dict[str, Any] | None:
+def last_line(path: Path) -> dict[str, object] | None:
     """Return the last complete line of a file of JSON lines; None if there is none. Only its end is read."""
     size = list_files(path.parent).get(path.name, 0)
     return next(iter(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=1)), None)
@@ -287,7 +287,7 @@ class EventFile:
             self._path = path
 
 
-def select_scalars(line: Mapping[str, Any]) -> dict[str, float | None]:
+def select_scalars(line: Mapping[str, object]) -> dict[str, float | None]:
     """Return the scalars for TensorBoard of a line of the trainer's metrics, by tag."""
     fields = {
         "loss/policy": "policy_loss",
@@ -300,7 +300,7 @@ def select_scalars(line: Mapping[str, Any]) -> dict[str, float | None]:
         "run/games": "games",
         "run/positions": "positions",
     }
-    return {tag: line.get(field) for tag, field in fields.items()}
+    return {tag: figure(line, field) for tag, field in fields.items()}
 
 
 def _record(content: bytes) -> bytes:

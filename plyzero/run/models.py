@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError
 from plyzero.files import list_names, read_file, write_file
@@ -134,29 +134,52 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
 
     Raises UserError if no existing model has been measured.
     """
-    points: dict[str, float] = {}
-    for line in read_lines(metrics / "rating.jsonl"):
-        total = _points(line)
-        if total is not None:
-            points[str(line["model"])] = total
-    measured = [name for name in list_models(directory) if str(name) in points]
+    points = {measured.model: _points(measured) for measured in read_scores(metrics)}
+    measured = [name for name in list_models(directory) if name in points]
     if not measured:
         raise UserError(
             f"no model in {directory} has been measured yet; `plyzero train` does this while it runs; use the newest"
         )
-    return max(measured, key=lambda name: (points[str(name)], name))
+    return max(measured, key=lambda name: (points[name], name))
 
 
-def _points(line: dict[str, Any]) -> float | None:
-    """Return the sum of the scores in a line of ratings; None if the line is not valid.
+def _points(measured: Scores) -> float:
+    """Return the sum of all scores.
 
     Ratings may have different numbers of games. A win and a loss are added to each score, so that two games won do not
     count for more than nineteen of twenty.
     """
-    if "model" not in line:
+    return sum((won + drawn / 2 + 1) / (won + drawn + lost + 2) for won, drawn, lost in measured.counts.values())
+
+
+class Scores(NamedTuple):
+    """What `train` has measured of a model: opponent -> wins, draws and losses."""
+
+    model: ModelName
+    counts: dict[str, tuple[int, int, int]]
+
+
+def read_scores(metrics: Path) -> Iterator[Scores]:
+    """Yield the scores in the lines of ratings of a run, oldest first."""
+    yield from filter(None, map(parse_scores, read_lines(metrics / "rating.jsonl")))
+
+
+def parse_scores(line: dict[str, Any]) -> Scores | None:
+    """Return the scores in a line of ratings, without those that no match has; None if there are none."""
+    model, scores = model_of(line), line.get("scores")
+    if model is None or not isinstance(scores, dict):
         return None
-    try:
-        scores = line["scores"].values()
-        return sum(float((won + drawn / 2 + 1) / (won + drawn + lost + 2)) for won, drawn, lost in scores)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # not a line that plyzero writes
-        return None
+    counts = {opponent: (*found,) for opponent, found in scores.items() if _are_counts(found)}
+    return Scores(model, counts) if counts else None
+
+
+def _are_counts(found: object) -> bool:
+    if not isinstance(found, list) or len(found) != 3 or not all(type(each) is int for each in found):
+        return False
+    return all(0 <= each <= 1_000_000 for each in found) and any(found)
+
+
+def model_of(fields: Mapping[str, Any]) -> ModelName | None:
+    """Return the model that a heartbeat or a line names; None if it names none."""
+    label = fields.get("model")
+    return ModelName.parse(label) if isinstance(label, str) else None

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import DRAW, ONGOING
 
 BY_RULE: Final = 0
@@ -25,7 +26,7 @@ TRUNCATED: Final = 1
 FOREIGN_FENCE: Final = 2**32 - 1
 """The `model_fence` of moves that a model of another run has evaluated; its `model_step` is then 1."""
 
-GAME: Final[np.dtype[Any]] = np.dtype(
+GAME: Final = np.dtype(
     [
         ("id", "u8"),  # unique in the run
         ("positions", "u4"),  # one per ply
@@ -38,7 +39,7 @@ GAME: Final[np.dtype[Any]] = np.dtype(
 """The record of a game."""
 
 # `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for a random opening move, whose fields below are meaningless.
-POSITION: Final[np.dtype[Any]] = np.dtype(
+POSITION: Final = np.dtype(
     [
         ("action", "u4"),  # the action that was played
         ("to_play", "u1"),  # 0 or 1
@@ -57,7 +58,7 @@ POSITION: Final[np.dtype[Any]] = np.dtype(
 )
 """The record of a position and of the search from it."""
 
-MOVE: Final[np.dtype[Any]] = np.dtype(
+MOVE: Final = np.dtype(
     [
         ("action", "u4"),  # every legal one, ascending
         ("visits", "u4"),
@@ -126,6 +127,23 @@ class Games:
             moves=_concatenate_records([part.moves for part in parts]),
             observations=np.concatenate([part.observations for part in parts]),
         )
+
+
+def describe_game(game: GameSpec) -> dict[str, object]:
+    """Return which game records are of, and its sizes, as journals and segments name them."""
+    shape = list(game.start.observation_shape)
+    return {"game": game.identity, "observation_shape": shape, "num_actions": game.start.num_actions}
+
+
+def pack_bits(observations: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return observations of the type bool, `[N, C, H, W]`, as bits: `[N, K]` bytes, the highest bit first."""
+    return np.packbits(observations.reshape(len(observations), -1), axis=1)
+
+
+def unpack_bits(bits: NDArray[np.uint8], shape: Sequence[int]) -> NDArray[np.bool_]:
+    """Return the observations, each of this shape, of which `pack_bits` has made `bits`."""
+    unpacked = np.unpackbits(bits, axis=1, count=int(np.prod(shape)))
+    return unpacked.view(np.bool_).reshape(len(bits), *shape)
 
 
 def check_games(games: Games, num_actions: int) -> None:
@@ -199,7 +217,7 @@ def _are_finite(observations: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(observations).all(axis=tuple(range(1, observations.ndim))))
 
 
-def _in_range(values: NDArray[Any], minimum: float) -> NDArray[np.bool_]:
+def _in_range(values: NDArray[np.floating], minimum: float) -> NDArray[np.bool_]:
     """Return which of `values` are in [minimum, 1], with a tolerance for rounding."""
     return np.asarray((values >= minimum - 1e-4) & (values <= 1 + 1e-4))
 

@@ -81,8 +81,8 @@ def copy_games(source: Run, target: Run) -> int:
             continue
         evaluated = games.positions["model_fence"] > 0
         games.positions["model_fence"][evaluated], games.positions["model_step"][evaluated] = FOREIGN_FENCE, 1
-        writer: dict[str, Any] = {"worker": "imported", "incarnation": incarnation, "sequence": sequence}
-        write_segment(target.segments, games, target.game, **writer, run_id=target.id)
+        journal = journals.JournalName("imported", incarnation, sequence)
+        write_segment(target.segments, games, target.game, journal, run_id=target.id)
         copied, sequence = copied + len(games.games), sequence + 1
     if not copied:
         raise UserError(f"{source.root} has no sealed games that can be read; begin without --from")
@@ -128,7 +128,7 @@ def check_rules(run: Run) -> None:
 def _find_other_sizes(run: Run) -> str | None:
     """Return how the sizes in the records of `run` differ from those of its game, None if they do not."""
     recorded = find_recorded_game(run)
-    forms: dict[str, Callable[[Any], Any]] = {
+    forms: dict[str, Callable[[Any], object]] = {
         "num_actions": int,
         "observation_shape": tuple,
         "observation_dtype": np.dtype,
@@ -170,7 +170,7 @@ def find_disagreement(games: Games, start: Game, *, seconds: float = math.inf) -
     return None
 
 
-def _compare(position: Game, record: np.void, legal: NDArray[np.uint32], observation: NDArray[Any]) -> str | None:
+def _compare(position: Game, record: np.void, legal: NDArray[np.uint32], seen: NDArray[np.generic]) -> str | None:
     """Return how a position differs from its record, recorded legal actions and observation; None if it does not."""
     if int(record["to_play"]) != position.to_play:
         return f"the player to move: recorded {record['to_play']}, by the rules {position.to_play}"
@@ -178,8 +178,8 @@ def _compare(position: Game, record: np.void, legal: NDArray[np.uint32], observa
     if then != now:
         gone, new = (shown(sorted(each)) for each in (then - now, now - then))
         return f"the legal actions: only recorded {gone}, only by the rules {new}"
-    observed = np.asarray(position.observe(), np.float32).astype(observation.dtype)
-    if observed.shape != observation.shape or not np.allclose(observation, observed, rtol=1e-3, atol=1e-5):
+    observed = np.asarray(position.observe(), np.float32).astype(seen.dtype)
+    if observed.shape != seen.shape or not np.allclose(seen, observed, rtol=1e-3, atol=1e-5):
         return "the observation is not the one recorded"
     return None
 
@@ -223,7 +223,7 @@ def find_recorded_game(run: RunDirectory) -> GameSpec | None:
     return None
 
 
-def _descriptions(run: RunDirectory) -> Iterator[dict[str, Any]]:
+def _descriptions(run: RunDirectory) -> Iterator[dict[str, object]]:
     """Yield the attributes of the segments and the headers of the journals that can be read."""
     for name in sorted(list_segments(run.segments)):
         try:

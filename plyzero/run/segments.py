@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from plyzero.files import list_names, read_file, write_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, RunId
-from plyzero.run.records import GAME, MOVE, POSITION, Games, find_valid
+from plyzero.run.journals import JournalName
+from plyzero.run.records import GAME, MOVE, POSITION, Games, describe_game, find_valid, pack_bits, unpack_bits
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 from plyzero.volume_errors import UnreadableError
 
@@ -43,9 +44,8 @@ class SegmentError(Exception):
 class SegmentName:
     """The fields of a segment's file name, from which games can be counted without opening the file.
 
-    worker:      name of the worker.
-    incarnation: 8 hex digits, new with every start of a worker's process.
-    sequence:    0, 1, 2, ... per incarnation.
+    worker, incarnation, sequence: those of the journal in which its games were.
+
     games:       number of games.
     positions:   number of positions.
     full:        number of positions with a full search.
@@ -69,6 +69,11 @@ class SegmentName:
         )
 
     @property
+    def journal(self) -> JournalName:
+        """The name of the journal in which its games were."""
+        return JournalName(self.worker, self.incarnation, self.sequence)
+
+    @property
     def bootstrap(self) -> bool:
         """Whether all games were played before there was a model."""
         return self.last_step == 0
@@ -89,16 +94,16 @@ def write_segment(
     directory: Path,
     games: Games,
     game: GameSpec,
+    journal: JournalName,
     *,
-    worker: str,
-    incarnation: str,
-    sequence: int,
     run_id: RunId | None = None,
 ) -> Path:
-    """Seal `games` of the run `run_id` into `directory`; return the file. Raises FileExistsError if it exists."""
-    name = _name_for(games, worker=worker, incarnation=incarnation, sequence=sequence)
-    path = directory / str(name)
-    write_file(path, pack(_columns(games), _attributes(name, game) | ({KEY: run_id.text} if run_id else {})))
+    """Seal `games` of the run `run_id` into `directory`; return the file. Raises FileExistsError if it exists.
+
+    journal: whose games they are; it need not exist.
+    """
+    path = directory / str(_name_for(games, journal))
+    write_file(path, pack(_columns(games), _attributes(journal, game) | ({KEY: run_id.text} if run_id else {})))
     return path
 
 
@@ -119,7 +124,7 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
         raise SegmentError(f"{path.name} cannot be read: {error.strerror}") from error
     try:
         archive = Archive(content)
-        for key, value in _attributes(name, game).items():
+        for key, value in _attributes(name.journal, game).items():
             if archive.attributes.get(key) != value:
                 raise ValueError(f"{key} is {archive.attributes.get(key)!r}, not {value!r}")
         if run_id and (foreign := run_id.find_fault(archive.attributes.get(KEY))):
@@ -132,7 +137,7 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
             observations=_read_observations(archive, name.positions, game),
         )
         valid, fault = find_valid(games, game.start.num_actions)
-        expected = _name_for(games, worker=name.worker, incarnation=name.incarnation, sequence=name.sequence)
+        expected = _name_for(games, name.journal)
         if expected != name:
             raise ValueError(f"by its content its name would be {expected}")
         if not valid.any():
@@ -154,12 +159,12 @@ def list_segments(directory: Path) -> Iterator[SegmentName]:
     yield from filter(None, map(SegmentName.parse, list_names(directory)))
 
 
-def _name_for(games: Games, *, worker: str, incarnation: str, sequence: int) -> SegmentName:
+def _name_for(games: Games, journal: JournalName) -> SegmentName:
     steps = games.positions["model_step"][games.positions["search"] > 0]
     return SegmentName(
-        worker=worker,
-        incarnation=incarnation,
-        sequence=sequence,
+        journal.worker,
+        journal.incarnation,
+        journal.sequence,
         games=len(games.games),
         positions=len(games.positions),
         full=games.num_full,
@@ -168,32 +173,23 @@ def _name_for(games: Games, *, worker: str, incarnation: str, sequence: int) -> 
     )
 
 
-def _attributes(name: SegmentName, game: GameSpec) -> dict[str, object]:
-    return {
-        "schema": SCHEMA,
-        "game": game.identity,
-        "observation_shape": list(game.start.observation_shape),
-        "num_actions": game.start.num_actions,
-        "worker": name.worker,
-        "incarnation": name.incarnation,
-        "sequence": name.sequence,
-    }
+def _attributes(journal: JournalName, game: GameSpec) -> dict[str, object]:
+    return {"schema": SCHEMA, **describe_game(game), **journal.writer}
 
 
-def _columns(games: Games) -> dict[str, NDArray[Any]]:
+def _columns(games: Games) -> dict[str, NDArray[np.generic]]:
     columns = {}
     for group, records in (("game", games.games), ("position", games.positions), ("move", games.moves)):
         for field in records.dtype.names or ():
             columns[f"{group}/{field}"] = records[field]
     if games.observations.dtype.kind == "b":
-        flat = games.observations.reshape(len(games.observations), -1)
-        columns["position/observation_bits"] = np.packbits(flat, axis=1)
+        columns["position/observation_bits"] = pack_bits(games.observations)
     else:
         columns["position/observation"] = games.observations
     return columns
 
 
-def _read_records(archive: Archive, group: str, dtype: np.dtype[Any], size: int) -> NDArray[np.void]:
+def _read_records(archive: Archive, group: str, dtype: np.dtype[np.void], size: int) -> NDArray[np.void]:
     columns = {field: archive.read(f"{group}/{field}", dtype[field], (size,)) for field in dtype.names or ()}
     records = np.zeros(size, dtype)  # allocated last, when the file is known to hold as much
     for field, column in columns.items():
@@ -201,11 +197,10 @@ def _read_records(archive: Archive, group: str, dtype: np.dtype[Any], size: int)
     return records
 
 
-def _read_observations(archive: Archive, positions: int, game: GameSpec) -> NDArray[Any]:
+def _read_observations(archive: Archive, positions: int, game: GameSpec) -> NDArray[np.generic]:
     shape = game.start.observation_shape
     dtype = np.dtype(game.start.observation_dtype)
     if dtype.kind == "b":
-        size = int(np.prod(shape))
-        bits = archive.read("position/observation_bits", np.uint8, (positions, -(-size // 8)))
-        return np.unpackbits(bits, axis=1, count=size).astype(np.bool_).reshape(positions, *shape)
+        size = -(-int(np.prod(shape)) // 8)
+        return unpack_bits(archive.read("position/observation_bits", np.uint8, (positions, size)), shape)
     return archive.read("position/observation", dtype, (positions, *shape))

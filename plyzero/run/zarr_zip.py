@@ -14,12 +14,12 @@ import zipfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import zarr
 from numcodecs.zstd import Zstd
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from zarr.codecs import ZstdCodec
 from zarr.core.buffer import Buffer
 from zarr.storage import MemoryStore
@@ -33,13 +33,15 @@ MAX_ARRAY_BYTES: Final = 1 << 28
 MAX_MEMBERS: Final = 1000
 """Largest number of members in the zip file."""
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 
-def pack(arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, object]) -> bytes:
+
+def pack(arrays: Mapping[str, NDArray[np.generic]], attributes: Mapping[str, object]) -> bytes:
     """Return the content of a file with `arrays`, name -> array, each as one chunk with a checksum, and `attributes`.
 
     The same arrays and attributes always give the same bytes.
     """
-    nodes: dict[str, dict[str, Any]] = {}
+    nodes: dict[str, dict[str, object]] = {}
     chunks: dict[str, bytes] = {}
     for name, data in arrays.items():
         for parent in [*PurePosixPath(name).parents][:-1]:
@@ -69,12 +71,12 @@ def _zarr_metadata(dtype: str, dimensions: int) -> tuple[str, str]:
     return members["zarr.json"].to_bytes().decode(), members["a/zarr.json"].to_bytes().decode()
 
 
-def _group_metadata() -> dict[str, Any]:
-    group: dict[str, Any] = json.loads(_zarr_metadata("uint8", 1)[0])
+def _group_metadata() -> dict[str, object]:
+    group: dict[str, object] = json.loads(_zarr_metadata("uint8", 1)[0])
     return group
 
 
-def _array_metadata(dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
+def _array_metadata(dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> dict[str, object]:
     """Return zarr's metadata with another shape; writing every array with zarr takes ten times as long as the data."""
     array: dict[str, Any] = json.loads(_zarr_metadata(dtype.name, len(shape))[1])
     array["shape"] = list(shape)
@@ -100,7 +102,7 @@ class Archive:
             raise ValueError("the root group has no attributes")
         self.attributes: dict[str, object] = attributes
 
-    def read(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
+    def read(self, name: str, dtype: np.dtype[Scalar] | type[Scalar], shape: tuple[int, ...]) -> NDArray[Scalar]:
         """Return the array `name`. Raises ValueError if it does not have this type and shape."""
         dtype = np.dtype(dtype)
         size = math.prod(shape) * dtype.itemsize

@@ -6,7 +6,7 @@ actions alone.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,7 @@ from plyzero.search.numba_kernel import cached_njit, copy_to
 ABSENT: Final = -1
 """The result of `find` for an evaluation that is not stored."""
 
-USUAL_ACTIONS: Final = 32
-"""Number of legal actions per position for which room is planned. There may be more."""
-
-STATE: Final[np.dtype[Any]] = np.dtype(
+STATE: Final = np.dtype(
     [
         ("look_ups", "i8"),
         ("hits", "i8"),
@@ -31,7 +28,7 @@ STATE: Final[np.dtype[Any]] = np.dtype(
 )
 
 
-PLACE: Final[np.dtype[Any]] = np.dtype(
+PLACE: Final = np.dtype(
     [
         ("hash", "i8"),  # of the key of an entry, or ABSENT
         ("begin", "i8"),  # words that had been written before the entry
@@ -66,7 +63,7 @@ def make_cache(num_bytes: int, *, observation_size: int, num_actions: int, packs
     """
     words = _words_of_bits(observation_size) if packs_bits else observation_size
     words += _words_of_bits(num_actions)
-    places = num_bytes // (16 + 4 * (words + 3 + min(num_actions, USUAL_ACTIONS)))
+    places = num_bytes // (16 + 4 * (words + 3 + min(num_actions, 32)))  # room for 32 legal actions; there may be more
     m = 1 << (places.bit_length() - 1) if places else 0
     state = np.zeros(1, STATE)
     state["packs_bits"] = packs_bits
@@ -88,7 +85,7 @@ def forget(cache: Cache) -> None:
 
 
 @cached_njit
-def find(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void]) -> int:
+def find(cache: Cache, observation: NDArray[np.float32], row: NDArray[np.void]) -> int:
     """Return where the evaluation of `observation`, `[C, H, W]`, with legal actions `row` begins, after its key.
 
     row: `[n]` EDGE of plyzero.search.tree. Returns ABSENT if it is not stored, else a place in the ring.
@@ -112,7 +109,7 @@ def find(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void]) ->
 
 
 @cached_njit
-def recall(cache: Any, found: int, row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
+def recall(cache: Cache, found: int, row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
     """Write the evaluation at `found`, which `find` has returned, into the logits of `row` and into `wdl`, `[3]`."""
     numbers = cache.ring.view(np.float32)
     copy_to(wdl, numbers[found : found + 3])
@@ -121,7 +118,7 @@ def recall(cache: Any, found: int, row: NDArray[np.void], wdl: NDArray[np.float3
 
 
 @cached_njit
-def remember(cache: Any, observation: NDArray[np.float32], row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
+def remember(cache: Cache, observation: NDArray[np.float32], row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
     """Store the evaluation of `observation`: the network's logits, which are in the edges `row`, and `wdl`, `[3]`."""
     key, state = cache.key, cache.state[0]
     size = len(key) + 3 + len(row)

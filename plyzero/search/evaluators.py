@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.chance import MAX_ROLLS, roll_at, rolled
-from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
 from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.rule_calls import addresses
-
-DRAWN_WDL: Final = np.array([0, 1, 0], np.float32)
 
 MAX_LOGIT: Final = 1e4
 """Largest absolute value of a logit that is accepted."""
@@ -85,7 +83,7 @@ class Uniform:
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
         n = len(batch.observations)
-        return Evaluation(np.zeros((n, self.num_actions), np.float32), np.tile(DRAWN_WDL, (n, 1)))
+        return Evaluation(np.zeros((n, self.num_actions), np.float32), np.tile(np.array([0, 1, 0], np.float32), (n, 1)))
 
 
 class Rollouts:
@@ -126,7 +124,7 @@ def random_playout(
     chances: NDArray[np.float32],
     max_plies: int,
     seed: int,
-    rules: Any,
+    rules: Rules,
 ) -> int:
     """Play random moves on `state`, in place, to the end; return the outcome code, DRAW after `max_plies`.
 

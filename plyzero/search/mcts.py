@@ -16,8 +16,6 @@ Everything here is compiled. Slots share nothing: what happens in one does not d
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -143,7 +141,7 @@ def expand(trees: Trees, b: int) -> None:
 
 
 @cached_njit
-def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[Any]) -> None:
+def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[np.generic]) -> None:
     """Add the leaf as a node, with an edge for every action, or roll, that is not 0 in `possible`, `[A]` or `[K]`."""
     node = nodes[slot["leaf"]]
     node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]

@@ -7,27 +7,29 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import numba
+import numpy as np
+from llvmlite.ir import IRBuilder, Value
 from numba import types
 from numba.core.cgutils import get_null_value
+from numba.core.cpu import CPUContext
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
-from plyzero.rules.machine_code import is_kept, keep
-
-SUPPORTED_NUMBA: Final = ((0, 61), (0, 69))
-"""The first version that works, and the first that was not tried: internals of Numba are used."""
+from plyzero.rules.machine_code import Function, is_kept, keep
 
 
 def check_numba(version: str) -> None:
     """Raise UserError if this version of Numba is not supported."""
-    first, end = SUPPORTED_NUMBA
+    first, end = (0, 61), (0, 69)  # the first that works, and the first that was not tried
     found = tuple(int(part) for part in version.split(".")[:2])
     if not first <= found < end:
         needed = f">={first[0]}.{first[1]},<{end[0]}.{end[1]}"
@@ -40,8 +42,18 @@ check_numba(numba.__version__)
 
 PACKAGE: Final = Path(__file__).parent.parent
 
+F = TypeVar("F", bound=Function)
+T = TypeVar("T")
 
-def cached_njit(function: Callable[..., Any] | None = None, *, inline: Literal["never", "always"] = "never") -> Any:
+Implementation = tuple[Signature, Callable[[CPUContext, IRBuilder, Signature, Sequence[Value]], Value]]
+"""What `intrinsic` expects: a signature, and the function that writes the LLVM code for it."""
+
+
+@typing.overload
+def cached_njit(function: F) -> F: ...
+@typing.overload
+def cached_njit(*, inline: Literal["always"]) -> Callable[[F], F]: ...
+def cached_njit(function: Function | None = None, *, inline: Literal["never", "always"] = "never") -> Any:
     """Compile a kernel function, as `numba.njit` does, with a cache on disk keyed by the kernel's sources.
 
     inline: "always" inserts the function's body where it is called. What takes Trees is inlined: to copy and count so
@@ -80,7 +92,7 @@ def kernel_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-def borrowed(value: Any) -> Any:
+def borrowed(value: T) -> T:
     """Return `value`, an array or a tuple of arrays, without reference counts; the caller keeps the original alive.
 
     Numba counts the references to an array atomically, also those of every slice that is passed to a function. In the
@@ -90,7 +102,7 @@ def borrowed(value: Any) -> Any:
 
 
 @cached_njit
-def copy_to(target: NDArray[Any], source: NDArray[Any]) -> None:
+def copy_to(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
     """Assign `target[...] = source`, two contiguous arrays of the same size.
 
     NumPy's assignment also broadcasts, which is slower here and takes four seconds longer to compile.
@@ -101,27 +113,27 @@ def copy_to(target: NDArray[Any], source: NDArray[Any]) -> None:
 
 
 @overload(borrowed, strict=False)
-def _borrowed_compiled(value: Any) -> Any:
+def _borrowed_compiled(value: types.Type) -> Function:
     return lambda value: _without_count(value)  # type: ignore[call-arg]
 
 
 @intrinsic
-def _without_count(_: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _without_count(_: object, value: types.Type) -> Implementation:
+    def generate(context: CPUContext, builder: IRBuilder, signature: Signature, arguments: Sequence[Value]) -> Value:
         return _strip(context, builder, signature.args[0], arguments[0])
 
     return value(value), generate
 
 
-def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _strip(context: CPUContext, builder: IRBuilder, kind: types.Type, value: Value) -> Value:
     """Return LLVM code for `value`, of Numba's type `kind`, without the reference counts of its arrays."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
-        array.meminfo = get_null_value(array.meminfo.type)  # type: ignore[no-untyped-call]
-        array.parent = get_null_value(array.parent.type)  # type: ignore[no-untyped-call]
+        array.meminfo = get_null_value(array.meminfo.type)
+        array.parent = get_null_value(array.parent.type)
         return array._getvalue()
     if isinstance(kind, types.BaseTuple):
-        kinds: Any = kind
-        parts = [_strip(context, builder, part, builder.extract_value(value, i)) for i, part in enumerate(kinds)]
+        assert isinstance(kind, Iterable)
+        parts = [_strip(context, builder, part, builder.extract_value(value, i)) for i, part in enumerate(kind)]
         return context.make_tuple(builder, kind, parts)
     return value

@@ -7,59 +7,64 @@ Python to compiled code takes 90 µs, as much as a batch of searches.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import cast
 
 import numba
 import numpy as np
+from llvmlite.ir import IRBuilder, Value
+from numba import types
 from numba.core.cgutils import if_unlikely
+from numba.core.cpu import CPUContext
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
 from plyzero.rules.chance import roll_at, roll_random
 from plyzero.rules.compiled_game import CHANCES, LEGAL, OBSERVE, OUTCOME, PLAY, Rules
 from plyzero.rules.game import ONGOING
-from plyzero.search.numba_kernel import cached_njit
+from plyzero.rules.machine_code import Function, Internal
+from plyzero.search.numba_kernel import Implementation, cached_njit
 
 for _function in (roll_at, roll_random):
     register_jitable(_function)  # plain Python, which compiled code may call
 
 
 @functools.cache
-def addresses(rules: Rules) -> Any:
-    """Return what the functions below take as their first argument."""
+def addresses(rules: Rules) -> Rules:
+    """Return what the functions below take as their first argument: `rules`, or in compiled code their addresses."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return rules
-    return np.array([_address(rule) for rule in rules])
+    return cast(Rules, np.array([_address(rule) for rule in rules]))
 
 
-def play(rules: Any, state: NDArray[np.uint8], action: int) -> None:
+def play(rules: Rules, state: NDArray[np.uint8], action: int) -> None:
     """Play `action` on `state`, `[S]`, in place."""
     rules[0](state, action)
 
 
-def outcome(rules: Any, state: NDArray[np.uint8]) -> int:
+def outcome(rules: Rules, state: NDArray[np.uint8]) -> int:
     """Return the outcome code: ONGOING, DRAW or the winner."""
-    code: int = rules[1](state)
-    return code
+    return rules[1](state)
 
 
-def legal(rules: Any, state: NDArray[np.uint8], mask: NDArray[np.bool_]) -> None:
+def legal(rules: Rules, state: NDArray[np.uint8], mask: NDArray[np.bool_]) -> None:
     """Mark the legal actions in `mask`, `[A]`, which is all False."""
     rules[2](state, mask)
 
 
-def observe(rules: Any, state: NDArray[np.uint8], planes: NDArray[np.float32]) -> None:
+def observe(rules: Rules, state: NDArray[np.uint8], planes: NDArray[np.float32]) -> None:
     """Write what the network sees into `planes`, `[C, H, W]`, which are zeros."""
     rules[3](state, planes)
 
 
-def chances(rules: Any, state: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
+def chances(rules: Rules, state: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
     """Write the probability of each roll into `weights`, `[K]`, which are zeros; none where a player moves."""
     rules[4](state, weights)
 
 
 @cached_njit
-def is_chance(rules: Any, state: NDArray[np.uint8], weights: NDArray[np.float32]) -> bool:
+def is_chance(rules: Rules, state: NDArray[np.uint8], weights: NDArray[np.float32]) -> bool:
     """Return whether chance moves in `state`, and write the probability of each roll into `weights`, `[K]`."""
     if len(weights) == 0 or outcome(rules, state) != ONGOING:
         return False
@@ -68,18 +73,18 @@ def is_chance(rules: Any, state: NDArray[np.uint8], weights: NDArray[np.float32]
     return bool(weights.any())
 
 
-def _address(rule: Any) -> int:
+def _address(rule: Internal) -> int:
     (compiled,) = rule.overloads.values()
     address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
     return address
 
 
-def _at_address(signature: Any) -> Any:
+def _at_address(signature: Signature) -> Function:
     """Return a function (address, tuple of arguments) that calls the function at that address, in compiled code."""
 
     @intrinsic
-    def call(_: Any, address: Any, arguments: Any) -> Any:
-        def generate(context: Any, builder: Any, found: Any, values: Any) -> Any:
+    def call(_: object, address: types.Type, arguments: types.Type) -> Implementation:
+        def generate(context: CPUContext, builder: IRBuilder, found: Signature, values: Sequence[Value]) -> Value:
             convention, wanted = context.call_conv, signature.args
             given = [
                 context.cast(builder, builder.extract_value(values[1], i), kind, wanted[i])
@@ -88,7 +93,7 @@ def _at_address(signature: Any) -> Any:
             kind = convention.get_function_type(signature.return_type, wanted).as_pointer()
             function = builder.inttoptr(values[0], kind)
             status, result = convention.call_function(builder, function, signature.return_type, wanted, given)
-            with if_unlikely(builder, status.is_error):  # type: ignore[no-untyped-call]
+            with if_unlikely(builder, status.is_error):
                 convention.return_status_propagate(builder, status)
             return result
 
@@ -97,16 +102,17 @@ def _at_address(signature: Any) -> Any:
     return call
 
 
-def _call_by_address(function: Any, signature: Any, number: int) -> None:
+def _call_by_address(function: Function, signature: Signature, number: int) -> None:
     """Let `function`, in compiled code, call the rule whose address is `rules[number]`."""
     call = _at_address(signature)
 
     @overload(function, strict=False)
-    def compiled(rules: Any, *arguments: Any) -> Any:
+    def compiled(rules: types.Type, *arguments: types.Type) -> Function:
         return lambda rules, *arguments: call(rules[number], arguments)
 
 
-for _number, _rule in enumerate(
-    ((play, PLAY), (outcome, OUTCOME), (legal, LEGAL), (observe, OBSERVE), (chances, CHANCES))
-):
-    _call_by_address(*_rule, _number)
+_call_by_address(play, PLAY, 0)
+_call_by_address(outcome, OUTCOME, 1)
+_call_by_address(legal, LEGAL, 2)
+_call_by_address(observe, OBSERVE, 3)
+_call_by_address(chances, CHANCES, 4)

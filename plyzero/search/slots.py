@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ from plyzero.search.tree import (
     READ,
 )
 from plyzero.settings import SearchSettings
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 ALGORITHMS: Final = {"puct": PUCT, "gumbel": GUMBEL}
 """The algorithms by their names in the settings."""
@@ -382,6 +384,6 @@ class SearchSlots:
         return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
 
 
-def _doubled(array: NDArray[Any]) -> NDArray[Any]:
+def _doubled(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Return `array` with as many zeros behind it in its second dimension."""
     return np.concatenate([array, np.zeros_like(array)], axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from typing import Any, Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def make_trees(
     edges = max(actions, start.num_chances) * nodes
     if slots * edges * EDGE.itemsize > MAX_RESERVED:
         edges = actions + min(actions, 32) * nodes
-    rules: Any = np.zeros(len(Rules._fields), np.int64)
+    rules = cast(Rules, np.zeros(len(Rules._fields), np.int64))  # of a game in plain Python, which nothing calls
     state_size = 1
     record = np.zeros(1, SETTINGS)
     for name in set(SETTINGS.names or ()) & SearchSettings.model_fields.keys():
@@ -85,7 +85,7 @@ def row_of(leaf: int, keeps_all: int) -> int:
 
 @cached_njit
 def play_to_leaf(
-    rules: Any,
+    rules: Rules,
     states: NDArray[np.uint8],
     slot: Record,
     nodes: Records,

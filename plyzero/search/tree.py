@@ -7,11 +7,12 @@ children. Values are for the player to move at the node in question, +1 = wins.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.compiled_game import Rules
 from plyzero.search.evaluation_cache import Cache
 
 NO_NODE: Final = -1
@@ -53,7 +54,7 @@ BACKUP    nothing                        backup: from the leaf to the root     S
 DONE      a reader of the result         begin_search, resume_search, idle     READ, SELECT, IDLE
 """
 
-SLOT: Final[np.dtype[Any]] = np.dtype(
+SLOT: Final = np.dtype(
     [
         ("phase", "i1"),
         ("algorithm", "i1"),  # NO_SEARCH, PUCT or GUMBEL
@@ -77,7 +78,7 @@ SLOT: Final[np.dtype[Any]] = np.dtype(
 )
 """One search. `leaf...` describe the simulation that is being made."""
 
-NODE: Final[np.dtype[Any]] = np.dtype(
+NODE: Final = np.dtype(
     [
         ("parent", "i4"),  # node, or NO_NODE
         ("edge", "i4"),  # the parent's edge that leads here, or NO_EDGE
@@ -97,7 +98,7 @@ NODE: Final[np.dtype[Any]] = np.dtype(
 )
 """One position s."""
 
-EDGE: Final[np.dtype[Any]] = np.dtype(
+EDGE: Final = np.dtype(
     [
         ("action", "i4"),  # a
         ("child", "i4"),  # node, or NO_NODE
@@ -117,7 +118,7 @@ Record = np.void
 Records = NDArray[np.void]
 """An array of NODE or EDGE records."""
 
-SETTINGS: Final[np.dtype[Any]] = np.dtype(
+SETTINGS: Final = np.dtype(
     [
         ("c_puct", "f8"),
         ("fpu_reduction", "f8"),
@@ -158,7 +159,7 @@ class Trees(NamedTuple):
     wdl:          `[3]` float32, room for an evaluation.
     cache:        stored evaluations.
     settings:     `[1]` SETTINGS.
-    rules:        the addresses of a compiled game's rules (plyzero.search.rule_calls).
+    rules:        a compiled game's rules, as plyzero.search.rule_calls takes them.
     """
 
     slots: NDArray[np.void]
@@ -177,4 +178,4 @@ class Trees(NamedTuple):
     wdl: NDArray[np.float32]
     cache: Cache
     settings: NDArray[np.void]
-    rules: Any
+    rules: Rules

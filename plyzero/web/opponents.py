@@ -31,9 +31,6 @@ RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy play
 REVIEW_ROLLOUTS: Final = 256
 """Least number of rollouts of pure MCTS as a reviewer: clearly more than those that the network has not beaten."""
 
-MAX_MODELS: Final = 4
-"""Number of models of a run kept in memory."""
-
 
 class Opponents:
     """The opponents: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
@@ -142,7 +139,7 @@ class Opponents:
             if key not in self._bots:
                 self._bots[key] = make()
             self._bots.move_to_end(key)
-            while len(self._bots) > MAX_MODELS + len(self._card.levels if self._card else ()):
+            while len(self._bots) > 4 + len(self._card.levels if self._card else ()):
                 self._bots.popitem(last=False)
             return self._bots[key]
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plyzero.play.game_record import Frame
 from plyzero.rules.board_svg import board_css, svg_parts
@@ -17,12 +17,6 @@ from plyzero.run.directory import RunDirectory
 
 PAGE: Final = Path(__file__).parent / "page"
 """The directory of what a browser loads."""
-
-POLICY: Final = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
-"""Content-Security-Policy of such a file, which may load nothing but its own content."""
-
-NUM_GAMES: Final = 50
-"""Number of games in a report."""
 
 
 def make_report(run: RunDirectory) -> str:
@@ -32,7 +26,7 @@ def make_report(run: RunDirectory) -> str:
     view = RunView(run, at_once=True)
     return inlined(
         "run.html",
-        {"made": round(time.time()), "state": view.state(), "series": view.series(0), "games": view.games(NUM_GAMES)},
+        {"made": round(time.time()), "state": view.state(), "series": view.series(0), "games": view.games(50)},
     )
 
 
@@ -46,7 +40,7 @@ def make_page(frames: Sequence[Frame], game: str, result: str) -> str:
     return inlined("game.html", {"game": game, "result": sentence, "frames": _describe(frames)})
 
 
-def _describe(frames: Sequence[Frame]) -> list[dict[str, Any]]:
+def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:
     """Return an object for each frame.
 
     move, by, rolls: as in Frame.
@@ -54,7 +48,7 @@ def _describe(frames: Sequence[Frame]) -> list[dict[str, Any]]:
     size:            number of parts that the picture is made of.
     parts:           [place, part] of those that differ from the picture before.
     """
-    described: list[dict[str, Any]] = []
+    described: list[dict[str, object]] = []
     before: list[str] = []
     for frame in frames:
         parts = _parts(frame)
@@ -72,17 +66,18 @@ def _parts(frame: Frame) -> list[str]:
     return svg_parts(frame.board, last=frame.last, style=False)
 
 
-def inlined(name: str, data: Any) -> str:
+def inlined(name: str, data: object) -> str:
     """Return a page of `page/` with everything that it loads inside, and `data` as `window.PLYZERO_REPORT`."""
     page = _read(name)
     page = re.sub(r'<link rel="icon" href="/static/(.*?)">', lambda found: _icon(found[1]), page)
     page = re.sub(r'<link rel="stylesheet" href="/static/(.*?)">', lambda found: _style(found[1]), page)
     page = re.sub(r'<script src="/static/(.*?)"></script>', lambda found: _script(_read(found[1])), page)
     page = re.sub(r'<script type="module" src="/static/(.*?)"></script>', lambda found: _module(found[1], data), page)
-    return page.replace("<head>\n", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n', 1)
+    policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
+    return page.replace("<head>\n", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n', 1)
 
 
-def _module(name: str, data: Any) -> str:
+def _module(name: str, data: object) -> str:
     """Return a module as a script in the page; what it imports are data: addresses, which an import map names."""
     modules = {each: _data_address("text/javascript", _source(each)) for each in _imported(name)}
     return "\n".join(
@@ -107,7 +102,7 @@ def _source(name: str) -> str:
     return re.sub(r'^(import .* from )"/static/(.*?)";$', r'\1"\2";', _read(name), flags=re.MULTILINE)
 
 
-def as_script(data: Any) -> str:
+def as_script(data: object) -> str:
     """Return JSON that may stand in a <script>: no text in it can end that element or begin a comment."""
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from plyzero.errors import UserError
 from plyzero.play.agents import AgentPlayer
@@ -48,7 +49,7 @@ def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
         raise UserError(str(error)) from error
 
 
-def describe_position(game: GameSpec, text: str, rng: np.random.Generator, *, at: int | None = None) -> dict[str, Any]:
+def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | None = None) -> dict[str, object]:
     """Return a position of the game with the moves `text`, and with the rolls that follow them if chance moves then.
 
     The position is the one after `at` moves and rolls, and after the rolls that were made there; None = the last one.
@@ -90,7 +91,7 @@ def _draw(board: Board, positions: Sequence[Game], movers: Sequence[int | None])
     return render_svg(board, last=board.changed(before) if before else (), style=False)
 
 
-def _action(position: Game, board: Board | None, action: int) -> dict[str, Any]:
+def _action(position: Game, board: Board | None, action: int) -> dict[str, object]:
     name = position.action_name(action)
     path = board.path(name) if board else ()
     return {"name": name, "path": path, "spots": _spots(board, path)}
@@ -138,12 +139,14 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
                 due = time.monotonic() + EVENT_SECONDS
                 report(describe(slots.result_with_lines(0)))
 
-        def describe(result: SearchResult) -> Event:
+        def describe(result: SearchResult, *, lines: int = 0) -> Event:
             names = map(position.action_name, map(int, result.actions))
             policy = dict(zip(names, result.policy.tolist(), strict=True))
-            infos = move_infos(position, result)
-            for info in infos:
-                info["policy"] = round(policy[info["move"]], 4)
+            infos: list[dict[str, object]] = []
+            for info in move_infos(position, result):
+                infos.append({**info, "policy": round(policy[info["move"]], 4)})
+                if info["order"] < lines:
+                    infos[-1]["line"] = _line(position, info["pv"])
             return {
                 "simulations": result.simulations,
                 "of": player.simulations,
@@ -152,18 +155,15 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
             }
 
         result = player.search([position], on_batch=on_batch)[0]
-        event = describe(result)
-        for info in event["moveInfos"][:3]:
-            info["line"] = _line(position, info["pv"])
         choice = position.action_name(player.select_action(result))
-        return {**event, "choice": choice, "judge": f"The judge: {player.strength().text}."}
+        return {**describe(result, lines=3), "choice": choice, "judge": f"The judge: {player.strength().text}."}
 
     return run
 
 
-def _line(position: Game, names: Sequence[str]) -> list[dict[str, Any]]:
+def _line(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
     """Return the moves `names` from `position` on, up to the first roll, each with its places on the board then."""
-    line: list[dict[str, Any]] = []
+    line: list[dict[str, object]] = []
     for name in names[:MAX_LINE]:
         if is_chance(position):
             break
@@ -174,7 +174,7 @@ def _line(position: Game, names: Sequence[str]) -> list[dict[str, Any]]:
     return line
 
 
-def network_view(bot: Bot, position: Game) -> dict[str, Any]:
+def network_view(bot: Bot, position: Game) -> dict[str, object]:
     """Return the network's input in `position`, and its output without a search.
 
     planes:  the observation, `[planes][rows][columns]` numbers, from the point of view of the player to move.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError, shown
 from plyzero.files import read_file, write_file
@@ -26,10 +27,8 @@ KINDS: Final = (".png", ".svg", ".pdf")
 MAX_BYTES: Final = 1 << 28
 """Largest size of a table that is read, in bytes."""
 
-MARKED: Final = 30
-"""Largest number of points of a curve with a mark at each."""
-
-Table = dict[str, list[Any]]
+Cell = str | float | None
+Table = Mapping[str, Sequence[Cell]]
 """Columns of equal length: numbers, texts, or None where a row has no value."""
 
 
@@ -51,7 +50,7 @@ def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, 
             named = {name for table in tables.values() for name in table if len(_numbers(table, x, name))}
             raise UserError(f"no file has numbers in a column {shown(column)}; there are {', '.join(sorted(named))}")
         for label, points in found.items():
-            line = chart.plot(points[:, 0], points[:, 1], label=label, marker="o" if len(points) <= MARKED else "")[0]
+            line = chart.plot(points[:, 0], points[:, 1], label=label, marker="o" if len(points) <= 30 else "")[0]
             low, high = (_numbers(tables[label], x, column + end) for end in ("_low", "_high"))
             if len(low) and np.array_equal(low[:, 0], high[:, 0]):
                 chart.fill_between(low[:, 0], low[:, 1], high[:, 1], color=line.get_color(), alpha=0.2, linewidth=0)
@@ -65,19 +64,35 @@ def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, 
 
 
 def plot_ratings(players: Sequence[Mapping[str, Any]], *, anchor: str = "", title: str = "") -> Figure:
-    """Return a figure with the players of a ladder from the weakest to the strongest, with their intervals.
+    """Return a figure with the players of a ladder from the strongest to the weakest, with their intervals.
 
     players: with the fields `player`, `elo`, `low` and `high`. anchor: the player with 0 Elo.
     """
-    rated = sorted(players, key=lambda each: float(each["elo"]))
-    figure = _figure(height=1.2 + 0.35 * len(rated))
+    rated = sorted(players, key=lambda each: float(each["elo"]), reverse=True)
+    rows = [(str(each["player"]), *(float(each[key]) for key in ("elo", "low", "high"))) for each in rated]
+    return plot_intervals({"": rows}, "Elo with 95 % interval" + (f"; {anchor} = 0" if anchor else ""), title=title)
+
+
+def plot_intervals(groups: Mapping[str, Sequence[tuple[Any, ...]]], x: str, *, title: str) -> Figure:
+    """Return a figure with values and their intervals, one name below the other.
+
+    groups: label -> rows of a name, its value, and the ends of its interval, None where there are none.
+    """
+    names = [*dict.fromkeys(name for rows in groups.values() for name, *_ in rows)]
+    figure = _figure(height=1.2 + 0.35 * len(names) * len(groups))
     chart = figure.subplots()
-    elo, low, high = (np.array([float(each[key]) for each in rated]) for key in ("elo", "low", "high"))
-    chart.errorbar(elo, range(len(rated)), xerr=[elo - low, high - elo], fmt="o", capsize=3)
-    chart.set_yticks(range(len(rated)), [str(each["player"]) for each in rated])
-    chart.set_xlabel("Elo with 95 % interval" + (f"; {anchor} = 0" if anchor else ""))
+    for place, (label, rows) in enumerate(groups.items()):
+        shift = 0.7 * ((place + 0.5) / len(groups) - 0.5)
+        value, low, high = np.array([numbers for _, *numbers in rows], np.float64).T
+        heights = [names.index(name) + shift for name, *_ in rows]
+        chart.errorbar(value, heights, xerr=[value - low, high - value], fmt="o", capsize=3, label=label)
+    chart.set_ylim(len(names) - 0.5, -0.5)
+    chart.set_yticks(range(len(names)), names)
+    chart.set_xlabel(x)
     chart.set_title(title)
     chart.grid(axis="x", alpha=0.3)
+    if len(groups) > 1:
+        figure.legend(loc="outside lower center")
     return figure
 
 
@@ -97,13 +112,10 @@ def read_table(path: Path) -> Table:
 
 
 def check_picture(path: Path) -> None:
-    """Raise UserError if `path` is not the name of a picture, or if matplotlib is missing."""
+    """Raise UserError if `path` is not the name of a picture, and ImportError if matplotlib is missing."""
     if path.suffix not in KINDS:
         raise UserError(f"expected a file that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {path}")
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise UserError(f"plots need matplotlib ({error}): pip install 'plyzero[plot]' installs it") from error
+    import matplotlib.figure  # noqa: F401  # at once: where it is missing, nothing is made first
 
 
 def write_picture(figure: Figure, path: Path) -> None:
@@ -119,7 +131,7 @@ def _figure(*, height: float) -> Figure:
     return Figure(figsize=(8, height), layout="constrained")
 
 
-def _numbers(table: Table, x: str, column: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _numbers(table: Table, x: str, column: str) -> NDArray[np.float64]:
     """Return `[points, 2]` the rows that have numbers in both columns, in the order of `x`; none without the column."""
     pairs = [[_number(one), _number(other)] for one, other in zip(table[x], table.get(column, ()), strict=False)]
     points = np.array(pairs, np.float64).reshape(-1, 2)
@@ -127,14 +139,14 @@ def _numbers(table: Table, x: str, column: str) -> np.ndarray[Any, np.dtype[np.f
     return points[np.argsort(points[:, 0], kind="stable")]
 
 
-def _number(value: Any) -> float:
+def _number(value: Cell) -> float:
     try:
         return math.nan if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
-def _json_rows(text: str, path: Path) -> list[dict[str, Any]]:
+def _json_rows(text: str, path: Path) -> list[dict[str, Cell]]:
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import numpy as np
 
@@ -19,14 +19,24 @@ from plyzero.web.searches import Event, Report
 MISTAKES: Final = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
 """Smallest loss of expected score -> the name of the move; lichess uses the same bounds."""
 
-SURE: Final = MISTAKES[-1][0]
-"""Smallest loss that counts of a move that the search itself would have played; less is noise."""
-
 TOGETHER: Final = 64
 """Number of positions searched at a time: few enough for one group of `Bot.search`, so that progress adds up."""
 
-REPORT_SECONDS: Final = 0.3
-"""Time between two reports of progress."""
+
+class Judged(TypedDict, total=False):
+    """A move of a player: how much of the expected score it has lost, and the name of the best move."""
+
+    by: int
+    lost: float
+    best: str
+    mistake: str | None
+
+
+class Ply(Judged):
+    """A position, and what is said of the move played there."""
+
+    winrate: float | None
+    drawrate: float | None
 
 
 def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callable[[Report], Event]:
@@ -48,9 +58,9 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
         decisions = [ply for ply, each in enumerate(positions) if each.outcome() is None and not is_chance(each)]
         found = dict(zip(decisions, _search(bot, [positions[ply] for ply in decisions], report), strict=True))
         scores = _exact_scores(positions, moves, found)
-        plies: list[dict[str, Any]] = []
+        plies: list[Ply] = []
         for ply, position in reversed(list(enumerate(positions))):
-            judged: dict[str, Any] = {}
+            judged: Judged = {}
             if ply in found:
                 move = moves[ply] if ply < len(moves) else None
                 scores[ply], judged = _judge(position, found[ply], move, scores.get(ply), scores.get(ply + 1))
@@ -68,7 +78,7 @@ def _search(bot: Bot, positions: Sequence[Game], report: Report) -> list[SearchR
     def on_batch(slots: SearchSlots) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            due = time.monotonic() + REPORT_SECONDS
+            due = time.monotonic() + 0.3
             made = len(results) * bot.simulations + slots.simulations()
             report({"done_of": [made, len(positions) * bot.simulations]})
 
@@ -105,7 +115,7 @@ def _seen_by(player: int, score: float) -> float:
 
 def _judge(
     position: Game, result: SearchResult, move: int | None, exact: float | None, after: float | None
-) -> tuple[float, dict[str, Any]]:
+) -> tuple[float, Judged]:
     """Return the expected score of player 0, and what is said of the move played.
 
     move:  None at the end of what was played.
@@ -126,10 +136,10 @@ def _judge(
     if move is None:
         return _seen_by(mover, expected), {}
     lost = 0.0 if math.isnan(values[move]) else max(0.0, expected - values[move])
-    if move == result.best_action() and lost < SURE:
-        lost = 0.0
+    if move == result.best_action() and lost < MISTAKES[-1][0]:
+        lost = 0.0  # of a move that the search itself would have played, less is noise
     mistake = next((name for bound, name in MISTAKES if lost >= bound), None)
-    judged = {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}
+    judged: Judged = {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}
     return _seen_by(mover, expected), judged
 
 
@@ -145,7 +155,7 @@ def _most_visited_but(move: int, result: SearchResult) -> int:
     return int(result.actions[order[-1]]) if others.any() else move
 
 
-def _accuracy(plies: Sequence[dict[str, Any]], player: int) -> float | None:
+def _accuracy(plies: Sequence[Ply], player: int) -> float | None:
     """Return the mean accuracy of the moves of `player`, in percent.
 
     A move that loses nothing has 100 %; one that loses a share x of the expected score has

@@ -6,7 +6,7 @@ import heapq
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
@@ -19,8 +19,9 @@ from plyzero.volume_errors import explain
 VERSION: Final = 1
 """Format version of the object of this module; docs/formats.md lists the fields."""
 
-FIELDS: Final = ("id", "moves", "winner", "end", "opening_plies", "players", "values")
-"""Fields of a game of `plyzero replay export` that are sent."""
+
+Shown = dict[str, object]
+"""A game of `plyzero replay export`, without what no chart needs, and the `step` of the last model."""
 
 
 class NewestGames:
@@ -35,13 +36,13 @@ class NewestGames:
         self._game: GameSpec | None = run.game if isinstance(run, Run) else None
         self._lock = threading.Lock()
         self._sealed: dict[SegmentName, float] = {}
-        self._games: dict[SegmentName, list[dict[str, Any]]] = {}
+        self._games: dict[SegmentName, list[Shown]] = {}
         self._found = self._answer([], "The newest games are being read.")
 
-    def newest(self, count: int) -> dict[str, Any]:
+    def newest(self, count: int) -> dict[str, object]:
         """Return the newest `count` games, newest first, as a JSON object; the last answer while another call reads.
 
-        games: those of `plyzero replay export`, without what no chart needs, and the `step` of the last model.
+        games: with `newest_seconds`, how long ago they were stored.
         note:  a sentence about games that are not there, or None.
         """
         if not self._lock.acquire(blocking=False):
@@ -56,14 +57,14 @@ class NewestGames:
             self._lock.release()
         return self._found
 
-    def _read(self, count: int) -> dict[str, Any]:
+    def _read(self, count: int) -> dict[str, object]:
         names = list(list_segments(self._run.segments))
         if not names:
             return self._answer([], "No game is sealed yet.")
         game = self._load_game()
         self._sealed = {name: self._sealed.get(name) or modified_at(self._run.segments / str(name)) for name in names}
-        games: list[dict[str, Any]] = []
-        used: dict[SegmentName, list[dict[str, Any]]] = {}
+        games: list[Shown] = []
+        used: dict[SegmentName, list[Shown]] = {}
         note = None
         newest_first = heapq.nlargest(count, names, key=lambda name: (self._sealed[name], name))  # each has a game
         for name in newest_first:
@@ -94,13 +95,14 @@ class NewestGames:
             self._game = loaded
         return self._game
 
-    def _read_segment(self, name: SegmentName, game: GameSpec) -> list[dict[str, Any]]:
+    def _read_segment(self, name: SegmentName, game: GameSpec) -> list[Shown]:
         """Return the games of a segment, newest first."""
         found = games_to_json(read_segment(self._run.segments / str(name), game, run_id=self._run.id), game.start)
-        games = [{**{key: each[key] for key in FIELDS}, "step": max(each["models"], default=0)} for each in found]
+        fields = "id", "moves", "winner", "end", "opening_plies", "players", "values"
+        games = [{**{key: each.get(key) for key in fields}, "step": max(each["models"], default=0)} for each in found]
         return games[::-1]
 
-    def _answer(self, games: list[dict[str, Any]], note: str | None, sealed: float | None = None) -> dict[str, Any]:
+    def _answer(self, games: list[Shown], note: str | None, sealed: float | None = None) -> dict[str, object]:
         """Return the JSON object; `sealed`: when the newest of the games were stored."""
         age = None if sealed is None else max(0.0, round(self._clock() - sealed, 1))
         return {"version": VERSION, "games": games, "newest_seconds": age, "note": note and plain(note, 400)}

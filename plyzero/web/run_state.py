@@ -6,16 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from plyzero.errors import UserError, plain
 from plyzero.files import Room, free_room
-from plyzero.ops.curves import RunSeries, model_of, words_of
-from plyzero.ops.status import snapshot
+from plyzero.ops.curves import RunSeries, words_of
+from plyzero.ops.status import Process, Snapshot, snapshot
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
 from plyzero.run.metrics import TRAINER, Rate, figure
-from plyzero.run.models import ModelName
+from plyzero.run.models import ModelName, model_of
 from plyzero.volume_errors import explain
 from plyzero.web.run_games import NewestGames
 
@@ -25,24 +25,12 @@ VERSION: Final = 1
 REFRESH_SECONDS: Final = 2.0
 """Time for which an answer is reused."""
 
-MEASURED_SECONDS: Final = 4.0
-"""Age from which the rate of a process is that of the last minute; before, it is the mean since its start."""
 
-MAX_ALIVE: Final = 200
-"""Largest number of living processes that are listed."""
+class Reported(TypedDict):
+    """What is wrong, and who reports it: a process, the store or the disk."""
 
-MAX_ENDED: Final = 20
-"""Largest number of ended processes that are listed."""
-
-FIGURES: Final = ("seconds", "waited_seconds", "games", "positions", "evaluations", "trained_per_second", "window")
-"""Numbers of a heartbeat that are sent as they are."""
-
-RATES: Final = {
-    "positions": "positions_per_second",
-    "evaluations": "evaluations_per_second",
-    "network_seconds": "network_share",
-}
-"""Counts of a worker's heartbeat -> the names of their growth per second."""
+    who: str
+    text: str
 
 
 class RunView:
@@ -58,13 +46,13 @@ class RunView:
         self._root, self._clock = (run if isinstance(run, Path) else run.root).absolute(), clock
         self._watched: _Watched | None = None
         self._lock = threading.Lock()
-        self._state: dict[str, Any] = {}
+        self._state: dict[str, object] = {}
         self._asked_at: float | None = None
         self._at_once = at_once
         if not isinstance(run, Path):
             self._watched = _Watched(run, clock, at_once=at_once)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the state; `waits_for` says in a sentence why there is nothing to see yet, or is None."""
         with self._lock:
             now = self._clock()
@@ -78,12 +66,12 @@ class RunView:
         with self._lock:
             return self._watched.series.since(since) if self._watched else {"version": VERSION, "next": 0}
 
-    def games(self, newest: int) -> dict[str, Any]:
+    def games(self, newest: int) -> Mapping[str, object]:
         """Return the newest games; see `NewestGames.newest`."""
         self.state()
         return self._watched.games.newest(newest) if self._watched else {"version": VERSION, "games": []}
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, object]:
         try:
             if self._watched is None:
                 self._watched = _Watched(read_run(self._root), self._clock, at_once=self._at_once)
@@ -92,7 +80,8 @@ class RunView:
             state = {"waits_for": str(error)}
         except OSError as error:
             state = {"waits_for": f"{self._root} cannot be read at the moment: {explain(error)}"}
-        return {"version": VERSION, "run": plain(str(self._root), 400), **cleaned(state)}
+        readable = {key: cleaned(each) for key, each in state.items()}
+        return {"version": VERSION, "run": plain(str(self._root), 400), **readable}
 
 
 class _Watched:
@@ -104,20 +93,20 @@ class _Watched:
         self._monitor = watch_run(run) if at_once else LivenessMonitor(run, clock=clock)
         self._rates: dict[tuple[str, str], tuple[float, Rate]] = {}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the state of the run."""
         self._monitor.refresh()
         self.series.refresh()
         found, free = snapshot(self.run, self._monitor), free_room(self.run.root)
         newest = ModelName.parse(found["models"]["newest"] or "")
         processes = [self._process(each, newest) for each in _listed(found["processes"])]
-        speeds = [each.get("positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
+        speeds = [figure(each, "positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
         trainer: Mapping[str, object] = self._monitor.heartbeats.get(TRAINER) or {}
         row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
         warnings, store = _warnings(found, free, self.run), self.run.settings.store
         now = {words_of(each["text"]) for each in warnings}
         return {
-            **{key: found[key] for key in ("game", "replay", "waiting", "balance", "models")},
+            **{key: found.get(key) for key in ("game", "replay", "waiting", "balance", "models")},
             "ended": found["workers"]["ended"],
             "waits_for": self._waits_for(found),
             "seconds": self.series.trained_seconds(figure(trainer, "seconds")),
@@ -133,25 +122,30 @@ class _Watched:
             "settings": self._settings(),
         }
 
-    def _process(self, beat: dict[str, Any], newest: ModelName | None) -> dict[str, Any]:
+    def _process(self, beat: Process, newest: ModelName | None) -> dict[str, object]:
         """Return what is shown of a process."""
         name, alive = beat["name"], beat["life"] in ALIVE
+        figures = "seconds", "waited_seconds", "games", "positions", "evaluations", "trained_per_second", "window"
         shown = {
-            **{key: beat[key] for key in ("name", "role", "life", "state", "host")},
+            **{key: beat.get(key) for key in ("name", "role", "life", "state", "host")},
             "silent_seconds": self._monitor.unchanged(name),
-            **{key: figure(beat, key) for key in FIGURES},
+            **{key: figure(beat, key) for key in figures},
         }
         if beat["role"] != "selfplay":
             return shown
-        for count, rate in RATES.items():
-            shown[rate] = self._rate(beat, count, alive=alive)
+        shown["positions_per_second"] = self._rate(beat, "positions", alive=alive)
+        shown["evaluations_per_second"] = self._rate(beat, "evaluations", alive=alive)
+        shown["network_share"] = self._rate(beat, "network_seconds", alive=alive)
         if model := model_of(beat):
             shown["model_step"] = model.step
             shown["steps_behind"] = max(0, newest.step - model.step) if newest and alive else None
         return shown
 
-    def _rate(self, beat: dict[str, Any], key: str, *, alive: bool) -> float | None:
-        """Return the growth of a count of a process per second: in the last minute, or since its start if it ended."""
+    def _rate(self, beat: Process, key: str, *, alive: bool) -> float | None:
+        """Return the growth of a count of a process per second: in the last minute, or since its start if it ended.
+
+        Of one that has been seen for less than 4 seconds it is also the mean since its start.
+        """
         count, seconds, now = figure(beat, key), figure(beat, "seconds"), self._clock()
         if count is None or not seconds:
             return None
@@ -160,9 +154,9 @@ class _Watched:
             return round(count / seconds, 4)
         since, rate = self._rates.setdefault((beat["name"], key), (now, Rate()))
         measured = rate.per_second(count, now)
-        return round(measured if now - since >= MEASURED_SECONDS else count / seconds, 4)
+        return round(measured if now - since >= 4 else count / seconds, 4)
 
-    def _waits_for(self, found: dict[str, Any]) -> str | None:
+    def _waits_for(self, found: Snapshot) -> str | None:
         """Return why there are no curves yet, as a sentence; None if there are."""
         if self.series.newest:
             return None
@@ -174,7 +168,7 @@ class _Watched:
             return f"the curves begin with the first model, which waits for games: {made} of {wanted} positions"
         return f"the curves begin with the first model, which learns from {made} positions now"
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Return the settings that a person asks for first."""
         settings, run = self.run.settings, self.run
         selfplay, network, trainer = settings.selfplay, settings.network, settings.trainer
@@ -192,20 +186,20 @@ class _Watched:
         }
 
 
-def _listed(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _listed(processes: list[Process]) -> list[Process]:
     """Return the processes that are listed: the trainer, the living workers, and some of those that have ended."""
     alive = [each for each in processes if each["life"] in ALIVE]
     ended = [each for each in processes if each["life"] not in ALIVE]
-    chosen = alive[:MAX_ALIVE] + ended[-MAX_ENDED:]
+    chosen = alive[:200] + ended[-20:]
     return sorted(chosen, key=lambda each: (each["role"] != TRAINER, each["life"] not in ALIVE, each["name"]))
 
 
-def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict[str, str]]:
-    """Return the current warnings: `who` reports it, and `text`."""
+def _warnings(found: Snapshot, free: Room, run: RunDirectory) -> list[Reported]:
+    """Return the current warnings."""
     said = []
     for beat in found["processes"]:
         keys = ("warning", "read_error", "write_error", "thread_error") if beat["life"] in ALIVE else ("warning",)
-        said += [(beat["name"], beat[key]) for key in keys if isinstance(beat.get(key), str)]
+        said += [(beat["name"], text) for key in keys if isinstance(text := beat.get(key), str)]
     if found["problem"]:
         said.append(("store", found["problem"]))
     if quarantined := found["replay"]["quarantined"]:
@@ -220,7 +214,7 @@ def _warnings(found: dict[str, Any], free: Room, run: RunDirectory) -> list[dict
     return [{"who": plain(who, 80), "text": plain(text, 600)} for who, text in said]
 
 
-def cleaned(value: Any, depth: int = 8) -> Any:
+def cleaned(value: object, depth: int = 7) -> object:
     """Return a value as JSON that every browser can read: with texts in one line and finite numbers."""
     if isinstance(value, str):
         return plain(value, 1000)

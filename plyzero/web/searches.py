@@ -7,22 +7,19 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from plyzero.errors import UserError
 
 MAX_WAITING: Final = 200
 """Largest number of searches that wait; further ones are refused."""
 
-MAX_OF_VISITOR: Final = 40
-"""Largest number of waiting searches of one visitor, that is of one network address."""
-
 MAX_SECONDS: Final = 120.0
 """Longest time that a search may take, in seconds."""
 
-Event = dict[str, Any]
+Event = Mapping[str, object]
 """Results of a search as JSON; the last event has `done`, and `error` where the search has failed."""
 
 Report = Callable[[Event], None]
@@ -46,11 +43,12 @@ class Searches:
     async def stream(self, search: Callable[[Report], Event], visitor: str = "") -> AsyncIterator[Event]:
         """Yield the events that `search` reports, and at last what it returns, with `done`.
 
-        An error becomes a last event with a sentence in `error`. If this iterator is closed before, the next report
+        A visitor, that is a network address, has at most 40 waiting searches. An error becomes a last event with a
+        sentence in `error`. If this iterator is closed before, the next report
         of the search raises LeftError.
         """
         own, all_of_them = len(self._waiting.get(visitor, ())), sum(map(len, self._waiting.values()))
-        if own >= MAX_OF_VISITOR or all_of_them >= MAX_WAITING:
+        if own >= 40 or all_of_them >= MAX_WAITING:
             yield {"done": True, "error": f"{max(own, all_of_them)} searches are waiting already; try again later"}
             return
         await self._turn(visitor)

@@ -9,7 +9,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import h11
@@ -45,13 +45,10 @@ from plyzero.web.play_api import (
 )
 from plyzero.web.reviews import review
 from plyzero.web.run_state import RunView
-from plyzero.web.searches import Event, Searches
+from plyzero.web.searches import Event, Report, Searches
 
 MAX_SIMULATIONS: Final = 10_000
 """Most simulations that a visitor may ask for."""
-
-MAX_GAMES: Final = 200
-"""Most games of a run in one answer."""
 
 REQUEST_SECONDS: Final = 20.0
 """Time in which a request must arrive, in seconds."""
@@ -125,7 +122,7 @@ def make_app(
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
         name, simulations = request.query_params.get("player", ANALYSIS), _number(request, "simulations")
 
-        def search(report: Any) -> Event:
+        def search(report: Report) -> Event:
             player = opponents.find(name, step=step)
             if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
                 player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
@@ -137,7 +134,7 @@ def make_app(
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
         simulations = _number(request, "simulations")
 
-        def search(report: Any) -> Event:
+        def search(report: Report) -> Event:
             bot, judge = opponents.judge(step, simulations, most=MAX_SIMULATIONS)
             return {**review(bot, *parse_moves(game, text))(report), "judge": judge}
 
@@ -179,7 +176,7 @@ def _run_routes(view: RunView) -> list[Route]:
         return JSONResponse(view.series(_number(request, "since", most=1 << 53) or 0))
 
     def games(request: Request) -> Response:
-        newest = _number(request, "newest", most=MAX_GAMES)
+        newest = _number(request, "newest", most=200)
         return JSONResponse(view.games(50 if newest is None else newest))
 
     return [Route(f"/api/run/{answer.__name__}", answer, methods=["GET"]) for answer in (state, series, games)]

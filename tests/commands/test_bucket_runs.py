@@ -73,7 +73,7 @@ def test_a_sound_journal_is_sealed_when_it_is_brought_back_from_quarantine(run: 
     from plyzero.run.journals import Journal
 
     local = replace(run, scratch=tmp_path)
-    journal = Journal(local.journals, run.game, run_id=run.id, worker="w1", incarnation="00000002", sequence=0)
+    journal = Journal(local.journals, run.game, NAME, run_id=run.id)
     journal.append(some_games(run.game, seed=1, lengths=(6,)))
     content = (local.journals / str(NAME)).read_bytes()
     journal.close()

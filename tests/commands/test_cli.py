@@ -27,6 +27,7 @@ from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import liveness
 from plyzero.run.directory import create_run
+from plyzero.run.journals import JournalName
 from plyzero.run.json_games import Fault, import_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import publish_model
@@ -390,8 +391,7 @@ def test_what_rules_print_is_never_among_the_data(command: str, tmp_path: Path):
         won = json.dumps({"moves": ["a1", "a2", "b1", "b2", "c1"], "winner": "first"}).encode()
         (games,) = import_games([won], run.game)
         assert isinstance(games, Games)
-        place = {"worker": "w0", "incarnation": "0" * 8, "sequence": 0}
-        write_segment(run.segments, games, run.game, **place, run_id=run.id)
+        write_segment(run.segments, games, run.game, JournalName("w0", "0" * 8, 0), run_id=run.id)
     done = plyzero_process(*command.split(), cwd=tmp_path, text='{"moves": []}\n')
     assert (done.returncode, {"imported", "asked", "in C"} - {*done.stderr.splitlines()}) == (0, set())
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -720,9 +720,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
         game.positions["model_step"][:] = 40 if number > 0 else 0
     for sequence, part in enumerate((finished[:1], finished[1:])):
         games = Games.concatenate(part)
-        write_segment(
-            run.segments, games, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=sequence
-        )
+        write_segment(run.segments, games, run.game, JournalName("w0", "0123abcd", sequence), run_id=run.id)
     worker = {"role": "selfplay", "state": "playing", "model": None, "games": 3}
     Heartbeat(run.workers / "w0.0123abcd.json").beat(worker)
     trainer = {"role": "trainer", "state": "waiting for positions", "step": 17, "window": 20, "games": 1}

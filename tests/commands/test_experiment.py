@@ -152,7 +152,7 @@ def test_bad_input_is_one_sentence_before_anything_starts(
         (["trian"], "no task is called 'trian'; the nearest is train"),
         (["evaluate", "-p", "gams=4"], "the task evaluate has no parameter 'gams'; the nearest is games"),
         (["evaluate", "-p", "games=four"], "expected -p games=A WHOLE NUMBER, got 'four'"),
-        (["evaluate", "-p", "games"], "expected -p NAME=VALUE, such as -p games=20, got 'games'"),
+        (["evaluate", "-p", "games"], "expected -p NAME=VALUE, such as -p runs=3, got 'games'"),
         (["average"], "the task average needs -p runs=..."),
     ],
 )

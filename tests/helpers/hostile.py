@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.journals import Journal
+from plyzero.run.journals import Journal, JournalName
 from plyzero.run.records import Games
 
 
@@ -55,7 +55,7 @@ class Harm:
 
 def journal(directory: Path, game: GameSpec, batches: list[Games]) -> Path:
     """Return the path of a journal whose owner is dead."""
-    made = Journal(directory, game, worker="w0", incarnation="0123abcd", sequence=0)
+    made = Journal(directory, game, JournalName("w0", "0123abcd", 0))
     for batch in batches:
         made.append(batch)
     os.close(made._descriptor)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, journal_name, list_journals
+from plyzero.run.journals import Journal, JournalName, list_journals
 from plyzero.run.liveness import STALLED_SECONDS
 from plyzero.run.records import Games
 from tests.helpers.clock import Clock
@@ -14,11 +14,12 @@ from tests.helpers.clock import Clock
 def leave(directory: Path, run: Run, *batches: Games, sequence: int = 0, owner: str = "w0.0123abcd") -> Path:
     """Let a worker of `run` die over its journal in `directory`; return the path."""
     worker, incarnation = owner.split(".")
-    journal = Journal(directory, run.game, run_id=run.id, worker=worker, incarnation=incarnation, sequence=sequence)
+    name = JournalName(worker, incarnation, sequence)
+    journal = Journal(directory, run.game, name, run_id=run.id)
     for games in batches:
         journal.append(games)
     journal.abandon()
-    return directory / journal_name(worker, incarnation, sequence)
+    return directory / str(name)
 
 
 def adopt_journals(run: Run) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, RunId
+from plyzero.run.journals import JournalName
 from plyzero.run.records import GAME, MOVE, POSITION, Games
 from plyzero.run.segments import write_segment
 from tests.helpers.toys import Relay
@@ -50,9 +51,7 @@ def write(
     directory: Path, games: Games, game: GameSpec, sequence: int = 0, run_id: RunId | None = None, owner: str = OWNER
 ) -> Path:
     worker, incarnation = owner.split(".")
-    return write_segment(
-        directory, games, game, worker=worker, incarnation=incarnation, sequence=sequence, run_id=run_id
-    )
+    return write_segment(directory, games, game, JournalName(worker, incarnation, sequence), run_id=run_id)
 
 
 def seal(run: Run, games: Games, sequence: int = 0, owner: str = OWNER) -> Path:

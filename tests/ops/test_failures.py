@@ -5,8 +5,8 @@ import traceback
 
 import pytest
 
-from plyzero.ops.failures import ROOT, describe_error, describe_log
-from plyzero.rules.catalog import load_game
+from plyzero.ops.failures import describe_error, describe_log
+from plyzero.rules.catalog import ROOT, load_game
 from tests.helpers import toys
 
 GAME = load_game("tests.helpers.toys:Written")

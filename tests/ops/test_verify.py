@@ -14,7 +14,7 @@ from plyzero.ops import verify
 from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_or_create_run, open_run
-from plyzero.run.journals import journal_name
+from plyzero.run.journals import JournalName
 from plyzero.run.json_games import games_to_json
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
@@ -82,7 +82,7 @@ def bit_flip(run: Run) -> tuple[Path, str]:
 
 
 def damaged_journal(run: Run) -> tuple[Path, str]:
-    path = run.journals / journal_name("w1", "0000000b", 1)
+    path = run.journals / str(JournalName("w1", "0000000b", 1))
     content = bytearray(path.read_bytes())
     content[20] ^= 1
     path.write_bytes(content)
@@ -133,7 +133,7 @@ def a_sealed_game_in_a_journal(run: Run) -> tuple[None, str]:
 
 
 def quarantine(run: Run) -> tuple[None, str]:
-    path = run.journals / journal_name("w1", "0000000b", 0)
+    path = run.journals / str(JournalName("w1", "0000000b", 0))
     path.write_bytes(b"")
     adopt_journals(run)
     return None, f"{path.name} is in quarantine, because it could not be read"
@@ -192,7 +192,7 @@ def test_a_journal_that_is_sealed_and_not_yet_removed_counts_once(run: Run):
 
 
 def test_the_end_of_a_journal_that_was_never_acknowledged_is_no_fault(run: Run):
-    path = run.journals / journal_name("w1", "0000000b", 0)
+    path = run.journals / str(JournalName("w1", "0000000b", 0))
     path.write_bytes(path.read_bytes()[:-3])
     assert faults(run) == []
 
@@ -236,7 +236,7 @@ def test_a_segment_that_is_not_sealed_yet_or_in_quarantine_is_not_missed(where: 
     path = run.segments / str(sorted(list_segments(run.segments))[1])
     directory: Path = getattr(run, where)
     directory.mkdir(exist_ok=True)
-    path.rename(directory / (path.name if where == "quarantine" else journal_name("w0", "0000000a", 1)))
+    path.rename(directory / (path.name if where == "quarantine" else str(JournalName("w0", "0000000a", 1))))
     assert find_gaps(run) == []
 
 

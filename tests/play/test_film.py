@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageColor
 
 from plyzero.lines import bounded_lines
-from plyzero.play.film import MAX_COLOURS, make_film, make_picture
+from plyzero.play.film import make_film, make_picture
 from plyzero.play.game_record import GameRecord, frames_of, from_moves, read_game, result_of
 from plyzero.rules.catalog import GameSpec, installed_games, load_game
 from plyzero.rules.chance import roll_dice
@@ -96,7 +96,7 @@ def test_a_film_has_a_frame_more_than_plies_and_few_colours_and_stays_small(kind
     film = make_film(frames_of(record), "cut off", kind=kind, size=360, seconds=0.5)
     frames = frames_in(film)
     assert len(frames) == len(record.moves) + 1 == 19
-    assert len({colour for each in frames for _, colour in each.getcolors()}) <= MAX_COLOURS == 32
+    assert len({colour for each in frames for _, colour in each.getcolors()}) <= 32
     assert len(film) < 60_000
     image = Image.open(io.BytesIO(film))
     times = [image.seek(number) or image.info["duration"] for number in range(19)]
@@ -107,7 +107,7 @@ def test_all_frames_of_a_gif_share_one_palette():
     film = make_film(frames_of(from_moves(connect_four(), MOVES)), "cut off", kind="GIF", size=200, seconds=1)
     tables = colour_tables(film)
     assert len(tables) == 20
-    assert 1 <= tables[0] <= MAX_COLOURS
+    assert 1 <= tables[0] <= 32
     assert tables[1:] == [0] * 19
 
 

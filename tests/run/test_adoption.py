@@ -17,7 +17,7 @@ from plyzero import files
 from plyzero.run import adoption as adoption_module
 from plyzero.run.adoption import Adoption, seal_taken, take_journal
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName, TakenError, journal_name, list_journals, read_journal
+from plyzero.run.journals import Journal, JournalName, TakenError, list_journals, read_journal
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games
@@ -59,7 +59,7 @@ def game(run: Run, identity: int) -> Games:
 
 
 def begin(run: Run, *identities: int) -> Journal:
-    journal = Journal(run.journals, run.game, run_id=run.id, **WRITER, sequence=0)
+    journal = Journal(run.journals, run.game, FIRST, run_id=run.id)
     for identity in identities:
         journal.append(game(run, identity))
     return journal
@@ -154,7 +154,7 @@ def test_a_journal_that_cannot_be_opened_stops_no_other_and_is_logged_once(
     entry: str, run: Run, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
     begin(run, 1).abandon()
-    odd = run.journals / journal_name("a0", "00000000", 0)
+    odd = run.journals / str(JournalName("a0", "00000000", 0))
     ENTRIES[entry](odd)
     adoption, sealed = Adoption(run, clock=clock), 0
     for _ in range(6):
@@ -179,7 +179,7 @@ def test_a_damaged_journal_is_kept_in_quarantine_after_its_sound_games_were_seal
 
 def test_the_copy_of_a_journal_counts_nothing_twice(run: Run):
     begin(run, 1, 2).abandon()
-    copy = run.journals / journal_name("w1", "0000000b", 3)
+    copy = run.journals / str(JournalName("w1", "0000000b", 3))
     copy.write_bytes((run.journals / str(FIRST)).read_bytes())
     assert adopt_journals(run) == 2
     assert visible(run) == Counter([1, 2])

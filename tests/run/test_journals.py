@@ -10,7 +10,7 @@ import pytest
 
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, RunId
-from plyzero.run.journals import Journal, journal_name, owners, read_journal
+from plyzero.run.journals import Journal, JournalName, owners, read_journal
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentName, list_segments, read_segment
 from plyzero.volume_errors import FileErrors
@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Run:
 def begin(
     directory: Path, game: GameSpec, sequence: int = 0, incarnation: str = "0123abcd", run_id: RunId | None = None
 ) -> Journal:
-    return Journal(directory, game, run_id=run_id, worker="w0", incarnation=incarnation, sequence=sequence)
+    return Journal(directory, game, JournalName("w0", incarnation, sequence), run_id=run_id)
 
 
 def finished(game: GameSpec, count: int, seed: int = 0) -> list[Games]:
@@ -53,7 +53,7 @@ def test_what_is_appended_is_read_back_exactly_and_in_order(game: GameSpec, tmp_
     for each in games:
         journal.append(each)
     journal.sync()
-    found = read_journal(tmp_path / journal_name(**WRITER, sequence=0), game)
+    found = read_journal(tmp_path / str(JournalName(**WRITER, sequence=0)), game)
     assert len(found) == 7
     assert all(same(*pair) for pair in zip(found, games, strict=True))
 
@@ -69,7 +69,7 @@ def test_a_new_journal_has_no_games_nothing_lies_beside_it_and_a_closed_one_is_g
 
 @KINDS
 def test_a_journal_torn_anywhere_gives_the_games_whose_frames_are_complete(game: GameSpec, tmp_path: Path):
-    path, journal, games = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, game), finished(game, 3)
+    path, journal, games = tmp_path / str(JournalName(**WRITER, sequence=0)), begin(tmp_path, game), finished(game, 3)
     ends = [path.stat().st_size]
     for each in games:
         journal.append(each)
@@ -99,7 +99,7 @@ def test_a_journal_torn_within_its_header_is_put_away_whole(run: Run):
 def test_an_append_that_is_tried_again_leaves_one_copy_and_later_games_are_readable(
     taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
+    path, journal = tmp_path / str(JournalName(**WRITER, sequence=0)), begin(tmp_path, CONNECT_FOUR)
     pwrite, games, room = os.pwrite, finished(CONNECT_FOUR, 3), [taken]
 
     def full(descriptor: int, content: memoryview, offset: int) -> int:
@@ -251,4 +251,4 @@ def test_the_name_of_a_journal_is_that_of_its_segment():
     name = SegmentName(
         worker="w0", incarnation="0123abcd", sequence=7, games=1, positions=1, full=1, first_step=1, last_step=1
     )
-    assert str(name).startswith(journal_name("w0", "0123abcd", 7).removesuffix(".wal") + "-")
+    assert str(name).startswith(str(JournalName("w0", "0123abcd", 7)).removesuffix(".wal") + "-")

@@ -9,7 +9,7 @@ import pytest
 
 from plyzero.run import liveness
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
+from plyzero.run.journals import Journal, JournalName
 from plyzero.run.lease import Lease
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, UNLOCKED_SECONDS, LivenessMonitor, watch_run
 from plyzero.run.metrics import Heartbeat
@@ -37,7 +37,7 @@ def beating(run: Run, name: str = WORKER, role: str = "selfplay") -> Callable[..
 
 
 def hold_journal(run: Run) -> Journal:
-    return Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="0123abcd", sequence=0)
+    return Journal(run.journals, run.game, JournalName("w0", "0123abcd", 0), run_id=run.id)
 
 
 def test_a_process_whose_count_moves_is_well_whether_it_holds_a_lock_or_not(run: Run, clock: Clock):
@@ -98,7 +98,7 @@ def test_who_can_only_read_a_run_sees_at_once_that_a_killed_process_is_gone(
 
 
 def test_the_lock_of_another_process_proves_nothing(run: Run, clock: Clock):
-    Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="ffffffff", sequence=0)
+    Journal(run.journals, run.game, JournalName("w0", "ffffffff", 0), run_id=run.id)
     monitor = LivenessMonitor(run, clock=clock)
     beating(run)()
     monitor.refresh()

@@ -17,7 +17,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run import directory as directory_module
 from plyzero.run.adoption import seal_taken, take_journal
 from plyzero.run.directory import Run, create_run, open_or_create_run, open_run, read_run
-from plyzero.run.journals import Journal, list_journals, read_journal
+from plyzero.run.journals import Journal, JournalName, list_journals, read_journal
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.replay import read_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
@@ -27,7 +27,7 @@ from trainer.export import untrained
 from trainer.loop import Trainer
 from trainer.replay_reader import TRIES, ReplayReader
 
-WRITER = {"worker": "w0", "incarnation": "0123abcd", "sequence": 0}
+WRITER = JournalName("w0", "0123abcd", 0)
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def add_model(run: Run) -> str:
 
 
 def add_segment(run: Run) -> Path:
-    return write_segment(run.segments, some_games(run.game, 1), run.game, **WRITER, run_id=run.id)
+    return write_segment(run.segments, some_games(run.game, 1), run.game, WRITER, run_id=run.id)
 
 
 def add_journal(run: Run) -> str:
-    journal = Journal(run.journals, run.game, **WRITER, run_id=run.id)
+    journal = Journal(run.journals, run.game, WRITER, run_id=run.id)
     journal.append(some_games(run.game, 1))
     journal.abandon()
     return str(list_journals(run.journals)[0])

@@ -42,7 +42,7 @@ def test_a_report_counts_what_was_done_and_its_shares_are_all_of_the_time(run: R
     network, told = Slow(Network(untrained(run), run.game, label="x")), []
     report = benchmark.measure(run, network, seconds=2, on_progress=told.append)
     evaluations = (report["evaluations_per_second"] + report["ceiling_per_second"]) * report["slices"]
-    assert network.positions >= 0.5 * evaluations * benchmark.TURN_SECONDS > 0
+    assert network.positions >= 0.25 * evaluations > 0
     assert report["shares"].keys() == PARTS
     assert sum(report["shares"].values()) == pytest.approx(1, abs=0.001)
     assert all(share >= 0 for share in report["shares"].values())

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from plyzero.run.directory import Run
-from plyzero.run.journals import journal_name, read_journal
+from plyzero.run.journals import JournalName, read_journal
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment
 from selfplay.replay_writer import ReplayWriter
@@ -52,7 +52,7 @@ def ids(games: list[Games]) -> Counter[int]:
 def journaled(run: Run, sequence: int = 0) -> int:
     """Number of games in a journal; 0 if there is none."""
     try:
-        return len(read_journal(run.journals / journal_name(**WRITER, sequence=sequence), run.game))
+        return len(read_journal(run.journals / str(JournalName(**WRITER, sequence=sequence)), run.game))
     except FileNotFoundError:
         return 0
 
@@ -167,7 +167,7 @@ def test_games_are_counted_when_they_are_added_and_unsealed_until_they_are_seale
 @pytest.mark.parametrize("seconds", ["0", "0.05"])
 def test_the_journal_is_put_onto_the_disk_itself(seconds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = run_with(tmp_path, f"store.sync_seconds={seconds}")
-    path, fdatasync, synced = run.journals / journal_name(**WRITER, sequence=0), os.fdatasync, []
+    path, fdatasync, synced = run.journals / str(JournalName(**WRITER, sequence=0)), os.fdatasync, []
 
     def spy(descriptor: int) -> None:
         synced.append(len(read_journal(path, run.game)))
@@ -423,7 +423,7 @@ def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_a
         add(writer, games)
         until(lambda: journaled(run) == 5)
         seal(run, Games.concatenate(games[:taken]))
-        (run.journals / journal_name(**WRITER, sequence=0)).unlink()
+        (run.journals / str(JournalName(**WRITER, sequence=0))).unlink()
         more = finished(run, 2, seed=100)
         add(writer, more)
     assert sealed(run) == ids(games + more)

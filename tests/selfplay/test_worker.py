@@ -19,7 +19,7 @@ from plyzero.network.model_loader import load_model
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run import adoption
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
+from plyzero.run.journals import Journal, JournalName
 from plyzero.run.metrics import read_heartbeat, read_heartbeats, read_lines
 from plyzero.run.models import publish_model
 from plyzero.run.records import BY_RULE, TRUNCATED, Games
@@ -241,7 +241,7 @@ def test_a_worker_seals_the_journal_of_a_killed_one_where_the_run_is_in_a_bucket
     monkeypatch.setattr(adoption, "STALLED_SECONDS", 0.1)
     run = changed(small_run(new_prefix("memory")), scratch=tmp_path)
     lost = some_games(run.game, seed=1, lengths=(6, 5))
-    dead = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation="00000001", sequence=0)
+    dead = Journal(run.journals, run.game, JournalName("w0", "00000001", 0), run_id=run.id)
     dead.append(lost)
     dead.abandon()  # as by SIGKILL: the lock is free and the file is there
     with playing(run, name="w1") as until:

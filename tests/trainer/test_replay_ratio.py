@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
+from plyzero.run.journals import Journal, JournalName
 from plyzero.run.metrics import TRAINER, Heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
@@ -68,16 +68,16 @@ class Writer:
     def __init__(self, run: Run, number: int) -> None:
         self._run, self.number, self._sequence = run, number, 0
 
-    def names(self) -> dict[str, object]:
-        return {"worker": "w0", "incarnation": f"{self.number:08x}", "sequence": self._sequence}
+    def name(self) -> JournalName:
+        return JournalName("w0", f"{self.number:08x}", self._sequence)
 
     def seal(self, games: Games) -> Path:
-        path = write_segment(self._run.segments, games, self._run.game, run_id=self._run.id, **self.names())  # type: ignore[arg-type]
+        path = write_segment(self._run.segments, games, self._run.game, self.name(), run_id=self._run.id)
         self._sequence += 1
         return path
 
     def die_with(self, games: Games) -> None:
-        journal = Journal(self._run.journals, self._run.game, run_id=self._run.id, **self.names())  # type: ignore[arg-type]
+        journal = Journal(self._run.journals, self._run.game, self.name(), run_id=self._run.id)
         journal.append(games)
         os.close(journal._descriptor)  # as the system does it
 

@@ -13,7 +13,7 @@ from plyzero import files
 from plyzero.ops.verify import restore
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
+from plyzero.run.journals import Journal, JournalName
 from plyzero.run.segments import SegmentName
 from tests.helpers.clock import Clock
 from tests.helpers.runs import small_run
@@ -140,7 +140,7 @@ def test_a_late_segment_is_read_in_order_and_the_next_gap_has_its_own_time(
 
 
 def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, clock: Clock):
-    journal = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=1)
+    journal = Journal(run.journals, run.game, JournalName("w0", A, 1), run_id=run.id)
     put_all(run, (0, 2))
     assert taken(reader) == of(A, 0)
     clock.now += 10 * GAP_SECONDS

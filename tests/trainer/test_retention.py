@@ -14,7 +14,7 @@ from plyzero import files
 from plyzero.files import Room
 from plyzero.ops.verify import restore
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, journal_name
+from plyzero.run.journals import Journal, JournalName
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
@@ -204,9 +204,7 @@ def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Pa
     run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
     names = models(run, range(6))[1:]
     moving, silent, dead = (beating(run, f"w{n}.0000000{n}", names[n]) for n in range(3))
-    Journal(
-        run.journals, run.game, run_id=run.id, worker="w1", incarnation="00000001", sequence=0
-    )  # it hangs, but it lives
+    Journal(run.journals, run.game, JournalName("w1", "00000001", 0), run_id=run.id)  # it hangs, but it lives
     retention = Retention(run, clock=clock)
     for beat in (moving, silent, dead):
         beat()
@@ -306,7 +304,7 @@ def test_heartbeats_are_removed_long_after_their_process_has_gone_or_stopped(tmp
 def test_the_heartbeat_of_a_dead_worker_stays_until_its_journal_is_sealed(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path)
     beating(run, "w0.00000000", ModelName(1, 1, "0123abcd"))()
-    journal = run.journals / journal_name("w0", "00000000", 3)
+    journal = run.journals / str(JournalName("w0", "00000000", 3))
     journal.touch()
     retention = Retention(run, clock=clock)
     prune(retention)

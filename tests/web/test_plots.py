@@ -50,13 +50,13 @@ def test_several_files_are_several_curves_also_where_one_has_a_single_row(files:
     assert chart.get_legend()
 
 
-def test_ratings_go_from_the_weakest_to_the_strongest_with_their_intervals(files: Path):
+def test_ratings_go_from_the_strongest_to_the_weakest_with_their_intervals(files: Path):
     table = read_table(files / "ratings.csv")
     figure = plot_ratings([dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)])
     (chart,) = figure.axes
-    assert [label.get_text() for label in chart.get_yticklabels()] == ["weak", "strong"]
+    assert [label.get_text() for label in chart.get_yticklabels()] == ["strong", "weak"]
     segments = chart.containers[0][2][0].get_segments()
-    assert np.array(segments)[:, :, 0].tolist() == [[-90, -70], [100, 140]]
+    assert np.array(segments)[:, :, 0].tolist() == [[100, 140], [-90, -70]]
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])

@@ -8,7 +8,7 @@ dice a move leads to many positions, so that only legal moves and values are com
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +156,7 @@ class _Agreements(NamedTuple):
     of_images: Agreement
 
 
-def _agreement(keys: NDArray[Any], values: NDArray[Any]) -> _Agreements:
+def _agreement(keys: Hashes, values: NDArray[np.integer]) -> _Agreements:
     """Compare the values of equal keys, `[N, 1 + S]`, and of their images with those of equal positions."""
     key, first, group, count = np.unique(keys[:, 0], return_index=True, return_inverse=True, return_counts=True)
     is_different = np.bincount(group, values[:, 0] != values[first[group], 0]) > 0
@@ -174,7 +174,7 @@ def _agreement(keys: NDArray[Any], values: NDArray[Any]) -> _Agreements:
     return _Agreements(Agreement(int(repeated.sum()), int((repeated & is_different).sum())), of_images)
 
 
-def _paths(played: Hashes, lengths: NDArray[Any]) -> Hashes:
+def _paths(played: Hashes, lengths: NDArray[np.integer]) -> Hashes:
     """Return `[N]`, a hash of the moves before each position, in order."""
     paths = np.zeros(len(played), np.uint64)
     ends = np.cumsum(lengths, dtype=np.int64)
@@ -185,7 +185,7 @@ def _paths(played: Hashes, lengths: NDArray[Any]) -> Hashes:
     return paths
 
 
-def _bits(observations: NDArray[Any]) -> NDArray[np.uint64]:
+def _bits(observations: NDArray[np.generic]) -> NDArray[np.uint64]:
     """Return numbers that are equal where the observations are, up to differences between processors in rounding."""
     if observations.dtype.kind == "b":
         return observations.astype(np.uint64)

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -69,7 +69,7 @@ class Diagnostics:
         self, game: GameSpec, settings: TrainerSettings, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.held_out = Window(game.start)
-        self.report: dict[str, Any] = {"warning": None}
+        self.report: dict[str, object] = {"warning": None}
         self._game, self._clock = game.name, clock
         # Only e^-4 = 2 % of the averaged weights are then from the warm-up or before it.
         self._mature_steps = settings.warmup_steps + 4 / (1 - settings.ema_decay)

@@ -10,7 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, cast
+from typing import ClassVar, Final, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import pyspiel
@@ -24,27 +24,15 @@ from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
 
-MOST_PLIES: Final = 1024
-CUT_PLIES: Final = 512
-"""Largest max_plies, for which self-play reserves memory, and that of games whose bound is larger: for chess it is
-17,695 plies, which no game comes near."""
-
-MAX_ACTIONS: Final = 1 << 16
 MAX_CHANCES: Final = 1 << 13  # different rolls
-MAX_NUMBERS: Final = 1 << 20  # in an observation
 MAX_INTEGER: Final = 10_000  # as a parameter: with larger and with negative ones OpenSpiel may crash or never return
 """The limits of a game."""
 
-TRIAL_PLIES: Final = 200  # of random games together, at least
-LONGEST_TRIAL: Final = 1000  # plies after which a game is cut off
-EARLY_PLIES: Final = 20  # moves and rolls after which the tensors of the two players are compared
-"""The trial of a game when it is loaded. Its version depends on these."""
+EARLY_PLIES: Final = 20
+"""Moves and rolls after which the tensors of the two players are compared. The version of a game depends on it."""
 
 TYPES: Final = {bool: "True or False", int: "an integer", float: "a float", str: "a string"}
 """The types of parameters in messages."""
-
-OUTCOMES: Final = {-1: Outcome(1), 0: Outcome(None), 1: Outcome(0)}
-"""The sign of what the first player has won -> the outcome."""
 
 CLUTTER: Final = re.compile(r"^chance outcome \d+ |^\d+ - |\(roll: (\d+)\)")
 """Parts of names that are removed, except for the digits of the roll: numbers of rolls and actions."""
@@ -55,11 +43,18 @@ TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
 T = TypeVar("T")
 
 
+class Observer(Protocol):
+    """OpenSpiel's observer: it writes a position, as a player sees it, into its tensor."""
+
+    tensor: NDArray[np.float32]
+
+    def set_from(self, state: pyspiel.State, player: int) -> None: ...
+
+
 class _View(NamedTuple):
     """The view of the positions of a game.
 
     parameters:  of the game, for copies of a position.
-    observer:    OpenSpiel's; it writes a position into its tensor.
     lock:        held while a position is in the tensor.
     first:       OpenSpiel's number of player 0, who moves first unless that is rolled.
     numbers:     what the second player sees, as sources in the tensor; None if the tensor is not turned.
@@ -67,8 +62,8 @@ class _View(NamedTuple):
     shows_mover: whether the last plane shows the player to move.
     """
 
-    parameters: dict[str, Any]
-    observer: Any
+    parameters: dict[str, object]
+    observer: Observer
     lock: threading.Lock
     first: int
     numbers: NDArray[np.intp] | None
@@ -86,11 +81,11 @@ class OpenSpielGame(Game):
     spiel_name: ClassVar[str]
     _view: ClassVar[_View]
     _symmetries: ClassVar[tuple[Symmetry, ...]]
-    _state: Any
+    _state: pyspiel.State
     _is_over: bool
     to_play: int
 
-    def __new__(cls, **parameters: Any) -> Self:
+    def __new__(cls, **parameters: object) -> Self:
         known = inspect.signature(cls).parameters
         for key, value in parameters.items():
             default = known[key].default
@@ -101,7 +96,7 @@ class OpenSpielGame(Game):
         return cast(Self, _initial_position(cls, tuple(sorted(parameters.items()))))
 
     @classmethod
-    def _at(cls, state: Any) -> Self:
+    def _at(cls, state: pyspiel.State) -> Self:
         """Return the position of this game whose state in OpenSpiel is `state`."""
         position = object.__new__(cls)
         position._state, player = state, state.current_player()
@@ -135,13 +130,13 @@ class OpenSpielGame(Game):
         if not self._is_over:
             return None
         first, second = self._state.returns()[:: -1 if self._view.first else 1]
-        return OUTCOMES[int(np.sign(first - second))]
+        return Outcome(None if first == second else int(first < second))
 
     def observe(self) -> NDArray[np.float32]:
         view, shape = self._view, self.observation_shape
         with view.lock:
             view.observer.set_from(self._state, self.to_play ^ view.first)
-            tensor: NDArray[np.float32] = view.observer.tensor
+            tensor = view.observer.tensor
             if not view.shows_mover:
                 seen = tensor[view.numbers] if self.to_play and view.numbers is not None else tensor.copy()
                 return seen.reshape(shape)
@@ -186,11 +181,11 @@ class OpenSpielGame(Game):
             text = self._state.debug_string()
         return re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip()  # some games have colours
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _replay, (self.spiel_name, self._view.parameters, self._state.history())
 
 
-def _replay(name: str, parameters: dict[str, Any], history: Sequence[int]) -> OpenSpielGame:
+def _replay(name: str, parameters: dict[str, object], history: Sequence[int]) -> OpenSpielGame:
     """Return the position after the actions `history`, as OpenSpiel numbers them: what copies are made of."""
     position = game_class(name)(**parameters)
     for action in history:
@@ -216,7 +211,7 @@ def game_class(name: str) -> type[OpenSpielGame]:
     return type(name, (OpenSpielGame,), attributes)
 
 
-def playable_games() -> dict[str, dict[str, Any]]:
+def playable_games() -> dict[str, dict[str, object]]:
     """Return the parameters, with their defaults, of every game that plyzero can play, by its name in OpenSpiel."""
     return {
         each.short_name: dict(sorted(each.parameter_specification.items()))
@@ -225,7 +220,7 @@ def playable_games() -> dict[str, dict[str, Any]]:
     }
 
 
-def _obstacle(found: Any, players: int | None = None) -> str:
+def _obstacle(found: pyspiel.GameType, players: int | None = None) -> str:
     """Return why plyzero cannot play a game of the GameType `found`, or "".
 
     players: their number, if it is known; otherwise two, if the game allows it.
@@ -247,7 +242,7 @@ def _obstacle(found: Any, players: int | None = None) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, Any], ...]) -> OpenSpielGame:
+def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, object], ...]) -> OpenSpielGame:
     """Return the initial position. Raises ValueError if the game cannot be played with the parameters `given`."""
     known = inspect.signature(cls).parameters
     parameters = {key: value for key, value in given if value != known[key].default}
@@ -258,7 +253,7 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, Any], ..
         if (actual := game.get_parameters().get(key, value)) != value:  # a default that depends on other parameters
             raise ValueError(f"{key}={value!r} is taken for not given, and then {key} is {actual!r} here")
     shape, num_actions = board_shape(cls.spiel_name, game.observation_tensor_shape()), game.num_distinct_actions()
-    if not (min(shape) > 0 and math.prod(shape) <= MAX_NUMBERS and 0 < num_actions <= MAX_ACTIONS):
+    if not (min(shape) > 0 and math.prod(shape) <= 1 << 20 and 0 < num_actions <= 1 << 16):
         raise ValueError(f"an observation of shape {shape} with {num_actions} actions is too small or too large")
     state = _ask(game.new_initial_state)
     if state.is_terminal():
@@ -279,7 +274,7 @@ def _ask(call: Callable[[], T]) -> T:
 
 
 def _try_out(
-    cls: type[OpenSpielGame], parameters: dict[str, Any], state: Any, shape: tuple[int, int, int]
+    cls: type[OpenSpielGame], parameters: dict[str, object], state: pyspiel.State, shape: tuple[int, int, int]
 ) -> OpenSpielGame:
     """Return the initial position, with what random games show of the game. It is the same in every process."""
     game, name = state.get_game(), cls.spiel_name
@@ -287,22 +282,25 @@ def _try_out(
     is_alike = _is_alike_for_both(state, observer)
     numbers, actions = turned(name, shape, num_actions) if is_alike else (None, None)
     shows_mover = numbers is None and (is_alike or name not in MOVER_SEES)
-    constants: dict[str, Any] = {
+    num_chances: int = game.max_chance_outcomes()
+    observation_shape = (shape[0] + shows_mover, *shape[1:])
+    constants: dict[str, object] = {
         "_view": _View(parameters, observer, threading.Lock(), _first_player(state), numbers, actions, shows_mover),
         "_symmetries": (),
         "num_actions": num_actions,
-        "num_chances": game.max_chance_outcomes(),
-        "observation_shape": (shape[0] + shows_mover, *shape[1:]),
-        "max_plies": min(game.max_game_length(), LONGEST_TRIAL),
+        "num_chances": num_chances,
+        "observation_shape": observation_shape,
+        "max_plies": min(game.max_game_length(), 1000),  # of the trial, on which the version of a game depends
     }
-    if not constants["num_chances"]:
+    if not num_chances:
         constants["chances"] = Game.chances
     made: type[OpenSpielGame] = type(name, (cls,), constants)
-    trial = play_trial(made._at(state), plies=TRIAL_PLIES)
+    trial = play_trial(made._at(state), plies=200)
     found = {
-        "_symmetries": trial.proven(proposed_symmetries(name, constants["observation_shape"], num_actions)),
+        "_symmetries": trial.proven(proposed_symmetries(name, observation_shape, num_actions)),
         "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
-        "max_plies": game.max_game_length() if game.max_game_length() <= MOST_PLIES else CUT_PLIES,
+        # Self-play reserves memory for it. For chess the bound is 17,695 plies, which no game comes near.
+        "max_plies": game.max_game_length() if game.max_game_length() <= 1024 else 512,
         "version": trial.checksum(),  # another release of OpenSpiel may number actions or show positions differently
     }
     for attribute, value in found.items():
@@ -310,7 +308,7 @@ def _try_out(
     return made._at(state)
 
 
-def _first_player(state: Any) -> int:
+def _first_player(state: pyspiel.State) -> int:
     """Return OpenSpiel's number of the player who moves first; if rolls come before, after the first one of each."""
     for _ in range(MAX_ROLLS):
         if state.is_chance_node():
@@ -318,7 +316,7 @@ def _first_player(state: Any) -> int:
     return max(0, state.current_player())
 
 
-def _is_alike_for_both(state: Any, observer: Any) -> bool:
+def _is_alike_for_both(state: pyspiel.State, observer: Observer) -> bool:
     """Return whether both players see the same tensor, in EARLY_PLIES moves and rolls of a random game."""
     rng = np.random.default_rng(0)
     for _ in range(EARLY_PLIES):

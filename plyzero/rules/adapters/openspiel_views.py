@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
 
-Array = NDArray[Any]
+Array = NDArray[np.intp]
 
 
 class Turn(NamedTuple):
@@ -59,9 +59,6 @@ TURNS: Final = {
 MOVER_SEES: Final = frozenset({"clobber", "havannah", "othello", "pentago", "y"})
 """Games whose tensor is that of the player to move, and whose rules are the same for both players."""
 
-HALF_TURN_PLANES: Final = {"hex": (0, 2, 1, 3, 4, 5, 7, 6, 8)}
-"""The order of the planes after a half turn of the board, where planes name its sides."""
-
 
 def board_shape(name: str, shape: Sequence[int]) -> tuple[int, int, int]:
     """Return the shape of a tensor of OpenSpiel's as (planes, rows, columns); without a board (n, 1, 1)."""
@@ -99,8 +96,8 @@ def proposed_symmetries(name: str, shape: tuple[int, int, int], num_actions: int
     squares = rows * columns
     if rows == columns > 1 and squares <= num_actions <= squares + 1:
         proposed = list(turns_and_mirrors(shape, non_board_actions=num_actions - squares))
-        order = HALF_TURN_PLANES.get(name, ())
-        if len(order) == shape[0]:
+        order = (0, 2, 1, 3, 4, 5, 7, 6, 8)  # of the planes after a half turn: in hex, they name the board's sides
+        if name == "hex" and len(order) == shape[0]:
             half_turn = proposed[1]
             proposed.append(Symmetry(half_turn.planes.reshape(shape)[list(order)].ravel(), half_turn.actions))
         return proposed
