@@ -42,11 +42,6 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks that do not cross: everybody gets them."""
     monkeypatch.setattr("plyzero.files.fcntl.flock", lambda *_: None)
@@ -81,32 +76,19 @@ def test_a_journal_is_taken_after_a_silence_and_sealed_after_another(run: Run, c
     assert (journals(run), visible(run)) == ([], Counter([1, 2]))
 
 
-def test_a_living_workers_journal_is_never_adopted_while_its_heartbeat_moves(run: Run, clock: Clock, no_locks: None):
-    begin(run, 1)
-    heartbeat = Heartbeat(run.workers / f"{OWNER}.json")
+@pytest.mark.parametrize("sign", ["heartbeat", "journal", "lock"])
+def test_a_living_workers_journal_is_never_adopted(sign: str, run: Run, clock: Clock, request: pytest.FixtureRequest):
+    journal, heartbeat = begin(run, 1), Heartbeat(run.workers / f"{OWNER}.json")
     adoption = Adoption(run, clock=clock)
-    for _ in range(10):
-        heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+    if sign != "lock":
+        request.getfixturevalue("no_locks")
+    for identity in range(2, 12):
+        if sign == "heartbeat":
+            heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+        elif sign == "journal":
+            journal.append(game(run, identity))
         assert adoption.adopt() == 0
-        clock.now += STALLED_SECONDS - 1
-    assert journals(run) == [str(FIRST)]
-
-
-def test_a_journal_that_grows_is_never_adopted(run: Run, clock: Clock, no_locks: None):
-    journal, adoption = begin(run), Adoption(run, clock=clock)
-    for identity in range(10):
-        journal.append(game(run, identity))
-        assert adoption.adopt() == 0
-        clock.now += STALLED_SECONDS - 1
-    assert journals(run) == [str(FIRST)]
-
-
-def test_a_journal_whose_lock_is_held_is_not_adopted_however_silent_its_owner_is(run: Run, clock: Clock):
-    begin(run, 1)
-    adoption = Adoption(run, clock=clock)
-    for _ in range(5):
-        assert adoption.adopt() == 0
-        clock.now += GONE_SECONDS
+        clock.now += GONE_SECONDS if sign == "lock" else STALLED_SECONDS - 1
     assert journals(run) == [str(FIRST)]
 
 
@@ -184,19 +166,6 @@ def test_the_copy_of_a_journal_counts_nothing_twice(run: Run):
     assert adopt_journals(run) == 2
     assert visible(run) == Counter([1, 2])
     assert [each.name for each in run.quarantine.iterdir()] == [copy.name]
-
-
-@pytest.mark.parametrize("how", [os.unlink, lambda path: os.rename(path, path.with_suffix(".taken"))])
-def test_a_writer_whose_journal_was_taken_or_removed_acknowledges_nothing_more_in_it(
-    how: Callable[[Path], None], run: Run
-):
-    journal = begin(run, 1)
-    how(run.journals / str(FIRST))
-    with pytest.raises(TakenError) as taken:
-        journal.append(game(run, 2))
-    assert taken.value.written is False
-    with pytest.raises(TakenError):
-        journal.append(game(run, 2))
 
 
 def test_a_writer_whose_journal_is_taken_during_a_write_does_not_acknowledge_it(

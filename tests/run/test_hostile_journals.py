@@ -113,6 +113,7 @@ def test_a_frame_whose_counts_do_not_fit_its_size_is_left_out_in_little_memory(t
         FRAME.pack(MAGIC, 10, zlib.crc32(b"")) + bytes(10),
         bytes(100_000),
         np.random.default_rng(0).bytes(5000),
+        *(FRAME.pack(MAGIC, size, 1) * 2_000_000 for size in (0, 10_000, 2**24, 2**32 - 1)),
     ],
     ids=lambda tail: f"{tail[:6].hex()}-{len(tail)}",
 )
@@ -120,7 +121,7 @@ def test_whatever_stands_behind_the_last_right_frame_is_not_read(tmp_path: Path,
     batches = [some_games(RELAY, seed, (2,)) for seed in range(3)]
     path = journal(tmp_path, RELAY, batches)
     path.write_bytes(path.read_bytes() + tail)
-    with at_most(megabytes=16):
+    with at_most(megabytes=128 if len(tail) > 100_000 else 16):
         found = read_journal(path, RELAY)
     assert len(found) == 3
     assert is_prefix(found, batches)
@@ -163,26 +164,9 @@ def test_a_damaged_last_frame_is_reported_and_an_incomplete_one_is_not(tmp_path:
     assert faults == [f"{path.name} is damaged at byte {start}"]
 
 
-@pytest.mark.parametrize("size", [0, 10_000, 2**24, 2**32 - 1])
-def test_a_journal_of_a_million_false_frames_is_read_in_seconds(tmp_path: Path, size: int):
-    path = journal(tmp_path, RELAY, [])
-    path.write_bytes(path.read_bytes() + FRAME.pack(MAGIC, size, 1) * 2_000_000)
-    with at_most(megabytes=128):
-        assert read_journal(path, RELAY) == []
-
-
 def test_a_journal_of_version_0_2_which_does_not_name_its_writer_is_read(tmp_path: Path):
     path = journal(tmp_path, RELAY, [some_games(RELAY)])
     header, *bodies = frames(path)
     old = {key: value for key, value in json.loads(header).items() if key not in ("worker", "incarnation", "sequence")}
     path.write_bytes(b"".join(map(frame, [json.dumps(old).encode(), *bodies])))
     assert len(read_journal(path, RELAY)) == 1
-
-
-def test_an_empty_file_is_no_journal_and_one_with_a_header_alone_has_no_games(tmp_path: Path):
-    path = journal(tmp_path, CONNECT_FOUR, [])
-    assert read_journal(path, CONNECT_FOUR) == []
-    for content in (b"", path.read_bytes()[:-1], b"\0" * 5000):
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="has the header None"):
-            read_journal(path, CONNECT_FOUR)

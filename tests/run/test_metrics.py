@@ -16,19 +16,15 @@ from tests.helpers.clock import Clock
 def test_new_lines_are_read_once_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(metrics, "PART_BYTES", 200)
     path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1}\n{"b": "' + 1000 * "x" + '"}\n{"c": 1}\n')
+    assert list(NewLines(path).read()) == [{"a": 1}, {"c": 1}]  # of a line that is too long nothing
+    path.unlink()
     new = NewLines(path)
     assert list(new.read()) == []
     for count in (1, 30, 0, 2):
         for number in range(count):
             append_line(path, {"number": number})
         assert [line["number"] for line in new.read()] == list(range(count))
-
-
-def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metrics, "PART_BYTES", 200)
-    path = tmp_path / "x.jsonl"
-    path.write_text('{"a": 1}\n{"b": "' + 1000 * "x" + '"}\n{"c": 1}\n')
-    assert list(NewLines(path).read()) == [{"a": 1}, {"c": 1}]
 
 
 def test_after_an_error_reading_goes_on_behind_the_last_line_that_was_used(
@@ -79,14 +75,21 @@ def test_a_line_a_minute_is_written_for_a_day_and_few_in_a_year(tmp_path: Path, 
     assert written[-1] - written[-2] < 86_400 / 3
 
 
-def test_a_line_that_cannot_be_written_is_logged_once(tmp_path: Path, caplog):
-    lines = SparseLines(tmp_path / "none" / "x.jsonl")
-    for _ in range(2):
+def test_what_cannot_be_written_is_logged_once(tmp_path: Path, caplog):
+    path = tmp_path / "none" / "x.jsonl"
+    lines, events = SparseLines(path), EventFile(path.parent)
+    path.parent.write_text("")
+    for step in range(2):
         lines.add({}, force=True)
-    assert [record.message for record in caplog.records] == ["cannot write metrics: No such file or directory"]
-    (tmp_path / "none").mkdir()
+        events.add(step, {"a": 1.0})
+    assert [record.message for record in caplog.records] == [
+        "cannot write metrics: Not a directory",
+        "cannot write for TensorBoard: File exists",
+    ]
+    path.parent.unlink()
+    path.parent.mkdir()
     lines.add({"a": 1}, force=True)
-    (line,) = read_lines(tmp_path / "none" / "x.jsonl")
+    (line,) = read_lines(path)
     assert line["a"] == 1
 
 
@@ -152,11 +155,3 @@ def test_a_reader_finds_every_scalar_at_its_step(tmp_path: Path):
         scalars.append({dict(fields(value))[1]: dict(fields(value))[2] for _, value in fields(found[5])})
     assert steps == [128, 300_000]
     assert scalars == [{b"loss/policy": 0.5}, {b"score/mcts:100": 0.25, b"score/random": 1.0}]
-
-
-def test_events_that_cannot_be_written_are_logged_once(tmp_path: Path, caplog):
-    (tmp_path / "file").write_text("")
-    events = EventFile(tmp_path / "file")
-    for step in (1, 2):
-        events.add(step, {"a": 1.0})
-    assert [record.message for record in caplog.records] == ["cannot write for TensorBoard: File exists"]

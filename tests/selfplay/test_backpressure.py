@@ -12,9 +12,9 @@ from plyzero.run.metrics import Heartbeat
 from selfplay.backpressure import PROGRESS_SECONDS, REFRESH_SECONDS, Backpressure
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from tests.helpers.volumes import failing
 
 ENOUGH = {"role": "trainer", "state": "training", "credit": 500, "credit_enough": 500}
 

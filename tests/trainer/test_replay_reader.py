@@ -16,9 +16,9 @@ from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
 from plyzero.run.segments import SegmentName
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 from tests.helpers.segments import rewritten, same, seal, some_games
-from tests.helpers.volumes import failing
 from trainer.replay_reader import GAP_SECONDS, TRIES, ReplayReader
 
 A, B = "0000000a", "0000000b"

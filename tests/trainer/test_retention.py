@@ -21,10 +21,10 @@ from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import SegmentName, list_segments
 from tests.helpers.cli import shown
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import failing
 from tests.helpers.learning import training
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from tests.helpers.volumes import failing
 from trainer.loop import Trainer
 from trainer.retention import Retention
 from trainer.state import NUM_STATES, load_state

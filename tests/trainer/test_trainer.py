@@ -29,9 +29,9 @@ from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import NetworkSettings
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import failing
 from tests.helpers.learning import training
 from tests.helpers.runs import play_bootstrap, play_segment, small_run
-from tests.helpers.volumes import failing
 from trainer import export as export_module
 from trainer import loop as trainer_loop
 from trainer.diagnosis.diagnostics import Diagnostics
