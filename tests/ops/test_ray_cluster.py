@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,7 @@ from plyzero.run.models import list_models
 from tests.helpers.cli import plyzero
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
+from tests.helpers.surroundings import is_running, wait_until
 from tests.helpers.victims import visible
 from trainer.replay_reader import ReplayReader
 from trainer.state import load_state
@@ -65,22 +66,6 @@ def ray_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 300) -> float:
-    """Wait, and return for how many seconds."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, "waited in vain"
-        time.sleep(0.05)
-    return time.monotonic() - began
 
 
 class Cluster:

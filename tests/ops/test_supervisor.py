@@ -21,7 +21,8 @@ from plyzero.run.directory import Run
 from plyzero.run.lease import LOCK
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
 from tests.helpers.clock import Clock
-from tests.helpers.runs import play_segment, small_run
+from tests.helpers.hostile import failing
+from tests.helpers.runs import play_segment
 
 Step = Callable[[], object]
 
@@ -49,11 +50,6 @@ class Output:
 
     def warnings(self) -> list[str]:
         return [text for text in self.messages if text.startswith("warning")]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return small_run(tmp_path / "r", "tic-tac-toe")
 
 
 @pytest.fixture
@@ -117,14 +113,7 @@ def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: 
 def test_a_transient_error_while_train_reads_the_run_is_reported_once(
     run: Run, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ):
-    failures, original = iter([OSError(errno.EIO, os.strerror(errno.EIO))] * 3), getattr(owner, name)
-
-    def fail(*arguments: object, **more: object) -> object:
-        if error := next(failures, None):
-            raise error
-        return original(*arguments, **more)
-
-    monkeypatch.setattr(owner, name, fail)
+    monkeypatch.setattr(owner, name, failing(errno.EIO, 3, then=getattr(owner, name)))
     output = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), *[lambda: None] * 4)
     assert [report.fields["step"] for report in output.reports] == [2]
     assert output.progress

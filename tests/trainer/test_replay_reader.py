@@ -3,22 +3,19 @@
 import errno
 import logging
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from plyzero import files
 from plyzero.ops.verify import restore
-from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
-from plyzero.run.segments import SegmentName
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
-from tests.helpers.segments import rewritten, same, seal, some_games
+from tests.helpers.segments import same, seal, some_games
 from trainer.replay_reader import GAP_SECONDS, TRIES, ReplayReader
 
 A, B = "0000000a", "0000000b"
@@ -27,11 +24,6 @@ A, B = "0000000a", "0000000b"
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return small_run(tmp_path / "r", "connect-four")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
@@ -72,17 +64,6 @@ def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: Re
     expected = some_games(run.game, 0)
     expected.positions["model_step"][:] = 1
     assert same(games, expected)
-
-
-def test_names_that_are_known_are_not_parsed_again(run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch):
-    put_all(run, range(3))
-    assert taken(reader) == of(A, 0, 1, 2)
-    assert not taken(reader)
-    parsed, parse = [], SegmentName.parse
-    monkeypatch.setattr(SegmentName, "parse", lambda name: parsed.append(name) or parse(name))
-    new = put(run, 3).name
-    assert taken(reader) == of(A, 3)
-    assert {*parsed} == {new}
 
 
 def test_every_segment_is_taken_in_once_in_its_writers_order_whatever_the_steps_say(run: Run, reader: ReplayReader):
@@ -196,35 +177,6 @@ def test_a_segment_that_is_whole_at_the_next_look_is_taken_in(run: Run, reader: 
     assert quarantined(run) == []
 
 
-def of_another_game(run: Run) -> Path:
-    other = replace(run, game=load_game("tic-tac-toe"))
-    return put(other, 0)
-
-
-def of_another_schema(run: Run) -> Path:
-    path = put(run, 0)
-    rewritten(path, lambda name, content: content.replace(b"plyzero.replay/1", b"plyzero.replay/9"))
-    return path
-
-
-def of_another_name(run: Run) -> Path:
-    path = put(run, 0)
-    name = SegmentName.parse(path.name)
-    return path.rename(path.with_name(str(replace(name, games=name.games + 1))))
-
-
-@pytest.mark.parametrize("copied_in", [of_another_game, of_another_schema, of_another_name])
-def test_a_segment_that_does_not_belong_here_is_quarantined(
-    copied_in: Callable[[Run], Path], run: Run, reader: ReplayReader
-):
-    path = copied_in(run)
-    put(run, 1)
-    for _ in range(TRIES - 1):
-        assert taken(reader) == []
-    assert taken(reader) == of(A, 1)
-    assert quarantined(run) == [path.name]
-
-
 def test_after_a_crash_quarantined_segments_are_not_waited_for(run: Run, reader: ReplayReader, clock: Clock):
     paths = put_all(run, range(5))
     damage(paths[1])
@@ -291,13 +243,6 @@ def test_a_segment_whose_consumer_failed_is_read_again(run: Run, reader: ReplayR
             if name.sequence == 1:
                 raise ZeroDivisionError
     assert taken(reader) == of(A, 1, 2)
-
-
-def test_files_that_are_no_segments_are_passed_over(run: Run, reader: ReplayReader):
-    for name in (".tmp-1", "notes.txt", "x.zarr.zip"):
-        (run.segments / name).touch()
-    put(run, 0)
-    assert taken(reader) == of(A, 0)
 
 
 TRANSIENT = ("EIO", "ESTALE", "EMFILE", "ENFILE", "EACCES", "EPERM", "ENOMEM", "ETIMEDOUT")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -34,9 +33,7 @@ MB = 1 << 20
 EVERYTHING = {A: 100, B: 100}
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+ONE_MODEL = ("store.keep_models=1", "store.keep_model_minutes=0")
 
 
 def run_with(root: Path, *options: str) -> Run:
@@ -114,13 +111,7 @@ def test_below_the_reserve_segments_go_until_there_is_room_again(
         monkeypatch.setattr("trainer.retention.free_room", lambda _, room=room: Room(*room))
         Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
         assert left(run) == of(A, *range(6 - kept, 6))
-
-
-def test_far_below_the_reserve_everything_that_may_go_goes(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
-    names = put_all(run, range(6), size=MB)
+    names = put_all(run, range(5))
     monkeypatch.setattr("trainer.retention.free_room", lambda _: Room(bytes=0, files=0))
     Retention(run, clock=clock).prune(covered={A: 4}, window=[names[1]])
     assert left(run) == of(A, 1, 4, 5)
@@ -168,7 +159,7 @@ def test_the_newest_models_stay_and_older_ones_for_some_minutes(tmp_path: Path, 
 
 
 def test_the_first_model_of_a_run_stays(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     for step in range(128, 1000, 128):
         model(run, step)
         prune(Retention(run, clock=clock))
@@ -201,7 +192,7 @@ def beating(run: Run, worker: str, name: ModelName) -> Callable[..., None]:
 
 
 def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     names = models(run, range(6))[1:]
     moving, silent, dead = (beating(run, f"w{n}.0000000{n}", names[n]) for n in range(3))
     Journal(
@@ -219,7 +210,7 @@ def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Pa
 
 
 def test_the_best_model_stays(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     names = models(run, range(1, 5))
     for name, won in zip(names, (3, 9, 5, 1), strict=True):
         append_line(run.metrics / "rating.jsonl", {"model": str(name), "scores": {"random": [won, 0, 10 - won]}})
@@ -228,7 +219,7 @@ def test_the_best_model_stays(tmp_path: Path, clock: Clock):
 
 
 def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     models(run, (0, 1, 2))
     for number, label in enumerate((None, 7, "best.onnx", ["000001-000000001-0123abcd.onnx"])):
         beat = {"role": "selfplay", "state": "playing", "model": label}
@@ -338,28 +329,6 @@ def learn(trainer: Trainer) -> None:
     trainer.train_step()
 
 
-def test_a_trainer_removes_only_what_the_older_of_its_two_states_covers(small: Run):
-    put_games(small, 0, 1)
-    with training(small) as trainer:
-        trainer.maintain()
-        assert left(small) == of(A, 0, 1)
-        trainer.save()
-        put_games(small, 2, 3)
-        learn(trainer)
-        trainer.maintain()
-        assert left(small) == of(A, 0, 1, 2, 3)
-        trainer.save()
-        put_games(small, 4, 5)
-        learn(trainer)
-        trainer.maintain()
-        assert (A, 0) not in left(small)
-        assert {*of(A, 2, 3, 4, 5)} <= {*left(small)}
-        trainer.save()
-        trainer.maintain()
-        assert not {*of(A, 0, 1, 2)} & {*left(small)}
-        assert {*of(A, 4, 5)} <= {*left(small)}
-
-
 def test_a_restarted_trainer_keeps_what_the_state_before_its_own_needs(small: Run):
     put_games(small, 0, 1)
     with training(small) as trainer:
@@ -431,20 +400,6 @@ def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run
         trainer.train_step()
 
 
-def test_a_state_that_is_removed_was_the_third_newest(small: Run):
-    with closing(Trainer(small, device="cpu")) as trainer:
-        for step in (3, 8, 20):
-            trainer.step = step
-            trainer.save()
-    assert [path.name for path in sorted(small.trainer.glob("state-*"))] == [
-        "state-000001-000000008.pt",
-        "state-000001-000000020.pt",
-    ]
-    state = load_state(small.trainer)
-    assert state is not None
-    assert np.isclose(state["step"], 20)
-
-
 def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=1")
     put_all(run, range(4))
@@ -458,7 +413,7 @@ def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tm
 def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    run = run_with(tmp_path, "store.keep_positions=1", "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, "store.keep_positions=1", *ONE_MODEL)
     put_all(run, range(3))
     models(run, range(1, 5))
     odd = [
@@ -486,7 +441,7 @@ def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
 def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     models(run, (1, 2, 3))
     monkeypatch.setattr("trainer.retention.free_room", failing(errno.EIO))
     monkeypatch.setattr("trainer.retention.list_journals", failing(errno.EIO))
@@ -560,20 +515,3 @@ def test_a_read_error_of_the_trainer_is_in_its_heartbeat_and_in_status(small: Ru
     owner = f"{segment} is owned by uid {os.getuid()}, mode 0600; this process runs as uid {os.geteuid()}"
     assert beat["read_error"] == f"cannot read 1 file: Permission denied: {owner}"
     assert "trainer: cannot read 1 file: Permission denied" in shown("status", "--run", str(small.root))
-
-
-def test_a_trainer_that_starts_during_a_transient_error_waits(small: Run, monkeypatch: pytest.MonkeyPatch):
-    put_games(small, 0)
-    with training(small) as trainer:
-        trainer.save()
-    slept: list[float] = []
-    for place, times, call in (
-        ("trainer.state.read_file", 2, files.read_file),
-        ("trainer.loop.list_models", 1, list_models),
-        ("plyzero.run.lease.files.write_file", 1, files.write_file),
-    ):
-        monkeypatch.setattr(place, failing(errno.ESTALE, times, then=call))
-    monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        assert trainer.games == 2
-    assert slept == [1, 1, 1, 2]
