@@ -17,9 +17,7 @@ def fail() -> None:
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
-def test_a_thread_that_an_error_ends_is_in_the_log_the_heartbeat_and_status(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+def test_a_thread_that_an_error_ends_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     run = small_run(tmp_path / "r")
     heartbeat = Heartbeat(run.workers / "w0.00000001.json")
     start_thread(lambda: None, name="sound").join()
@@ -37,7 +35,7 @@ def test_a_thread_that_an_error_ends_is_in_the_log_the_heartbeat_and_status(
         thread.check()
 
 
-def test_a_thread_does_its_work_with_its_arguments_and_never_keeps_the_process_alive():
+def test_a_thread_does_its_work_and_keeps_no_process_alive():
     done: list[object] = []
     thread = Thread(done.append, 3, name="work")
     thread.start()

@@ -152,7 +152,7 @@ def test_a_file_is_moved_within_the_volume_and_from_a_disk(volume: Path, tmp_pat
     assert not (tmp_path / "journal" / "b").exists()
 
 
-def test_a_path_of_a_bucket_looks_as_it_was_given_and_is_no_file_of_this_machine():
+def test_a_path_of_a_bucket_is_no_file_of_this_machine():
     path = to_path("s3://runs/some/run")
     assert isinstance(path, BucketPath)
     assert (str(path), str(path / "run.toml"), path.parent.name) == (
@@ -200,7 +200,7 @@ def test_a_creation_whose_answer_is_lost_has_succeeded(proxy: Proxy):
         write_file(path, b"games")
 
 
-def test_a_creation_whose_answer_is_lost_does_not_hide_that_another_was_first(proxy: Proxy):
+def test_a_lost_answer_does_not_hide_that_another_was_first(proxy: Proxy):
     path = new_prefix() / "fence"
     write_file(path, b"the same content")
     proxy.times(1, "lost answer", "PUT")

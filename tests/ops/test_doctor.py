@@ -76,9 +76,7 @@ def test_a_machine_that_has_all_is_fit():
         ("onnx", "training", "warning", "not installed: onnx;"),
     ],
 )
-def test_a_package_that_is_missing_is_named(
-    monkeypatch: pytest.MonkeyPatch, package: str, name: str, verdict: str, says: str
-):
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str, name: str, verdict: str, says: str):
     def lookup(asked: str) -> str:
         if asked == package:
             raise PackageNotFoundError(asked)
@@ -90,7 +88,7 @@ def test_a_package_that_is_missing_is_named(
     assert says in finding.says
 
 
-def test_a_gpu_is_promised_to_nobody_by_the_package_alone_and_without_it_nothing(monkeypatch: pytest.MonkeyPatch):
+def test_onnx_runtime_for_gpus_alone_promises_no_gpu(monkeypatch: pytest.MonkeyPatch):
     assert found(None)["networks"].says.endswith("networks run on the CPU")
     providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     monkeypatch.setattr("onnxruntime.get_available_providers", lambda: providers)
@@ -101,12 +99,16 @@ def test_a_gpu_is_promised_to_nobody_by_the_package_alone_and_without_it_nothing
 
 
 def test_an_ordinary_directory_is_fit_and_left_as_it_was(tmp_path: Path):
-    findings = found(tmp_path)
+    findings, seen = dict[str, Finding](), set[str]()
+    for finding in examine(tmp_path):
+        findings[finding.name] = finding
+        seen |= {path.name for path in tmp_path.iterdir()}
     assert list(findings) == [*MACHINE, "directory", *PROBES]
     assert {finding.verdict for finding in findings.values()} == {"ok"}
     assert "is not a run directory yet" in findings["directory"].says
     assert f"the median of {NUM_SYNCS}" in findings["sync"].says
-    assert tree(tmp_path) == []
+    (name,) = seen  # all probes happen in one directory, at which no reader looks
+    assert (name.startswith(".tmp-"), tree(tmp_path)) == (True, [])
 
 
 def test_the_nearest_directory_that_exists_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -116,15 +118,6 @@ def test_the_nearest_directory_that_exists_is_probed(tmp_path: Path, monkeypatch
     assert f"{tmp_path}, where it would be created, was probed" in findings["directory"].says
     assert findings["writing"].verdict == "ok"
     assert tree(tmp_path) == []
-
-
-def test_all_probes_happen_in_one_directory_that_no_reader_looks_at(tmp_path: Path):
-    seen = set()
-    for finding in examine(tmp_path):
-        if finding.name in PROBES:
-            seen |= {path.name for path in tmp_path.iterdir()}
-    (name,) = seen
-    assert name.startswith(".tmp-")
 
 
 def test_a_run_is_opened(tmp_path: Path):
@@ -138,7 +131,7 @@ def test_a_run_is_opened(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["format = 1000", None])
-def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed_all_the_same(tmp_path: Path, content: str | None):
+def test_a_run_that_does_not_open_is_unfit_and_its_volume_is_probed(tmp_path: Path, content: str | None):
     path = tmp_path / "run.toml"
     path.write_text(content) if content else path.mkdir()
     assert unwell(tmp_path) == {"directory": "failure"}
@@ -211,7 +204,7 @@ NO_LOCKS = (
         ("fcntl.flock", failing(errno.EAGAIN), "failure", ["locks"], "refused although no process holds it"),
     ],
 )
-def test_what_a_volume_lacks_is_reported_by_its_probe_and_the_others_are_made(
+def test_what_a_volume_lacks_is_reported_by_its_probe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, replacement, verdict: str, probes: list[str], says: str
 ):
     found(None)  # which imports what it needs
@@ -223,9 +216,7 @@ def test_what_a_volume_lacks_is_reported_by_its_probe_and_the_others_are_made(
 
 
 @pytest.mark.parametrize(("milliseconds", "verdict"), [(49, "ok"), (51, "warning")])
-def test_a_volume_that_syncs_slowly_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, milliseconds: int, verdict: str
-):
+def test_slow_syncs_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, milliseconds: int, verdict: str):
     ticks = itertools.count()
     monkeypatch.setattr(plyzero.ops.doctor, "perf_counter", lambda: next(ticks) * milliseconds / 1000)
     finding = found(tmp_path)["sync"]

@@ -46,7 +46,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
         (["--trainer"], "R is not a run directory: it has no run.toml; "),
     ],
 )
-def test_what_a_cluster_cannot_run_is_refused_before_ray_starts(
+def test_what_cannot_run_is_refused_before_ray_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str
 ):
     monkeypatch.setattr("plyzero.commands.roles.require", lambda *packages: None)
@@ -110,7 +110,7 @@ def acknowledged(run: Run) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'plyzero[ray]'")
-def test_a_killed_actor_or_process_is_started_again_and_no_acknowledged_game_is_lost(tmp_path: Path, ray_folder: None):
+def test_a_killed_actor_or_process_is_started_again_and_loses_no_game(tmp_path: Path, ray_folder: None):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.seal_seconds=5", "trainer.publish_seconds=1")
     with Cluster(run, tmp_path / "log") as cluster:
         first = {name: cluster.process_of(name) for name in ("w0", "w1", "trainer")}

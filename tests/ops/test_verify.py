@@ -145,9 +145,7 @@ def quarantine(run: Run) -> tuple[None, str]:
         quarantine,
     ],
 )
-def test_every_kind_of_fault_is_found_and_named_and_the_rest_is_sound(
-    spoil: Callable[[Run], tuple[Path | None, str]], run: Run
-):
+def test_every_kind_of_fault_is_found_and_the_rest_is_sound(spoil: Callable[[Run], tuple[Path | None, str]], run: Run):
     path, beginning = spoil(run)
     ((_, fault),) = faults(run)
     assert fault.startswith(beginning)
@@ -204,7 +202,7 @@ def gaps_of(run: Run, segments: str) -> list[tuple[int, int]]:
         ("5:100-110 20:500-510 22:520-530", [(21, 21)]),  # 5 and 20 would have gone first
     ],
 )
-def test_a_gap_is_missed_where_retention_would_have_removed_older_segments_first(
+def test_a_gap_is_missed_where_older_segments_would_have_gone_first(
     run: Run, segments: str, gaps: list[tuple[int, int]]
 ):
     assert gaps_of(run, segments) == gaps

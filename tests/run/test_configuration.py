@@ -208,9 +208,7 @@ class Broken(Wall):
         raise ZeroDivisionError
 
 
-def test_the_environment_and_options_hold_for_an_open_run_and_do_not_change_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_environment_and_options_change_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     create_run(tmp_path, load_game("tic-tac-toe"), options=["selfplay.parallel_games=5"])
     written = (tmp_path / "run.toml").read_bytes()
     monkeypatch.setenv("PLYZERO_SELFPLAY__PARALLEL_GAMES", "6")
@@ -245,9 +243,7 @@ def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
         ),
     ],
 )
-def test_settings_with_which_all_would_wait_forever_are_refused_with_the_arithmetic(
-    bad: list[str], good: str, sentence: str
-):
+def test_settings_with_which_all_would_wait_forever_are_refused(bad: list[str], good: str, sentence: str):
     with pytest.raises(UserError) as refused:
         resolve(environment={}, options=bad)
     assert str(refused.value) == sentence

@@ -47,7 +47,7 @@ def is_prefix(found: list[Games], batches: list[Games]) -> bool:
     ],
     ids=str,
 )
-def test_a_journal_of_another_schema_game_or_writer_is_refused_with_the_reason(tmp_path: Path, edit: dict[str, Any]):
+def test_a_journal_of_another_schema_game_or_writer_is_refused(tmp_path: Path, edit: dict[str, Any]):
     path = journal(tmp_path, CONNECT_FOUR, [some_games(CONNECT_FOUR)])
     header, *bodies = frames(path)
     changed = json.dumps({**json.loads(header), **edit}).encode()
@@ -90,7 +90,7 @@ def counts(games: int, positions: int, num_legal: int, size: int) -> bytes:
     ],
     ids=lambda body: f"{body[:4].hex()}-{len(body)}",
 )
-def test_a_frame_whose_counts_do_not_fit_its_size_is_left_out_in_little_memory(tmp_path: Path, body: bytes):
+def test_a_frame_whose_counts_do_not_fit_is_left_out_in_little_memory(tmp_path: Path, body: bytes):
     batches, faults = [some_games(CONNECT_FOUR, seed) for seed in range(2)], []
     path = journal(tmp_path, CONNECT_FOUR, batches)
     header, *bodies = map(frame, frames(path))
@@ -139,7 +139,7 @@ def test_whatever_stands_behind_the_last_right_frame_is_not_read(tmp_path: Path,
         lambda whole: bytes(5000),
     ],
 )
-def test_games_after_a_damaged_part_of_a_journal_are_read_and_the_damage_is_reported(tmp_path: Path, damage):
+def test_games_behind_damage_in_a_journal_are_read_and_it_is_reported(tmp_path: Path, damage):
     batches, faults = [some_games(RELAY, seed, (2,)) for seed in range(4)], []
     path = journal(tmp_path, RELAY, batches)
     header, *bodies = map(frame, frames(path))

@@ -52,7 +52,7 @@ def test_a_module_is_never_imported_from_a_run_directory(evil: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("where", ["path", "link", "package", "below"])
-def test_a_module_in_a_run_directory_is_not_imported_however_it_is_found(
+def test_a_module_in_a_run_is_not_imported_however_found(
     evil: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ):
     elsewhere = tmp_path / "elsewhere"
@@ -77,7 +77,7 @@ def test_a_module_in_a_run_directory_is_not_imported_however_it_is_found(
 
 
 @pytest.mark.slow
-def test_a_training_started_in_its_run_directory_imports_nothing_from_there(tmp_path: Path):
+def test_a_training_in_its_run_directory_imports_nothing_from_there(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe")
     for name in ("watchdog", "onnx", "zarr"):
         (run.root / f"{name}.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'harm')!r})\n")

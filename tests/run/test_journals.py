@@ -64,9 +64,7 @@ def test_a_journal_torn_anywhere_gives_the_games_whose_frames_are_complete(game:
 
 
 @pytest.mark.parametrize("taken", [0, 1, 40, 200])
-def test_an_append_that_is_tried_again_leaves_one_copy_and_later_games_are_readable(
-    taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_append_that_is_tried_again_leaves_one_copy(taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, journal = tmp_path / journal_name(**WRITER, sequence=0), begin(tmp_path, CONNECT_FOUR)
     pwrite, games, room = os.pwrite, finished(CONNECT_FOUR, 3), [taken]
 
@@ -136,7 +134,7 @@ def lying(run: Run, path: Path) -> None:
     ],
     ids=["empty", "torn", "damaged", "foreign", "lying"],
 )
-def test_a_journal_that_cannot_be_read_is_put_away_and_the_next_one_is_adopted(
+def test_an_unreadable_journal_is_put_away_and_the_next_one_adopted(
     damage, reason: str, run: Run, caplog: pytest.LogCaptureFixture
 ):
     path = leave(run, finished(run.game, 2))

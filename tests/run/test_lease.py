@@ -96,7 +96,7 @@ def test_who_only_looks_does_not_stand_in_a_trainers_way(directory: Path, monkey
     assert Lease(directory, {}).fence == 2
 
 
-def test_where_there_are_no_locks_nobody_knows_who_holds_and_the_fence_decides(
+def test_without_locks_the_fence_decides(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     no_locks(monkeypatch)
@@ -127,7 +127,7 @@ def test_fences_grow_with_every_start(directory: Path):
 
 
 @pytest.mark.parametrize("has_locks", [True, False])
-def test_trainers_that_start_at_once_never_share_the_lease_or_a_fence(
+def test_of_trainers_that_start_at_once_one_gets_the_lease(
     has_locks: bool, directory: Path, monkeypatch: pytest.MonkeyPatch, impatient
 ):
     held, refused = list[Lease](), list[str]()
@@ -206,9 +206,7 @@ def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
             new.publish()
 
 
-def test_a_successor_who_comes_while_a_model_is_being_exported_is_not_overtaken(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_successor_who_comes_during_an_export_is_not_overtaken(run: Run, monkeypatch: pytest.MonkeyPatch):
     from trainer import loop
 
     export, successors = loop.export, []

@@ -120,7 +120,7 @@ def test_a_watch_without_file_events_polls(run: Run, content, monkeypatch: pytes
     assert caplog.text.count("no file events ([Errno 24] Too many open files): polling") == 1
 
 
-def test_a_model_retired_while_a_watch_looks_is_passed_over(
+def test_a_model_retired_meanwhile_is_passed_over(
     run: Run, content, watch: ModelWatch, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
@@ -158,7 +158,7 @@ def test_a_model_of_other_shapes_is_refused_whatever_it_says_of_itself(run: Run,
         Network(content["tic-tac-toe"], other, label="x")
 
 
-def test_a_slow_reader_gets_a_model_while_many_are_published_and_old_ones_removed(
+def test_a_slow_reader_gets_a_model_while_old_ones_go(
     run: Run, content, watch: ModelWatch, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     clock = Clock()

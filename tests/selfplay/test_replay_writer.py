@@ -132,7 +132,7 @@ def test_a_segment_is_sealed_at_once_where_that_is_asked_for(run: Run):
     assert sealed(run) == ids(games)
 
 
-def test_at_the_end_every_game_is_in_one_segment_in_order_and_no_journal_is_left(tmp_path: Path):
+def test_at_the_end_every_game_is_in_one_segment_in_order(tmp_path: Path):
     run = run_with(tmp_path, "selfplay.seal_positions=37")
     games = finished(run, 40)
     with ReplayWriter(run, **WRITER) as writer:
@@ -145,7 +145,7 @@ def test_at_the_end_every_game_is_in_one_segment_in_order_and_no_journal_is_left
     assert (writer.unsealed_full_positions, writer.write_error) == (0, None)
 
 
-def test_games_are_counted_when_they_are_added_and_unsealed_until_they_are_sealed(run: Run):
+def test_games_count_once_added_and_are_unsealed_until_sealed(run: Run):
     games = finished(run, 3)
     full = sum(each.num_full for each in games)
     assert full
@@ -175,7 +175,7 @@ def test_the_journal_is_put_onto_the_disk_itself(seconds: str, tmp_path: Path, m
             until(lambda number=number: number in synced)
 
 
-def test_while_the_volume_is_full_games_wait_and_are_all_there_once_there_is_room(
+def test_while_the_volume_is_full_games_wait_for_room(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 15)
@@ -199,9 +199,7 @@ def test_while_the_volume_is_full_games_wait_and_are_all_there_once_there_is_roo
     assert caplog.text.count("cannot write to the volume, will try again: No space left on device") == 1
 
 
-def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_volume_full_during_a_seal_costs_no_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = run_with(tmp_path, "selfplay.seal_positions=10")
     games = finished(run, 7)
     disk = Disk(monkeypatch, "pwrite", errno.ENOSPC, lambda path: path.parent == run.segments)
@@ -216,9 +214,7 @@ def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
     assert list(run.journals.iterdir()) == []
 
 
-def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_segment_that_could_not_be_synced_is_written_anew(run: Run, monkeypatch: pytest.MonkeyPatch):
     games, tried = finished(run, 3), []
 
     def fails_for(path: Path) -> bool:
@@ -243,7 +239,7 @@ def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "for ever"])
 @pytest.mark.parametrize("seconds", ["0", "1"])
-def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
+def test_games_of_an_unsynced_journal_are_sealed_at_once(
     seconds: str, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run = run_with(tmp_path, f"store.sync_seconds={seconds}")
@@ -260,9 +256,7 @@ def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
     assert list(run.journals.iterdir()) == []
 
 
-def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_game_of_an_unsynced_journal_is_in_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = run_with(tmp_path, "store.sync_seconds=0")
     disk, fdatasync, games = Disk(monkeypatch, "fdatasync"), os.fdatasync, finished(run, 3)
     counts = []
@@ -283,9 +277,7 @@ def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
     assert sealed(run) == ids(games)
 
 
-def test_games_after_a_seal_wrongly_reported_as_failed_are_not_in_the_sealed_journal(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_after_a_seal_wrongly_reported_as_failed_a_new_journal_begins(run: Run, monkeypatch: pytest.MonkeyPatch):
     games, beside = finished(run, 4), []
     disk = Disk(  # the segment is there all the same
         monkeypatch, "fsync", errno.EIO, lambda path: path == run.segments and not disk.failed
@@ -401,7 +393,7 @@ def test_two_workers_of_one_name_do_not_meet(tmp_path: Path):
 
 
 @pytest.mark.parametrize("taken", [1, 3, 5])
-def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_again(taken: int, run: Run):
+def test_what_another_has_sealed_of_a_live_journal_is_not_sealed_again(taken: int, run: Run):
     games = finished(run, 5)
     with ReplayWriter(run, **WRITER) as writer:
         add(writer, games)
@@ -416,9 +408,7 @@ def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_a
     assert list(run.journals.iterdir()) == []
 
 
-def test_a_game_that_the_trainer_would_refuse_is_refused_before_acknowledgement(
-    run: Run, caplog: pytest.LogCaptureFixture
-):
+def test_an_invalid_game_is_refused_before_acknowledgement(run: Run, caplog: pytest.LogCaptureFixture):
     games = finished(run, 6)
     games[2].positions["root_value"][1] = np.nan
     games[4].moves["prior"][0] = 2

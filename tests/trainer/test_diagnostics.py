@@ -111,7 +111,7 @@ NOT_LEARNING = [
 
 
 @pytest.mark.parametrize(("wrong", "said"), WARNINGS)
-def test_every_fault_of_the_games_is_reported_at_once_with_its_likely_cause(wrong: dict[str, Any], said: str):
+def test_a_fault_of_the_games_is_reported_at_once_with_its_likely_cause(wrong: dict[str, Any], said: str):
     assert said in str(diagnose("nim", [measured(**wrong)]))
 
 
@@ -172,7 +172,7 @@ def test_the_games_are_checked_before_there_is_a_model():
     assert diagnostics.report["warning"]
 
 
-def test_foresight_is_positive_for_right_values_and_negative_for_opposite_ones():
+def test_foresight_is_positive_for_right_values():
     games = recorded(random_games(Kalah(), 100))
     position, winner = games.positions, np.repeat(games.games["winner"], games.games["positions"])
     result = np.where(winner == DRAW, 0, np.where(winner == position["to_play"], 1, -1))

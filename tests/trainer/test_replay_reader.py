@@ -66,7 +66,7 @@ def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: Re
     assert same(games, expected)
 
 
-def test_every_segment_is_taken_in_once_in_its_writers_order_whatever_the_steps_say(run: Run, reader: ReplayReader):
+def test_every_segment_is_taken_in_once_in_its_writers_order(run: Run, reader: ReplayReader):
     for sequence, step in ((3, 1), (0, 9), (2, 3), (1, 50)):
         put(run, sequence, step=step)
     assert taken(reader) == of(A, 0, 1, 2, 3)
@@ -76,7 +76,7 @@ def test_every_segment_is_taken_in_once_in_its_writers_order_whatever_the_steps_
     assert reader.cursor == {A: 5}
 
 
-def test_writers_do_not_wait_for_each_other_and_the_oldest_models_come_first(run: Run, reader: ReplayReader):
+def test_writers_do_not_wait_and_the_oldest_models_come_first(run: Run, reader: ReplayReader):
     for sequence in (0, 2):
         put(run, sequence, A, step=20 + sequence)
         put(run, sequence, B, step=10 + sequence)
@@ -88,7 +88,7 @@ def test_writers_do_not_wait_for_each_other_and_the_oldest_models_come_first(run
     assert reader.cursor == {A: 3, B: 3}
 
 
-def test_a_missing_segment_is_waited_for_and_then_counted_as_a_hole(
+def test_a_missing_segment_is_waited_for_and_then_a_hole(
     run: Run, reader: ReplayReader, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
     put_all(run, (0, 3, 4))
@@ -102,9 +102,7 @@ def test_a_missing_segment_is_waited_for_and_then_counted_as_a_hole(
     assert f"w0.{A}: segments 1 to 2 are missing" in caplog.text
 
 
-def test_a_late_segment_is_read_in_order_and_the_next_gap_has_its_own_time(
-    run: Run, reader: ReplayReader, clock: Clock
-):
+def test_a_late_segment_is_read_in_order(run: Run, reader: ReplayReader, clock: Clock):
     put(run, 1)
     assert taken(reader) == []
     clock.now += GAP_SECONDS - 1
@@ -132,7 +130,7 @@ def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, c
     assert reader.missing_segments == 0
 
 
-def test_a_damaged_segment_is_tried_again_then_quarantined_and_the_next_are_read(
+def test_a_damaged_segment_is_tried_again_then_quarantined(
     run: Run, reader: ReplayReader, caplog: pytest.LogCaptureFixture
 ):
     paths = put_all(run, range(4))
@@ -219,9 +217,7 @@ def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReade
     assert taken(reader) == []
 
 
-def test_a_segment_removed_between_listing_and_reading_is_no_error(
-    run: Run, reader: ReplayReader, clock: Clock, caplog
-):
+def test_a_segment_removed_before_it_is_read_is_no_error(run: Run, reader: ReplayReader, clock: Clock, caplog):
     paths = [*(put(run, sequence, A) for sequence in range(3)), put(run, 0, B, step=99)]
     found = []
     for name, _ in reader.read_new():
@@ -249,7 +245,7 @@ TRANSIENT = ("EIO", "ESTALE", "EMFILE", "ENFILE", "EACCES", "EPERM", "ENOMEM", "
 
 
 @pytest.mark.parametrize("name", TRANSIENT)
-def test_a_read_error_is_not_damage_and_every_segment_is_read_once_when_it_is_over(
+def test_a_read_error_is_not_damage(
     name: str, run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     for sequence in range(3):
@@ -278,7 +274,7 @@ def test_a_read_error_is_not_damage_and_every_segment_is_read_once_when_it_is_ov
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
-def test_a_directory_that_cannot_be_listed_is_listed_again_later(
+def test_an_unreadable_directory_is_listed_again(
     run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     put(run, 0)
@@ -294,9 +290,7 @@ def test_a_directory_that_cannot_be_listed_is_listed_again_later(
     assert reader.read_error is None
 
 
-def test_a_segment_that_comes_after_its_number_was_passed_is_taken_in_once(
-    run: Run, reader: ReplayReader, clock: Clock
-):
+def test_a_segment_that_comes_late_is_taken_in_once(run: Run, reader: ReplayReader, clock: Clock):
     put_all(run, (0, 4, 5))
     taken(reader)
     clock.now += GAP_SECONDS
@@ -328,7 +322,7 @@ def test_a_segment_that_is_brought_back_from_quarantine_is_taken_in_once(run: Ru
     assert taken(reader) == of(A, 3)
 
 
-def test_a_dangling_link_named_like_a_segment_delays_its_writer_only_for_a_while(run: Run, reader: ReplayReader):
+def test_a_dangling_link_delays_its_writer_only_for_a_while(run: Run, reader: ReplayReader):
     path = put(run, 0)
     path.rename(path.with_name("gone"))
     path.symlink_to("nothing")

@@ -72,7 +72,7 @@ def of(incarnation: str, *sequences: int) -> list[tuple[str, int]]:
         ("keep_positions=30", [0, 2, 4], [0, 2, 4]),
     ],
 )
-def test_beyond_a_limit_the_oldest_segments_go_but_none_of_the_window(
+def test_the_oldest_segments_go_but_none_of_the_window(
     tmp_path: Path, clock: Clock, limit: str, window: list[int], kept: list[int]
 ):
     run = run_with(tmp_path, f"store.{limit}")
@@ -82,7 +82,7 @@ def test_beyond_a_limit_the_oldest_segments_go_but_none_of_the_window(
         assert left(run) == of(A, *kept)
 
 
-def test_beyond_a_number_of_positions_the_oldest_segments_of_all_workers_go(tmp_path: Path, clock: Clock):
+def test_the_oldest_segments_of_all_workers_go(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=45")
     for sequence, step in ((0, 30), (1, 31), (2, 32)):
         put(run, sequence, A, step=step)
@@ -102,9 +102,7 @@ def test_only_what_the_states_cover_is_removed(tmp_path: Path, clock: Clock):
     assert left(run) == [*of(A, 2, 3), *of(B, 0, 1, 2, 3), *of("0000000c", 0)]
 
 
-def test_below_the_reserve_segments_go_until_there_is_room_again(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-):
+def test_below_the_reserve_segments_go(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200", "store.min_free_files=60")
     put_all(run, range(6), size=MB)
     for room, kept in (((200 * MB, 60), 6), ((198 * MB + 1, 60), 4), ((200 * MB, 57), 1)):
@@ -228,7 +226,7 @@ def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock
     assert steps(run) == [0, 2]
 
 
-def test_what_killed_writers_left_is_removed_once_it_is_old_and_nothing_else(tmp_path: Path, clock: Clock):
+def test_what_killed_writers_left_is_removed_once_it_is_old(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path)
     places = [run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics]
     for place in places:
@@ -246,9 +244,7 @@ def test_what_killed_writers_left_is_removed_once_it_is_old_and_nothing_else(tmp
     assert [path.name for place in places for path in sorted(place.iterdir())] == [".tmp-new", "kept"] * len(places)
 
 
-def test_the_metrics_of_living_workers_and_the_newest_of_ended_ones_stay(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-):
+def test_metrics_of_living_workers_and_newest_ones_stay(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("trainer.retention.KEPT_WORKER_METRICS", 2)
     run = run_with(tmp_path)
     Heartbeat(run.workers / "w0.00000000.json").beat({"role": "selfplay", "state": "playing"})
@@ -276,7 +272,7 @@ def test_an_unfinished_file_of_a_name_seen_before_is_new_again(tmp_path: Path, c
     assert path.exists()
 
 
-def test_heartbeats_are_removed_long_after_their_process_has_gone_or_stopped(tmp_path: Path, clock: Clock):
+def test_heartbeats_are_removed_long_after_their_process(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path)
     name = ModelName(1, 1, "0123abcd")
     moving, stopped, dead = (beating(run, f"w{n}.0000000{n}", name) for n in range(3))
@@ -344,7 +340,7 @@ def test_a_restarted_trainer_keeps_what_the_state_before_its_own_needs(small: Ru
         assert {*of(A, 2, 3)} <= {*left(small)}
 
 
-def test_whichever_of_the_two_states_is_read_the_segments_after_it_are_there(small: Run):
+def test_the_segments_after_both_states_are_there(small: Run):
     with closing(Trainer(small, device="cpu")) as trainer:
         for sequence in range(0, 12, 2):
             put_games(small, sequence)
@@ -400,7 +396,7 @@ def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run
         trainer.train_step()
 
 
-def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
+def test_a_restored_segment_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=1")
     put_all(run, range(4))
     retention = Retention(run, clock=clock)
@@ -410,9 +406,7 @@ def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tm
     assert left(run) == of(A, 1)
 
 
-def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
-    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
-):
+def test_a_file_that_stays_stops_no_other(tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture):
     run = run_with(tmp_path, "store.keep_positions=1", *ONE_MODEL)
     put_all(run, range(3))
     models(run, range(1, 5))
@@ -451,9 +445,7 @@ def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
     assert "replay cannot be pruned: Input/output error" in caplog.text
 
 
-def test_a_transient_error_while_a_trainer_resumes_drops_nothing_from_its_window(
-    small: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_transient_error_during_a_resume_drops_nothing(small: Run, monkeypatch: pytest.MonkeyPatch):
     put_games(small, 0, 1)
     with training(small) as trainer:
         trainer.save()

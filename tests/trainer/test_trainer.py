@@ -178,9 +178,7 @@ def test_an_untrained_network_of_8_by_96_with_large_logits_can_be_exported(run: 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
 @pytest.mark.parametrize(("wrong", "name"), [({"logits_off": 2e-2}, "logits"), ({"wdl_off": 6e-2}, "probabilities")])
-def test_a_wrong_export_is_refused_however_large_the_logits_are(
-    run: Run, monkeypatch: pytest.MonkeyPatch, scale: float, wrong: dict, name: str
-):
+def test_a_wrong_export_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, scale: float, wrong: dict, name: str):
     observations = positions_of(run)
     torch.manual_seed(0)
     network = ResidualNetwork((2, 3, 3), 9, blocks=1, channels=8).eval()
@@ -212,9 +210,7 @@ def failing_exports(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
         ("volume", "No space left on device"),
     ],
 )
-def test_a_lasting_export_failure_loses_nothing_and_the_heartbeat_says_why(
-    run: Run, monkeypatch: pytest.MonkeyPatch, error: str, said: str
-):
+def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch, error: str, said: str):
     with closing(Trainer(run, device="cpu")) as trainer:
         failing_exports(monkeypatch, error)
         trainer.ingest()
@@ -305,7 +301,7 @@ def test_a_network_that_has_diverged_replaces_no_state(run: Run, weights: str):
     assert load_state(run.trainer)["step"] == 1
 
 
-def test_an_error_that_passes_while_the_state_is_saved_or_read_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_an_error_of_the_volume_that_passes_costs_no_state(run: Run, monkeypatch: pytest.MonkeyPatch):
     slept: list[float] = []
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
     with training(run) as trainer:
@@ -322,9 +318,7 @@ def test_an_error_that_passes_while_the_state_is_saved_or_read_loses_nothing(run
     assert slept == [1, 2, 1, 1, 1, 2]
 
 
-def test_a_state_that_cannot_be_removed_stops_no_save(
-    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+def test_a_state_that_stays_stops_no_save(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     with closing(Trainer(run, device="cpu")) as trainer:
         monkeypatch.setattr("trainer.state.remove", failing(errno.EIO))
         for step in (1, 2, 3):
@@ -407,7 +401,7 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
 
 
-def test_with_many_games_of_another_run_the_first_model_comes_as_soon_as_from_nothing(run: Run):
+def test_with_games_of_another_run_the_first_model_comes_as_soon(run: Run):
     for sequence in range(5):  # 1000 positions that a model has played, each with credit for 8
         play_segment(run, sequence=sequence, fence=1, step=1)
     with closing(Trainer(run, device="cpu")) as trainer:
@@ -427,9 +421,7 @@ def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
         Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
 
 
-def test_a_trainer_beats_while_it_resumes_and_logs_what_it_waits_for(
-    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     path, stop, seen = run.workers / "trainer.json", threading.Event(), [{"state": ""}]
     Heartbeat(path).beat({"role": "trainer", "state": "training", "credit": 900, "credit_enough": 800, "pid": 1})
 
