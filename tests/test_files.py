@@ -205,14 +205,6 @@ def test_no_locks_are_an_error_unless_none_is_needed(tmp_path: Path, monkeypatch
             os.close(descriptor)
 
 
-def test_a_file_is_moved_into_a_new_directory_and_over_another(tmp_path: Path):
-    for content in (b"old", b"new"):
-        (tmp_path / "a").write_bytes(content)
-        files.move(tmp_path / "a", tmp_path / "there")
-    assert names(tmp_path) == ["there"]
-    assert (tmp_path / "there" / "a").read_bytes() == b"new"
-
-
 def test_every_fault_point_is_reached_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     met: list[str] = []
     monkeypatch.setattr(files, "fault_point", lambda point, path: met.append(point))

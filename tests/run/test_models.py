@@ -36,13 +36,6 @@ def watch(run: Run) -> Iterator[ModelWatch]:
         yield watch
 
 
-def test_names_order_by_fence_and_then_by_step():
-    names = [ModelName(1, 5, "ffffffff"), ModelName(1, 40, "00000000"), ModelName(2, 3, "00000000")]
-    assert sorted(names) == names == sorted(names, key=str)
-    assert [ModelName.parse(str(name)) for name in names] == names
-    assert ModelName.parse("latest.onnx") is None
-
-
 def test_the_newest_is_the_highest_name(run: Run, content):
     assert load_newest(run.models, run.game) is None
     publish_model(run.models, content["tic-tac-toe"], fence=1, step=9)

@@ -86,18 +86,6 @@ class Disk:
         return self._call(descriptor, *arguments)
 
 
-def test_a_segment_is_sealed_when_it_has_enough_positions(tmp_path: Path):
-    run = run_with(tmp_path, "selfplay.seal_positions=10")
-    games = finished(run, 5)
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games)
-        until(lambda: len(list(list_segments(run.segments))) == 2)
-        until(lambda: journaled(run, sequence=2) == 1)
-        assert [name.games for name in sorted(list_segments(run.segments))] == [2, 2]
-    assert [name.sequence for name in sorted(list_segments(run.segments))] == [0, 1, 2]
-    assert sealed(run) == ids(games)
-
-
 def test_a_segment_is_sealed_when_its_games_take_much_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     games = finished(run, 3)
     monkeypatch.setattr("selfplay.replay_writer.SEAL_BYTES", games[0].nbytes + 1)

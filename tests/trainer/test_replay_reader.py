@@ -15,7 +15,7 @@ from plyzero.run.journals import Journal
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
-from tests.helpers.segments import same, seal, some_games
+from tests.helpers.segments import seal, some_games
 from trainer.replay_reader import GAP_SECONDS, TRIES, ReplayReader
 
 A, B = "0000000a", "0000000b"
@@ -55,15 +55,6 @@ def damage(path: Path) -> None:
 
 def quarantined(run: Run) -> list[str]:
     return sorted(path.name for path in run.quarantine.glob("*"))
-
-
-def test_what_is_taken_in_is_what_was_sealed_under_its_name(run: Run, reader: ReplayReader):
-    path = put(run, 0)
-    ((name, games),) = reader.read_new()
-    assert str(name) == path.name
-    expected = some_games(run.game, 0)
-    expected.positions["model_step"][:] = 1
-    assert same(games, expected)
 
 
 def test_every_segment_is_taken_in_once_in_its_writers_order(run: Run, reader: ReplayReader):
@@ -198,14 +189,6 @@ def test_a_gap_beside_a_quarantined_segment_is_waited_for(run: Run, clock: Clock
     assert taken(restarted) == of(A, 0)
     clock.now += GAP_SECONDS
     assert taken(restarted) == of(A, 3)
-
-
-def test_a_restart_reads_what_is_beyond_its_cursor_and_nothing_else(run: Run, reader: ReplayReader, clock: Clock):
-    put_all(run, range(4))
-    assert len(taken(reader)) == 4
-    restarted = ReplayReader(run, clock=clock)
-    restarted.cursor = {A: 2}
-    assert taken(restarted) == of(A, 2, 3)
 
 
 def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReader):

@@ -92,16 +92,6 @@ def test_the_oldest_segments_of_all_workers_go(tmp_path: Path, clock: Clock):
     assert left(run) == [*of(A, 0, 1, 2), *of(B, 9)]
 
 
-def test_only_what_the_states_cover_is_removed(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_positions=1")
-    for sequence in range(4):
-        put(run, sequence, A)
-        put(run, sequence, B)
-    put(run, 0, "0000000c")
-    Retention(run, clock=clock).prune(covered={A: 2, B: 0}, window=[])
-    assert left(run) == [*of(A, 2, 3), *of(B, 0, 1, 2, 3), *of("0000000c", 0)]
-
-
 def test_below_the_reserve_segments_go(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200", "store.min_free_files=60")
     put_all(run, range(6), size=MB)

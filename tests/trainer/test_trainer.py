@@ -131,18 +131,6 @@ def test_a_network_with_policy_planes_can_be_published_and_is_small(tmp_path: Pa
     assert weights(73) < weights(0) / 30
 
 
-def test_the_exported_model_computes_what_torch_computes(run: Run):
-    with training(run, steps=5) as trainer:
-        observations = trainer.window.sample(64, np.random.default_rng(0)).observations
-        network = Network(export(trainer.network, run.game, observations, metadata={"a": "b"}), run.game, label="x")
-    assert network.metadata["a"] == "b"
-    with torch.no_grad():
-        logits, wdl = trainer.network.eval()(torch.from_numpy(observations))
-    said = network(EvaluationBatch(observations, list))
-    assert np.abs(said.logits - logits.numpy()).max() < 1e-4
-    assert np.abs(said.wdl - torch.softmax(wdl, 1).numpy()).max() < 1e-4
-
-
 def answer_wrongly(monkeypatch: pytest.MonkeyPatch, *, logits_off: float = 0.0, wdl_off: float = 0.0) -> None:
     """Let what ONNX Runtime answers be off by a share of the largest logit, or in the probabilities."""
     run = export_module.run_on_cpu
@@ -410,15 +398,6 @@ def test_with_games_of_another_run_the_first_model_comes_as_soon(run: Run):
         while trainer.ledger.credit > 0 and not trainer.publish_is_due(waiting=False):
             trainer.train_step()
         assert trainer.ledger.trained == run.settings.bootstrap_credit == 800
-
-
-def test_a_network_of_another_size_than_the_state_is_one_sentence(run: Run):
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.save()
-    with pytest.raises(
-        UserError, match=r"another network than .*Network with 2 blocks of 8 channels .* begin a new run"
-    ):
-        Trainer(open_run(run.root, options=["network.blocks=2"]), device="cpu")
 
 
 def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
