@@ -237,7 +237,7 @@ class Wraps(CompiledGame):
 UNUSUAL = [f"{__name__}:Unusual", f"{__name__}:Wraps", "tests.helpers.dice:Race", "tests.helpers.dice:PlainRace"]
 
 
-USUAL = ["backgammon", "connect-four(rows=4, columns=4)", "hex(size=3)", "pig(goal=10)", "openspiel:tic_tac_toe"]
+USUAL = ["hex(size=3)", "pig(goal=10)", "openspiel:tic_tac_toe"]
 
 
 @pytest.mark.parametrize("game", [*UNUSUAL, *USUAL])

@@ -77,6 +77,7 @@ def test_lists_and_none_can_be_written_on_the_command_line():
         ),
         ({"environment": {"PLYZERO_SELFPLAY_SLOTS": "4"}}, r"PLYZERO_SELFPLAY_SLOTS: expected PLYZERO_SECTION__KEY"),
         ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
+        ({"options": ["rating.opponents=best"]}, r"rating.opponents.0 from -o: expected random, or mcts:N with 1 to"),
     ],
 )
 def test_what_is_wrong_with_a_setting_is_said_in_one_sentence(layers, message: str):

@@ -257,10 +257,11 @@ def test_after_the_highest_fence_a_trainer_is_refused_with_a_sentence(directory:
             Lease(directory, {})
 
 
-def test_a_lease_whose_fence_cannot_be_written_is_free_again(directory: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("call", ["plyzero.run.lease.files.write_file", "plyzero.files.fcntl.flock"])
+def test_a_lease_that_could_not_be_taken_is_free(call: str, directory: Path, monkeypatch: pytest.MonkeyPatch):
     Lease(directory, {}).release()
     with monkeypatch.context() as patch:
-        patch.setattr("plyzero.run.lease.files.write_file", failing(errno.EIO))
+        patch.setattr(call, failing(errno.EIO))  # which is not taken for a volume without locks
         with pytest.raises(OSError, match="Input/output"):
             Lease(directory, {})
     assert Lease(directory, {}).fence == 2
