@@ -1,6 +1,5 @@
 """The benchmarks run, and count what they should: their figures are made by hand."""
 
-import json
 import subprocess
 import sys
 import time
@@ -17,25 +16,8 @@ from plyzero.play.players import RandomPlayer, find_player
 from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
-from plyzero.run.metrics import read_lines
 from tests.helpers.cli import plyzero
-from tests.helpers.runs import SMALL
 from tests.helpers.toys import move_values
-
-
-@pytest.mark.slow
-def test_a_short_soak_with_kills_finds_everything_in_order(tmp_path: Path, monkeypatch):
-    options = [part for option in SMALL for part in ("-o", option)]
-    arguments = ["--run", str(tmp_path / "r"), "--minutes", "0.4", "--workers", "2", "--game", "tic-tac-toe", *options]
-    monkeypatch.setattr(sys, "argv", ["soak.py", *arguments])
-    monkeypatch.setattr(soak, "WORKER_KILL_SECONDS", (2.0, 4.0))
-    monkeypatch.setattr(soak, "TRAINER_KILL_SECONDS", (10.0, 12.0))
-    assert soak.main() == 0
-    report = json.loads((tmp_path / "r" / "soak.json").read_text())
-    assert all(report["holds"].values())
-    assert min(report["kills"].values()) > 0
-    assert report["trainer"]["step"] > 0
-    assert len([*read_lines(tmp_path / "r" / "soak.jsonl")]) >= 2
 
 
 def test_a_process_that_is_asked_to_stop_has_a_handler_first():

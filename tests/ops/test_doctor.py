@@ -207,12 +207,19 @@ NO_LOCKS = (
 def test_what_a_volume_lacks_is_reported_by_its_probe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, replacement, verdict: str, probes: list[str], says: str
 ):
-    found(None)  # which imports what it needs
-    descriptors = os.listdir("/proc/self/fd")
     monkeypatch.setattr(call, replacement)
     assert unwell(tmp_path) == dict.fromkeys(probes, verdict)
     assert all(says in found(tmp_path)[probe].says for probe in probes)
-    assert (tree(tmp_path), os.listdir("/proc/self/fd")) == ([], descriptors)
+    assert tree(tmp_path) == []
+
+
+def test_no_descriptor_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", failing(errno.ENOSPC))
+    found(tmp_path)
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr("fcntl.flock", failing(errno.ENOLCK))
+    found(tmp_path)
+    assert os.listdir("/proc/self/fd") == before
 
 
 @pytest.mark.parametrize(("milliseconds", "verdict"), [(49, "ok"), (51, "warning")])

@@ -205,15 +205,6 @@ class Broken(Wall):
         raise ZeroDivisionError
 
 
-def test_environment_and_options_change_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    create_run(tmp_path, load_game("tic-tac-toe"), options=["selfplay.parallel_games=5"])
-    written = (tmp_path / "run.toml").read_bytes()
-    monkeypatch.setenv("PLYZERO_SELFPLAY__PARALLEL_GAMES", "6")
-    assert open_run(tmp_path).settings.selfplay.parallel_games == 6
-    assert open_run(tmp_path, options=["selfplay.parallel_games=7"]).settings.selfplay.parallel_games == 7
-    assert (tmp_path / "run.toml").read_bytes() == written
-
-
 def test_a_run_that_is_there_is_not_made_anew(tmp_path: Path):
     create_run(tmp_path, load_game("tic-tac-toe"), seed=3)
     written = (tmp_path / "run.toml").read_bytes()

@@ -6,14 +6,12 @@ import time
 from collections.abc import Iterator
 from unittest.mock import Mock
 
-import onnx
 import pytest
 
-from plyzero.errors import ModelRefusedError, UserError
+from plyzero.errors import UserError
 from plyzero.network import model_loader
 from plyzero.network.model_loader import MAX_ATTEMPTS, ModelWatch, load_model, load_newest
 from plyzero.network.onnx_network import Network
-from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models, publish_model
 from tests.helpers.clock import Clock
@@ -134,21 +132,6 @@ def test_damage_to_the_newest_model_leaves_the_older_one_in_use(run: Run, conten
         path.write_bytes(content["tic-tac-toe"][:1000] if damage == "cut short" else b"")
     assert load_newest(run.models, run.game).step == 1
     assert watch.newer().step == 1
-
-
-def test_a_model_whose_outputs_mean_something_else_is_refused(run: Run, content):
-    model = onnx.load_from_string(content["tic-tac-toe"])
-    (encoding,) = [entry for entry in model.metadata_props if entry.key == "encoding"]
-    encoding.value = "plyzero.model/2"
-    with pytest.raises(ModelRefusedError, match=r"its encoding is 'plyzero.model/2', expected 'plyzero.model/1'"):
-        Network(model.SerializeToString(), run.game, label="x")
-
-
-def test_a_model_of_other_shapes_is_refused_whatever_it_says_of_itself(run: Run, content):
-    other = GameSpec("tic-tac-toe", load_game("connect-four").start)
-    assert other.identity == run.game.identity
-    with pytest.raises(ModelRefusedError, match=r"its shapes are .*\[2, 3, 3\].*, expected"):
-        Network(content["tic-tac-toe"], other, label="x")
 
 
 def test_a_slow_reader_gets_a_model_while_old_ones_go(
