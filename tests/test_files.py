@@ -6,6 +6,7 @@ import os
 import stat
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -32,13 +33,10 @@ FAILURES = [OSError(number, os.strerror(number)) for number in (errno.EIO, errno
 def test_a_failed_write_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, replace: bool, failure: BaseException
 ):
-    def fail(*_: object) -> None:
-        raise failure
-
     if replace:
         write_file(tmp_path / "a", b"old")
     before = names(tmp_path)
-    monkeypatch.setattr(f"plyzero.files.os.{call}", fail)
+    monkeypatch.setattr(f"plyzero.files.os.{call}", Mock(side_effect=failure))
     with pytest.raises(type(failure)) as raised:
         write_file(tmp_path / "a", b"content", replace=replace)
     if isinstance(failure, OSError):
@@ -321,7 +319,7 @@ def test_a_file_is_named_until_another_process_renames_or_removes_it(tmp_path: P
     with path.open() as file:
         assert files.is_named(file.fileno(), path)
         with monkeypatch.context() as patch:  # as over FUSE, where the open succeeds
-            patch.setattr("plyzero.files.os.fstat", lambda _: (_ for _ in ()).throw(error(errno.ENOENT)))
+            patch.setattr("plyzero.files.os.fstat", failing(errno.ENOENT))
             assert not files.is_named(file.fileno(), path)
         path.rename(tmp_path / "b")
         assert not files.is_named(file.fileno(), path)
@@ -347,12 +345,7 @@ def test_a_start_waits_for_what_passes_and_says_for_what(tmp_path: Path, monkeyp
     slept: list[float] = []
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
 
-    def read(path: Path, **more: int) -> bytes:
-        if len(slept) < 10:
-            raise error(number)
-        return read_file(path, **more)
-
-    monkeypatch.setattr("plyzero.run.directory.read_file", read)
+    monkeypatch.setattr("plyzero.run.directory.read_file", failing(number, 10, then=read_file))
     assert wait_for(lambda: read_run(run.root), "r").settings == run.settings
     assert len(slept) == 10
     (record,) = caplog.records

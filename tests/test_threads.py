@@ -2,7 +2,6 @@
 
 import errno
 import logging
-import os
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,8 @@ import pytest
 from plyzero.run.metrics import Heartbeat, read_heartbeat
 from plyzero.threads import Thread, start_thread
 from tests.helpers.cli import shown
+from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
-
-
-def fail() -> None:
-    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def test_a_thread_that_an_error_ends_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -23,7 +19,7 @@ def test_a_thread_that_an_error_ends_is_reported(tmp_path: Path, caplog: pytest.
     start_thread(lambda: None, name="sound").join()
     heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
     assert "thread_error" not in (read_heartbeat(run.workers / "w0.00000001.json") or {})
-    thread = start_thread(fail, name="models")
+    thread = start_thread(failing(errno.EMFILE), name="models")
     thread.join()
     heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
     sentence = "its thread models has ended with OSError: [Errno 24] Too many open files; restart the process"

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -77,10 +78,7 @@ def test_a_match_that_takes_too_long_is_given_up_with_a_sentence(run: Run, monke
 def test_a_failed_measurement_ends_nothing(
     run: Run, monkeypatch: pytest.MonkeyPatch, target: str, error: Exception, said: str
 ):
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(rating, target, fail)
+    monkeypatch.setattr(rating, target, Mock(side_effect=error))
     rater, results = measured(run)
     assert next(result for result in results if isinstance(result, str)).startswith(said)
     rater.offer(list_models(run.models)[0])

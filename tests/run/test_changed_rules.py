@@ -1,5 +1,6 @@
 """Rules that were changed without a new version: commands that continue the run or use its models report it."""
 
+import errno
 import re
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from plyzero.run.models import publish_model
 from plyzero.run.replay import CHECK_SECONDS, check_rules, find_disagreement
 from plyzero.run.segments import read_segment
 from tests.helpers.cli import plyzero
+from tests.helpers.hostile import failing
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.toys import ROOT, Chain
 from trainer.export import untrained
@@ -143,10 +145,7 @@ def test_a_run_without_games_and_one_whose_volume_fails_are_not_refused(folder: 
     path.write_bytes(path.read_bytes()[:-100])
     check_rules(run)
 
-    def fail(*_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("plyzero.run.replay.list_segments", fail)
+    monkeypatch.setattr("plyzero.run.replay.list_segments", failing(errno.EIO))
     check_rules(run)
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -229,11 +230,8 @@ def test_a_successor_who_comes_during_an_export_is_not_overtaken(run: Run, monke
 
 
 def test_a_trainer_that_could_not_start_does_not_keep_the_lease(run: Run, monkeypatch: pytest.MonkeyPatch):
-    def fail(_: object) -> None:
-        raise UserError("a state of another network")
-
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_resume", fail)
+        patch.setattr(Trainer, "_resume", Mock(side_effect=UserError("a state of another network")))
         with pytest.raises(UserError, match="a state of another network"):
             Trainer(run, device="cpu")
     assert is_held(run.trainer) is False
