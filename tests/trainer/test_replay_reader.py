@@ -144,26 +144,26 @@ def test_a_damaged_segment_is_tried_again_then_quarantined(
     assert reader.missing_segments == 0
 
 
-def test_a_damaged_segment_that_cannot_be_quarantined_delays_nobody(
-    run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("how", ["cannot be quarantined", "dangling link", "mended"])
+def test_a_damaged_segment_delays_its_writer_only_for_a_while(
+    how: str, run: Run, reader: ReplayReader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    damage(put(run, 0))
-    put(run, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr("plyzero.files.os.replace", failing(errno.EROFS))
-        assert [taken(reader) for _ in range(TRIES)] == [[], [], of(A, 1)]
-    assert "Read-only file system" in caplog.text
-
-
-def test_a_segment_that_is_whole_at_the_next_look_is_taken_in(run: Run, reader: ReplayReader):
-    path = put(run, 0)
+    path, _ = put_all(run, (0, 1))
     whole = path.read_bytes()
-    damage(path)
-    for _ in range(TRIES - 1):
-        assert taken(reader) == []
-    path.write_bytes(whole)
-    assert taken(reader) == of(A, 0)
-    assert quarantined(run) == []
+    if how == "dangling link":
+        path.unlink()
+        path.symlink_to("nothing")
+    else:
+        damage(path)
+    if how == "cannot be quarantined":
+        monkeypatch.setattr("plyzero.files.os.replace", failing(errno.EROFS))
+    assert [taken(reader) for _ in range(TRIES - 1)] == [[]] * (TRIES - 1)
+    if how == "mended":
+        path.write_bytes(whole)
+        assert (taken(reader), quarantined(run)) == (of(A, 0, 1), [])
+    else:
+        assert taken(reader) == of(A, 1)
+    assert ("Read-only file system" in caplog.text) == (how == "cannot be quarantined")
 
 
 def test_after_a_crash_quarantined_segments_are_not_waited_for(run: Run, reader: ReplayReader, clock: Clock):
@@ -303,14 +303,6 @@ def test_a_segment_that_is_brought_back_from_quarantine_is_taken_in_once(run: Ru
     assert (taken(reader), reader.skipped) == ([], {})
     put(run, 3)
     assert taken(reader) == of(A, 3)
-
-
-def test_a_dangling_link_delays_its_writer_only_for_a_while(run: Run, reader: ReplayReader):
-    path = put(run, 0)
-    path.rename(path.with_name("gone"))
-    path.symlink_to("nothing")
-    put(run, 1)
-    assert [taken(reader) for _ in range(TRIES)] == [[]] * (TRIES - 1) + [of(A, 1)]
 
 
 def test_invalid_games_are_counted(run: Run, reader: ReplayReader):
