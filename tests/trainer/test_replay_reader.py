@@ -41,7 +41,10 @@ def put_all(run: Run, sequences: Iterable[int]) -> list[Path]:
     return [put(run, sequence) for sequence in sequences]
 
 
-def taken(reader: ReplayReader) -> list[tuple[str, int]]:
+def taken(reader: ReplayReader, clock: Clock | None = None, seconds: float = 0) -> list[tuple[str, int]]:
+    """Return what is read, `seconds` later by the clock."""
+    if clock is not None:
+        clock.now += seconds
     return [(name.incarnation, name.sequence) for name, _ in reader.read_new()]
 
 
@@ -84,11 +87,9 @@ def test_a_missing_segment_is_waited_for_and_then_a_hole(
 ):
     put_all(run, (0, 3, 4))
     assert taken(reader) == of(A, 0)
-    clock.now += GAP_SECONDS - 1
-    assert taken(reader) == []
+    assert taken(reader, clock, GAP_SECONDS - 1) == []
     assert reader.missing_segments == 0
-    clock.now += 1
-    assert taken(reader) == of(A, 3, 4)
+    assert taken(reader, clock, 1) == of(A, 3, 4)
     assert (reader.missing_segments, reader.cursor) == (2, {A: 5})
     assert f"w0.{A}: segments 1 to 2 are missing" in caplog.text
 
@@ -102,8 +103,7 @@ def test_a_late_segment_is_read_in_order(run: Run, reader: ReplayReader, clock: 
     clock.now += GAP_SECONDS
     put(run, 3)
     assert taken(reader) == []
-    clock.now += GAP_SECONDS - 1
-    assert taken(reader) == []
+    assert taken(reader, clock, GAP_SECONDS - 1) == []
     put(run, 2)
     assert taken(reader) == of(A, 2, 3)
     assert reader.missing_segments == 0
@@ -113,8 +113,7 @@ def test_what_is_still_in_a_journal_is_no_hole(run: Run, reader: ReplayReader, c
     journal = Journal(run.journals, run.game, run_id=run.id, worker="w0", incarnation=A, sequence=1)
     put_all(run, (0, 2))
     assert taken(reader) == of(A, 0)
-    clock.now += 10 * GAP_SECONDS
-    assert taken(reader) == []
+    assert taken(reader, clock, 10 * GAP_SECONDS) == []
     journal.close()
     put(run, 1)
     assert taken(reader) == of(A, 1, 2)
@@ -187,8 +186,7 @@ def test_a_gap_beside_a_quarantined_segment_is_waited_for(run: Run, clock: Clock
     paths[2].rename(other)  # another writer's
     restarted = ReplayReader(run, clock=clock)
     assert taken(restarted) == of(A, 0)
-    clock.now += GAP_SECONDS
-    assert taken(restarted) == of(A, 3)
+    assert taken(restarted, clock, GAP_SECONDS) == of(A, 3)
 
 
 def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReader):
@@ -209,10 +207,8 @@ def test_a_segment_removed_before_it_is_read_is_no_error(run: Run, reader: Repla
         found.append((name.incarnation, name.sequence))
     assert found == [*of(A, 0), *of(B, 0)]
     assert (quarantined(run), caplog.records) == ([], [])
-    clock.now += GAP_SECONDS
-    assert taken(reader) == []
-    clock.now += GAP_SECONDS
-    assert taken(reader) == of(A, 2)
+    assert taken(reader, clock, GAP_SECONDS) == []
+    assert taken(reader, clock, GAP_SECONDS) == of(A, 2)
 
 
 def test_a_segment_whose_consumer_failed_is_read_again(run: Run, reader: ReplayReader):
@@ -246,13 +242,11 @@ def test_a_read_error_is_not_damage(
         patch.setattr("plyzero.run.segments.read_file", refuse)
         assert taken(reader) == of(B, 0, 1, 2)  # the others go on
         for _ in range(200):
-            clock.now += 1
-            assert taken(reader) == []
+            assert taken(reader, clock, 1) == []
         assert len(tries) == 4 + 200 // 30 + 1  # after 1, 2, 4, 8, 16, 30, 30, ... seconds
         assert quarantined(run) == []
         assert reader.read_error.startswith(f"cannot read 1 file: {os.strerror(error)}")
-    clock.now += 30
-    assert taken(reader) == of(A, 0, 1, 2)
+    assert taken(reader, clock, 30) == of(A, 0, 1, 2)
     assert (reader.read_error, reader.missing_segments, reader.skipped) == (None, 0, {})
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
@@ -276,8 +270,7 @@ def test_an_unreadable_directory_is_listed_again(
 def test_a_segment_that_comes_late_is_taken_in_once(run: Run, reader: ReplayReader, clock: Clock):
     put_all(run, (0, 4, 5))
     taken(reader)
-    clock.now += GAP_SECONDS
-    assert taken(reader) == of(A, 4, 5)
+    assert taken(reader, clock, GAP_SECONDS) == of(A, 4, 5)
     assert (reader.missing_segments, reader.skipped) == (3, {A: [(1, 4, True)]})
     put(run, 2)
     assert taken(reader) == of(A, 2)

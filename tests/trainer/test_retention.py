@@ -119,7 +119,10 @@ def steps(run: Run) -> list[int]:
     return sorted(name.step for name in list_models(run.models))
 
 
-def prune(retention: Retention) -> None:
+def prune(retention: Retention, clock: Clock | None = None, seconds: float = 0) -> None:
+    """Prune once, `seconds` later by the clock."""
+    if clock is not None:
+        clock.now += seconds
     retention.monitor.refresh()
     retention.prune(covered={}, window=[])
 
@@ -129,19 +132,15 @@ def test_the_newest_models_stay_and_older_ones_for_some_minutes(tmp_path: Path, 
     models(run, range(1, 7))
     retention = Retention(run, clock=clock)
     prune(retention)
-    clock.now += 299
-    prune(retention)
+    prune(retention, clock, 299)
     assert steps(run) == [1, 2, 3, 4, 5, 6]
-    clock.now += 1
-    prune(retention)
+    prune(retention, clock, 1)
     assert steps(run) == [1, 4, 5, 6]
     model(run, 7)
     prune(retention)
-    clock.now += 299
-    prune(retention)
+    prune(retention, clock, 299)
     assert steps(run) == [1, 4, 5, 6, 7]
-    clock.now += 10**9
-    prune(retention)
+    prune(retention, clock, 10**9)
     prune(retention)
     assert steps(run) == [1, 5, 6, 7]
 
@@ -161,15 +160,12 @@ def test_the_minutes_count_by_the_trainers_own_clock_from_its_start(tmp_path: Pa
         os.utime(path, (0, 0))
     first = Retention(run, clock=clock)
     prune(first)
-    clock.now += 299
-    prune(first)
+    prune(first, clock, 299)
     restarted = Retention(run, clock=clock)
     prune(restarted)
-    clock.now += 299
-    prune(restarted)
+    prune(restarted, clock, 299)
     assert steps(run) == [0, 1, 2]
-    clock.now += 1
-    prune(restarted)
+    prune(restarted, clock, 1)
     assert steps(run) == [0, 2]
 
 
@@ -229,8 +225,7 @@ def test_what_killed_writers_left_is_removed_once_it_is_old(tmp_path: Path, cloc
         (place / ".tmp-new").write_bytes(b"x")
     prune(retention)
     assert all((place / ".tmp-old").exists() for place in places)
-    clock.now += 1
-    prune(retention)
+    prune(retention, clock, 1)
     assert [path.name for place in places for path in sorted(place.iterdir())] == [".tmp-new", "kept"] * len(places)
 
 
@@ -255,8 +250,7 @@ def test_an_unfinished_file_of_a_name_seen_before_is_new_again(tmp_path: Path, c
     path.touch()
     prune(retention)
     path.unlink()
-    clock.now += GONE_SECONDS
-    prune(retention)
+    prune(retention, clock, GONE_SECONDS)
     path.touch()
     prune(retention)
     assert path.exists()
@@ -287,8 +281,7 @@ def test_the_heartbeat_of_a_dead_worker_stays_until_its_journal_is_sealed(tmp_pa
     journal.touch()
     retention = Retention(run, clock=clock)
     prune(retention)
-    clock.now += GONE_SECONDS
-    prune(retention)
+    prune(retention, clock, GONE_SECONDS)
     assert len(list(run.workers.iterdir())) == 1  # where there are no locks nothing else says whose it was
     journal.unlink()
     prune(retention)
