@@ -195,7 +195,8 @@ create_run(run, load_game("tic_tac_toe:TicTacToe"))
 assert open_run(run).game.start.max_plies == 9
 print(*(name for name in sys.modules if name.partition(".")[0] == "numba" or name.startswith("plyzero.search")))
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=TEMPLATE, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-B", "-c", code]
+    done = subprocess.run(command, cwd=TEMPLATE, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 

@@ -19,7 +19,7 @@ from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import SegmentName, list_segments, read_segment
 from tests.helpers.cli import plyzero
 from tests.helpers.journals import adopt_journals, leave
-from tests.helpers.runs import games_of, playing, small_run
+from tests.helpers.runs import games_of, play_segment, playing, small_run
 from tests.helpers.segments import seal, some_games
 from trainer.export import untrained
 
@@ -232,7 +232,9 @@ def test_an_exported_game_says_what_is_recorded_of_it(run: Run):
     assert one["models"] == [7] * plies
 
 
-def test_verify_replays_the_games_if_it_is_asked_to(run: Run):
+def test_verify_replays_the_games_if_it_is_asked_to(tmp_path: Path):
+    run = small_run(tmp_path / "r")
+    play_segment(run, full=40)
     done = plyzero("replay", "verify", "--run", str(run.root), "--rules")
     assert (done.returncode, "0 faults" in done.stdout) == (0, True), done.stderr
 
