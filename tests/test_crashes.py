@@ -160,9 +160,7 @@ def waits(run: Run, trainer: ForkServerProcess) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("point", "part"), IN_TRAINER)
-def test_a_trainer_killed_at_any_fault_point_goes_on_and_counts_every_game_once(
-    tmp_path: Path, filled: Run, point: str, part: str
-):
+def test_a_trainer_killed_at_any_fault_point_counts_games_once(tmp_path: Path, filled: Run, point: str, part: str):
     run = replace(filled, root=Path(shutil.copytree(filled.root, tmp_path / "r")))
     assert ended(victim("trainer", run.root, "--die-at", point, part, 1)) == -signal.SIGKILL
     process = victim("trainer", run.root)
@@ -290,7 +288,7 @@ def test_every_acknowledged_game_is_read_once_though_processes_are_killed(tmp_pa
 
 
 @pytest.mark.soak
-def test_every_acknowledged_game_is_read_once_while_processes_are_killed_at_random(tmp_path: Path):
+def test_random_kills_of_processes_lose_no_game(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", *SURVIVAL)
     logs = [tmp_path / f"log{number}" for number in range(3)]
     check_that_nothing_is_lost(run, logs, at_random(logs, 180, random.Random(0)))
@@ -313,7 +311,7 @@ def test_every_game_in_a_bucket_is_read_once_though_processes_are_killed(tmp_pat
 
 @pytest.mark.soak
 @pytest.mark.parametrize("run_in_a_bucket", ["moto", "ceph"], indirect=True)
-def test_every_game_in_a_bucket_is_read_once_while_processes_are_killed_at_random(tmp_path: Path, run_in_a_bucket: Run):
+def test_random_kills_of_processes_lose_no_game_in_a_bucket(tmp_path: Path, run_in_a_bucket: Run):
     logs = [tmp_path / f"log{number}" for number in range(3)]
     check_that_nothing_is_lost(run_in_a_bucket, logs, at_random(logs, 180, random.Random(0)))
 
@@ -361,10 +359,10 @@ def check_that_models_go_forward(tmp_path: Path, kills: int) -> None:
     assert [step for step, _ in seen] == sorted({step for step, _ in seen})
 
 
-def test_readers_see_no_torn_model_and_never_go_back_while_the_publisher_is_killed(tmp_path: Path):
+def test_readers_see_whole_and_newer_models_of_a_killed_publisher(tmp_path: Path):
     check_that_models_go_forward(tmp_path, kills=5)
 
 
 @pytest.mark.soak
-def test_readers_see_no_torn_model_and_never_go_back_while_publishers_are_killed(tmp_path: Path):
+def test_readers_see_whole_and_newer_models_of_many_killed_publishers(tmp_path: Path):
     check_that_models_go_forward(tmp_path, kills=60)

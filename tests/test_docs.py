@@ -48,7 +48,7 @@ def slow_by_name() -> dict[str, bool]:
     }
 
 
-def test_every_promise_has_tests_that_exist_and_are_marked_slow_where_they_are():
+def test_every_promise_has_tests_and_their_slow_ones_are_marked():
     text, _, table = (DOCS / "guarantees.md").read_text().partition("## The tests\n")
     promises = re.findall(r"^\* \*\*(\w+)\*\* ", text, re.MULTILINE)
     rows = re.findall(r"^\| (\w+) \| .*`(?:test_|tests/)", table, re.MULTILINE)
@@ -59,7 +59,7 @@ def test_every_promise_has_tests_that_exist_and_are_marked_slow_where_they_are()
     assert all((ROOT / path).exists() for path in re.findall(r"`(tests/[\w./]+)`", table))
 
 
-def test_readme_and_architecture_name_the_same_ten_files_that_are_alphazero():
+def test_readme_and_architecture_name_the_same_ten_files():
     named = [
         re.findall(r"\(([\w./]+\.py)\)", (ROOT / path).read_text().partition("## The lines that are AlphaZero\n")[2])[
             :10

@@ -60,7 +60,7 @@ def printed(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys) ->
     return capsys.readouterr().out
 
 
-def test_public_names_exist_and_those_without_a_search_load_neither_numba_nor_onnxruntime_nor_torch():
+def test_public_names_exist_and_load_only_what_they_need():
     assert all(hasattr(plyzero, name) for name in plyzero.__all__)
     code = """
 import sys
@@ -125,9 +125,7 @@ def test_the_targets_of_the_page_are_the_results_of_the_games(run: Run, written:
     }
 
 
-def test_an_evaluator_of_ones_own_beats_random_moves_and_is_a_player_of_match(
-    written: Path, monkeypatch: pytest.MonkeyPatch, capsys
-):
+def test_an_evaluator_of_ones_own_beats_random_moves(written: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     shown = printed(written, "material.py", monkeypatch, capsys)
     assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 75
     command = ("match", "material:evaluate", "random", "--game", "breakthrough:Breakthrough(size=4)", "--games", "2")
@@ -143,9 +141,7 @@ def test_an_evaluator_of_ones_own_beats_random_moves_and_is_a_player_of_match(
         ("openings.py", r"^action \d: player 0 won \d+% of \d+ games\n"),
     ],
 )
-def test_the_other_code_of_the_page_runs(
-    name: str, expected: str, written: Path, monkeypatch: pytest.MonkeyPatch, capsys
-):
+def test_other_code_of_the_page_runs(name: str, expected: str, written: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     assert re.search(expected, printed(written, name, monkeypatch, capsys))
 
 
