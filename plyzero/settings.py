@@ -50,7 +50,7 @@ OBJECT_NAME: Final = r"^\w+(\.\w+)*:\w+$"
 
 
 def _named(form: str, example: str) -> AfterValidator:
-    """Return the check that a setting names a class or function in a module, in the form that its message gives."""
+    """Return a check that a setting is the name of a class or function in a module; its message shows `form`."""
 
     def check(name: str) -> str:
         if not re.fullmatch(OBJECT_NAME, name) or ".py:" in name:
