@@ -30,12 +30,6 @@ The table shows the settings that each preset changes; `quick` is the default. W
 legal moves or a large board raise some settings further; `plyzero check` shows which.
 """
 
-RENAMED = """## Settings renamed in version 0.2
-
-In a `run.toml` of version 0.1 the old names are read, and replaced by the new ones when the run is next started. In the
-environment and after `-o` they are errors, which show the new names.
-"""
-
 
 def page() -> str:
     """Return the content of docs/settings.md."""
@@ -58,7 +52,6 @@ def page() -> str:
         values = [preset.get(section, {}).get(key) for preset in PRESETS.values()]
         rows.append(f"| `{name}` | {' | '.join('' if value is None else _text(value) for value in values)} |")
     parts.append("\n".join(rows) + "\n")
-    parts.append(RENAMED)
     return "\n".join(parts)
 
 
