@@ -83,7 +83,7 @@ def test_a_line_that_cannot_be_written_is_logged_once(tmp_path: Path, caplog):
     lines = SparseLines(tmp_path / "none" / "x.jsonl")
     for _ in range(2):
         lines.add({}, force=True)
-    assert [record.message for record in caplog.records] == ["cannot write metrics: No such file or directory"]
+    assert [record.message for record in caplog.records] == ["x.jsonl cannot be written: No such file or directory"]
     (tmp_path / "none").mkdir()
     lines.add({"a": 1}, force=True)
     (line,) = read_lines(tmp_path / "none" / "x.jsonl")
@@ -159,4 +159,4 @@ def test_events_that_cannot_be_written_are_logged_once(tmp_path: Path, caplog):
     events = EventFile(tmp_path / "file")
     for step in (1, 2):
         events.add(step, {"a": 1.0})
-    assert [record.message for record in caplog.records] == ["cannot write for TensorBoard: File exists"]
+    assert [record.message for record in caplog.records] == ["file cannot be written: File exists"]
