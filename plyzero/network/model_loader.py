@@ -19,7 +19,7 @@ from plyzero.files import interval, read_file, watch_directory
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import INT8, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.directory import KEY, RunDirectory, RunId, open_run
+from plyzero.run.directory import KEY, Run, RunDirectory, RunId, open_run
 from plyzero.run.models import ModelName, best_model, list_models, max_model_bytes, read_model
 from plyzero.settings import Precision, parse_stored_settings
 from plyzero.volume_errors import FileErrors
@@ -188,6 +188,12 @@ class ModelWatch:
         self._refused: dict[ModelName, int] = {}  # failed attempts
         self._file_errors = FileErrors()
         self._end_events: Callable[[], None] = lambda: None
+
+    @classmethod
+    def of(cls, run: Run, *, threads: int, precision: Precision = "fp32") -> Self:
+        """Return the watch of the models of `run`."""
+        poll_seconds = run.settings.selfplay.poll_seconds
+        return cls(run.models, run.game, poll_seconds=poll_seconds, threads=threads, run_id=run.id, precision=precision)
 
     def __enter__(self) -> Self:
         try:

@@ -46,7 +46,7 @@ class ModelName:
     @staticmethod
     @lru_cache(maxsize=1 << 18)  # every process lists the same names again and again
     def parse(name: str, *, int8: bool = False) -> ModelName | None:
-        """Return the fields of the file name `name`, None if it is not that of a model, or with `int8` of such a form."""
+        """Return the fields of the file name of a model, with `int8` of an 8-bit form; None for any other name."""
         match = NAME.fullmatch(name)
         parsed = match and ModelName(int(match[1]), int(match[2]), match[3], int8)
         return parsed if str(parsed) == name else None
