@@ -101,9 +101,7 @@ Scratch = Annotated[
 ]
 Preset = Annotated[str | None, typer.Option(help="quick (default), standard or gpu; only for a new run.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed; only for a new run (default 0).")]
-Device = Annotated[
-    Literal["auto", "cpu", "cuda"], typer.Option(help="Where to train; auto = on a GPU if there is one.")
-]
+Device = Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Where to train; auto = a GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LogFormat = Annotated[Literal["text", "json"], typer.Option(help="Lines of text, or of JSON objects.")]
 EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]

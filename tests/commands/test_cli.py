@@ -112,7 +112,7 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("play tic-tac-toe --net R/run.toml", "is not a model that ONNX Runtime can read"),
         ("play tic-tac-toe --net R/none.onnx", "cannot use R/none.onnx"),
         ("play tic-tac-toe --run R/none", "R/none is not a run directory: it has no run.toml; make one"),
-        ("play tic-tac-toe --as third", "Invalid value for '--as': 'third' is not one of 'first', 'second', 'random'"),
+        ("play tic-tac-toe --as third", "'third' is not one of 'first', 'second', 'random'"),
         ("play tic-tac-toe --run R --net x", "expected --run or --net, got both"),
         ("play tic-tac-toe --model best", "--model best needs --run"),
         ("play tic-tac-toe --run R --model last", "expected model newest, best or a step, got 'last'"),
@@ -161,13 +161,13 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("init tic-tac-toe --run D/n --seed -1", "expected a seed from 0 to 2^63 - 1, got -1"),
         (
             "train tic-tac-toe --run D/n --device tpu",
-            "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda'",
+            "'tpu' is not one of 'auto', 'cpu', 'cuda'",
         ),
         ("train tic-tac-toe --run D/n --workers 0", "Invalid value for '--workers'"),
         ("train tic-tac-toe --run D/n --workers 1000000", "Invalid value for '--workers'"),
         ("train tic-tac-toe --run D/n --minutes nan", "Invalid value for '--minutes'"),
         ("train tic-tac-toe --run D/n --minutes inf", "Invalid value for '--minutes'"),
-        ("selfplay --run R --log-format xml", "Invalid value for '--log-format': 'xml' is not one of 'text', 'json'"),
+        ("selfplay --run R --log-format xml", "'xml' is not one of 'text', 'json'"),
         # places
         ("init tic-tac-toe --run ''", "expected --run DIR, got an empty name"),
         ("init tic-tac-toe --run /proc/x", "cannot use /proc/x: No such file or directory"),
@@ -253,7 +253,7 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("gtp tic-tac-toe --run a --net b", "expected --run or --net, got both"),
         (
             "gtp tic-tac-toe --coordinates sgf",
-            "Invalid value for '--coordinates': 'sgf' is not one of 'names', 'points'",
+            "'sgf' is not one of 'names', 'points'",
         ),
         ("gtp tic-tac-toe --player nobody", "'nobody' does not exist; expected a player: "),
         ("gtp pig --player random --coordinates points", "pig has no board"),
