@@ -128,16 +128,17 @@ class FileErrors:
         self._current: dict[Path, _FileError] = {}
 
     @contextmanager
-    def skipping(self, path: Path, consequence: str) -> Iterator[None]:
+    def skipping(self, path: Path, consequence: str, *, writes: bool = False) -> Iterator[None]:
         """Run the body. An OSError ends the body and is logged, with its consequence, if it is not known already.
 
-        A file that does not exist, or no longer, is not an error.
+        A file that does not exist, or no longer, is not an error unless the body `writes` it.
         """
         try:
             yield
-        except FileNotFoundError:
-            self._current.pop(path, None)
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and not writes:
+                self._current.pop(path, None)
+                return
             before, reason = self._current.get(path), explain(error)
             if before is None or before.reason != reason:
                 log.warning("%s %s: %s", path.name, consequence, reason)

@@ -49,14 +49,7 @@ def run_worker(
     seeds = game_seeds(run.seed, name, incarnation)
     heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))
     with beating(heartbeat, {"role": "selfplay", "state": "compiling"}):
-        watch = ModelWatch(
-            run.models,
-            run.game,
-            poll_seconds=settings.poll_seconds,
-            threads=settings.threads,
-            run_id=run.id,
-            precision=settings.precision,
-        )
+        watch = ModelWatch.of(run, threads=settings.threads, precision=settings.precision)
         games = EvaluatedGames(run, seeds, watch, evaluator)
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")

@@ -14,7 +14,7 @@ from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, mo
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
-from plyzero.run.models import ModelName, best_model, model_of, select_int8, select_models
+from plyzero.run.models import ModelName, best_model, model_of, select_models
 from plyzero.run.segments import list_segments
 from plyzero.volume_errors import FileErrors
 from trainer.replay_reader import Skipped, is_skipped
@@ -117,9 +117,10 @@ class Retention:
             if name not in kept and self._age(path) >= 60 * store.keep_model_minutes and self._remove(path):
                 names.remove(name)
         remaining = {(name.fence, name.step) for name in names}
-        for file, model in select_int8(files).items():
-            if model not in remaining and self._age(directory / file) >= GONE_SECONDS:
-                self._remove(directory / file)
+        for form in select_models(files, int8=True):
+            path = directory / str(form)
+            if (form.fence, form.step) not in remaining and self._age(path) >= GONE_SECONDS:
+                self._remove(path)
 
     def _models_in_use(self) -> set[ModelName]:
         heartbeats = self.monitor.heartbeats

@@ -205,7 +205,8 @@ def _usage(error: Any) -> str:
     if type(error).__name__ == "NoArgsIsHelpError":
         return ""
     command = error.ctx.command_path if error.ctx else "plyzero"
-    return f"{' '.join(error.format_message().split()).rstrip('.')}; see {command} --help"
+    message = " ".join(error.format_message().split()).replace(": Value error, ", ": ").rstrip(".")
+    return f"{message}; see {command} --help"
 
 
 def _discard_output() -> None:

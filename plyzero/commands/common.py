@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO, TypeVar
 
 import typer
 
-from plyzero.errors import UserError, hidden_package, shown
+from plyzero.errors import UserError, hidden_package
 from plyzero.files import list_names
 from plyzero.threads import Thread
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from plyzero.settings import Settings
 
 T = TypeVar("T")
-
-DEVICES: Final = ("auto", "cpu", "cuda")
-"""The values of --device."""
 
 LINE_SECONDS: Final = 12.0
 """Time between two lines of progress where there is no terminal, in seconds; 15 are promised."""
@@ -75,12 +72,6 @@ class FailedError(Exception):
     """A command failed although its input is valid; exit code 1."""
 
 
-def _device(name: str) -> str:
-    if name not in DEVICES:
-        raise UserError(f"expected --device {', '.join(DEVICES[:-1])} or {DEVICES[-1]}, got {shown(name)}")
-    return name
-
-
 def read_directory(text: str) -> Path:
     """Return the directory or bucket that --run names. Raises UserError if the name is empty."""
     if not text:
@@ -110,9 +101,9 @@ Scratch = Annotated[
 ]
 Preset = Annotated[str | None, typer.Option(help="quick (default), standard or gpu; only for a new run.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed; only for a new run (default 0).")]
-Device = Annotated[str, typer.Option(metavar="DEVICE", parser=_device, help="auto, cpu or cuda.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Where to train; auto = a GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-LogFormat = Annotated[str, typer.Option(metavar="FORMAT", help="text, or json: one object per line.")]
+LogFormat = Annotated[Literal["text", "json"], typer.Option(help="Lines of text, or of JSON objects.")]
 EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]
 
 

@@ -19,7 +19,7 @@ from plyzero.commands.common import (
     playing,
     show_progress,
 )
-from plyzero.errors import UserError, plain, shown
+from plyzero.errors import UserError, plain
 from plyzero.lines import bounded_lines
 from plyzero.volume_errors import explain
 
@@ -58,12 +58,10 @@ def imitate(
     spec = find_game(game)
     bot, options = _split(outputs)
     path = bot.absolute()  # rules may leave the current directory
-    from plyzero.run.configuration import PRESETS, preset_for, resolve
+    from plyzero.run.configuration import preset_for, resolve
     from trainer.export import ExportError
     from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress, write_bot
 
-    if preset not in PRESETS:
-        raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {shown(preset)}")
     settings = resolve(preset=preset_for(preset, spec.start), environment=os.environ, options=[TARGETS, *options])
     imitation = Imitation(spec, settings, seed=seed, device=device)
     with show_progress("reading games") as report, playing(spec):

@@ -304,24 +304,12 @@ def _print_status(console: Console, found: Snapshot) -> None:
     if replay["unread_games"] is not None and (replay["games"] or replay["read_games"]):
         gone = f", {replay['removed_games']} read and removed since" if replay["removed_games"] else ""
         console.print(f"the trainer: {replay['read_games']} games read, {replay['unread_games']} not read yet{gone}")
-    if found["problem"]:
-        console.print(printable(found["problem"]), style="bold")
     console.print(f"models: {models['count']}, newest {models['newest']}" if models["newest"] else "models: none yet")
     for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
         if "step" in trainer:
             console.print(_learned(trainer))
-        if isinstance(warning := trainer.get("warning"), str):
-            console.print(printable(warning), style="bold")
-    for process in found["processes"]:
-        for error in (process.get(key) for key in ("read_error", "write_error", "thread_error")):
-            if isinstance(error, str):
-                console.print(printable(f"{process['name']}: {error}"), style="bold")
-    if replay["quarantined"]:
-        games = f", with {replay['quarantined_games']} games in segments" if replay["quarantined_games"] else ""
-        console.print(
-            f"{replay['quarantined']} damaged files were moved to quarantine/{games}; "
-            "plyzero replay restore brings back the intact ones"
-        )
+    for warning in found["warnings"]:
+        console.print(printable(f"{warning['who']}: {warning['text']}"), style="bold")
     table = make_table("process", "heartbeat", "state", "progress")
     for row in _rows(found["processes"]):
         table.add_row(*(printable(cell) for cell in row))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,7 +17,7 @@ from plyzero.commands.common import (
     read_directory,
     show_progress,
 )
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def play(
     run: RunToPlay = None,
     net: Net = None,
     model: Model = "newest",
-    side: Annotated[str, typer.Option("--as", help="Your side: first, second or random.")] = "first",
+    side: Annotated[Literal["first", "second", "random"], typer.Option("--as", help="Your side.")] = "first",
     simulations: Simulations = None,
     level: Annotated[int | None, typer.Option(min=1, help="Level of the bundled bot; 1 is the weakest.")] = None,
     against: Against = None,
@@ -73,8 +73,6 @@ def play(
     from plyzero.play.players import Bot, find_player
     from plyzero.play.session import SIDES, Session
 
-    if side not in (*SIDES, "random"):
-        raise UserError(f"expected --as first, second or random, got {side!r}")
     spec = find_game(game)
     if level is not None and (run, net, simulations) != (None, None, None):
         raise UserError(
@@ -163,10 +161,6 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, sim
     )
 
 
-COORDINATES = ("names", "points")
-"""The values of --coordinates."""
-
-
 def gtp(
     game: GameArgument,
     run: RunToPlay = None,
@@ -176,7 +170,8 @@ def gtp(
     ] = None,
     simulations: Simulations = None,
     coordinates: Annotated[
-        str, typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4.")
+        Literal["names", "points"],
+        typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
     ] = "names",
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
@@ -186,8 +181,6 @@ def gtp(
         from plyzero.gtp.engine import Engine, is_quit
         from plyzero.play.players import DEFAULT_SIMULATIONS, find_player
 
-        if coordinates not in COORDINATES:
-            raise UserError(f"expected --coordinates {' or '.join(COORDINATES)}, got {shown(coordinates)}")
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
         spec, rng = find_game(game), np.random.default_rng()

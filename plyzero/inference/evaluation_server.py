@@ -45,15 +45,7 @@ def run_evaluator(
     threads:      for inference on the CPU.
     """
     heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
-    settings = run.settings.selfplay
-    watch = ModelWatch(
-        run.models,
-        run.game,
-        poll_seconds=settings.poll_seconds,
-        threads=threads,
-        run_id=run.id,
-        precision=settings.precision,
-    )
+    watch = ModelWatch.of(run, threads=threads, precision=run.settings.selfplay.precision)
     began = time.monotonic()
     with watch, Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds) as batcher:
 

@@ -59,8 +59,7 @@ def keep_repository(
         model = str(published) if published else None
         heartbeat.beat({"role": "evaluator", "state": state, "model": model}, force=force)
 
-    poll_seconds = run.settings.selfplay.poll_seconds
-    with ModelWatch(run.models, run.game, poll_seconds=poll_seconds, threads=threads, run_id=run.id) as watch:
+    with ModelWatch.of(run, threads=threads) as watch:
         log.info("keeps the newest model of %s in %s", run.game.name, repository / name)
         while not stop.is_set():
             if network := watch.newer():

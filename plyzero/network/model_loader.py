@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,8 +19,8 @@ from plyzero.files import interval, read_file, watch_directory
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import INT8, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.directory import KEY, RunDirectory, RunId, open_run
-from plyzero.run.models import ModelName, best_model, int8_name, list_models, max_model_bytes, read_int8, read_model
+from plyzero.run.directory import KEY, Run, RunDirectory, RunId, open_run
+from plyzero.run.models import ModelName, best_model, list_models, max_model_bytes, read_model
 from plyzero.settings import Precision, parse_stored_settings
 from plyzero.volume_errors import FileErrors
 
@@ -83,7 +84,7 @@ def load_model(
     load = partial(Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads)
     if takes_int8(precision) and (digest := _int8_digest(content)):
         try:
-            return check_run(load(read_int8(directory, int8_name(name, digest))), run_id)
+            return check_run(load(read_model(directory, replace(name, digest=digest, int8=True))), run_id)
         except (FileNotFoundError, ModelRefusedError) as error:
             log.warning("the 8-bit form of %s is not used: %s", name, error)
     return check_run(load(content), run_id)
@@ -187,6 +188,12 @@ class ModelWatch:
         self._refused: dict[ModelName, int] = {}  # failed attempts
         self._file_errors = FileErrors()
         self._end_events: Callable[[], None] = lambda: None
+
+    @classmethod
+    def of(cls, run: Run, *, threads: int, precision: Precision = "fp32") -> Self:
+        """Return the watch of the models of `run`."""
+        poll_seconds = run.settings.selfplay.poll_seconds
+        return cls(run.models, run.game, poll_seconds=poll_seconds, threads=threads, run_id=run.id, precision=precision)
 
     def __enter__(self) -> Self:
         try:

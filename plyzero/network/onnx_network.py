@@ -41,7 +41,7 @@ BATCH_BYTES: Final = 1 << 28
 """Memory for the tensors of one call of ONNX Runtime, in bytes; a larger batch is evaluated in parts."""
 
 INT8: Final = "int8"
-"""Metadata of a model that has an 8-bit form: the digest of its file (plyzero.run.models.int8_name)."""
+"""Metadata of a model that has an 8-bit form: the digest in the name of its file."""
 
 PRECISION: Final = "precision"
 """Metadata of an 8-bit form: int8. It computes with 8 bits inside; its inputs and outputs are those of its model."""

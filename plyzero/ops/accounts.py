@@ -5,9 +5,7 @@ Everything is computed from the names of files and from the trainer's heartbeat;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import JournalName, list_journals
@@ -15,47 +13,62 @@ from plyzero.run.metrics import Beat, number
 from plyzero.run.segments import SegmentName, list_segments
 
 
-@dataclass(frozen=True)
-class Accounts:
-    """Numbers of games; None where the trainer has not said what it has read.
+class Accounts(TypedDict):
+    """Numbers of sealed games and positions; None where the trainer has not said what it has read.
 
-    read:        games that the trainer has read.
-    unread:      games in segments that it has not read yet.
-    removed:     games that it has read and whose segments are no longer there, which is what retention does.
-    quarantined: games in segments that are in quarantine.
-    missing:     number of missing segments.
-    problem:     a sentence if the numbers do not add up, or None.
+    full_positions, bootstrap_positions: positions with a full search, and those of them before the first model.
+    quarantined, quarantined_games:      files in quarantine, and games in the segments among them.
+    read_games:                          games that the trainer has read.
+    unread_games:                        games in segments that it has not read yet.
+    removed_games:                       games that it has read and whose segments retention has removed since.
     """
 
-    read: int
-    unread: int | None
-    removed: int | None
+    segments: int
+    games: int
+    positions: int
+    full_positions: int
+    bootstrap_positions: int
     quarantined: int
-    missing: int
-    problem: str | None
+    read_games: int
+    unread_games: int | None
+    removed_games: int | None
+    quarantined_games: int
+    missing_segments: int
 
 
-def balance_accounts(run: RunDirectory, segments: Sequence[SegmentName], trainer: Beat | None) -> Accounts:
-    """Return the accounts of `run` with these `segments`, by the trainer's heartbeat.
+def balance_accounts(run: RunDirectory, trainer: Beat | None) -> tuple[Accounts, str | None]:
+    """Return the accounts of `run` by the trainer's heartbeat, and a sentence if they do not add up, or None.
 
     The trainer reads the segments of an incarnation in their order, so those before its cursor are read. They cannot
     hold more games than it has read.
     """
+    segments = list(list_segments(run.segments))
     read, cursor = (int(number(trainer, "games")), trainer.get("cursor")) if trainer else (0, {})
     gaps = find_gaps(run)
-    missing = sum(gap.last - gap.first + 1 for gap in gaps)
-    quarantined = sum(name.games for name in _quarantined(run))
+    accounts: Accounts = {
+        "segments": len(segments),
+        "games": sum(name.games for name in segments),
+        "positions": sum(name.positions for name in segments),
+        "full_positions": sum(name.full for name in segments),
+        "bootstrap_positions": sum(name.full for name in segments if name.bootstrap),
+        "quarantined": len(list(run.quarantine.glob("*"))),
+        "read_games": read,
+        "unread_games": None,
+        "removed_games": None,
+        "quarantined_games": sum(name.games for name in _quarantined(run)),
+        "missing_segments": sum(gap.last - gap.first + 1 for gap in gaps),
+    }
     problem = f"{gaps[0]}; plyzero replay verify lists all that is wrong" if gaps else None
     if not isinstance(cursor, dict):
-        return Accounts(read, None, None, quarantined, missing, problem)
+        return accounts, problem
     passed = sum(name.games for name in segments if name.sequence < number(cursor, name.incarnation))
-    unread = sum(name.games for name in segments) - passed
+    accounts["unread_games"], accounts["removed_games"] = accounts["games"] - passed, max(0, read - passed)
     if passed > read:
         problem = (
             f"the trainer has passed segments with {passed} games, but has read {read} games: {passed - read} games "
             "are damaged or occur twice; plyzero replay verify names them"
         )
-    return Accounts(read, unread, max(0, read - passed), quarantined, missing, problem)
+    return accounts, problem
 
 
 class Gap(NamedTuple):

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypedDict
 
-from plyzero.ops.accounts import balance_accounts
+from plyzero.errors import plain
+from plyzero.files import free_room
+from plyzero.ops.accounts import Accounts, balance_accounts
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
 from plyzero.run.metrics import TRAINER, Beat, last_line, number, read_heartbeats
 from plyzero.run.models import list_models
-from plyzero.run.segments import list_segments
 
 VERSION: Final = 1
 """Format version of a snapshot; docs/formats.md lists the fields."""
@@ -27,27 +28,18 @@ class Process(Beat):
     life: Liveness
 
 
-class ReplayCounts(TypedDict):
-    """The numbers of sealed games and positions, and the accounts of plyzero.ops.accounts."""
-
-    segments: int
-    games: int
-    positions: int
-    full_positions: int
-    bootstrap_positions: int
-    quarantined: int
-    read_games: int
-    unread_games: int | None
-    removed_games: int | None
-    quarantined_games: int
-    missing_segments: int
-
-
 class ModelCounts(TypedDict):
     """The number of models, and the file name of the newest."""
 
     count: int
     newest: str | None
+
+
+class Reported(TypedDict):
+    """What is wrong, and who reports it: a process, the store or the disk."""
+
+    who: str
+    text: str
 
 
 class Snapshot(TypedDict):
@@ -56,8 +48,9 @@ class Snapshot(TypedDict):
     version: int
     run: str
     game: str
-    replay: ReplayCounts
+    replay: Accounts
     problem: str | None
+    warnings: list[Reported]
     workers: dict[str, int]  # running and ended
     models: ModelCounts
     rating: dict[str, object] | None
@@ -68,39 +61,48 @@ class Snapshot(TypedDict):
 
 def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
     """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
-    segments = list(list_segments(run.segments))
     models = list_models(run.models)
     processes: list[Process] = [
         {**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()
     ]
-    accounts = balance_accounts(run, segments, monitor.heartbeats.get(TRAINER))
+    accounts, problem = balance_accounts(run, monitor.heartbeats.get(TRAINER))
     workers = _with_role(processes, "selfplay")
     running = [each for each in workers if each["life"] in ALIVE]
     return {
         "version": VERSION,
         "run": str(run.root),
         "game": run.identity,
-        "replay": {
-            "segments": len(segments),
-            "games": sum(name.games for name in segments),
-            "positions": sum(name.positions for name in segments),
-            "full_positions": sum(name.full for name in segments),
-            "bootstrap_positions": sum(name.full for name in segments if name.bootstrap),
-            "quarantined": len(list(run.quarantine.glob("*"))),
-            "read_games": accounts.read,
-            "unread_games": accounts.unread,
-            "removed_games": accounts.removed,
-            "quarantined_games": accounts.quarantined,
-            "missing_segments": accounts.missing,
-        },
-        "problem": accounts.problem,
+        "replay": accounts,
+        "problem": problem,
+        "warnings": _warnings(processes, problem, accounts, run),
         "workers": {"running": len(running), "ended": len(workers) - len(running)},
         "models": {"count": len(models), "newest": str(models[0]) if models else None},
         "rating": last_line(run.metrics / "rating.jsonl"),
-        "waiting": describe_waiting(processes, unread=accounts.unread or 0),
+        "waiting": describe_waiting(processes, unread=accounts["unread_games"] or 0),
         "balance": balance(processes, ratio=run.settings.trainer.replay_ratio),
         "processes": processes,
     }
+
+
+def _warnings(
+    processes: Sequence[Process], problem: str | None, accounts: Accounts, run: RunDirectory
+) -> list[Reported]:
+    """Return the current warnings."""
+    said = []
+    for beat in processes:
+        keys = ("warning", "read_error", "write_error", "thread_error") if beat["life"] in ALIVE else ("warning",)
+        said += [(beat["name"], text) for key in keys if isinstance(text := beat.get(key), str)]
+    if problem:
+        said.append(("store", problem))
+    if quarantined := accounts["quarantined"]:
+        games = f", with {accounts['quarantined_games']} games in segments" if accounts["quarantined_games"] else ""
+        advice = "plyzero replay restore brings back those that are valid"
+        said.append(("store", f"{quarantined} damaged files are in quarantine/{games}; {advice}"))
+    free, store = free_room(run.root), run.settings.store
+    if free.bytes < store.min_free_mb << 20 or free.files < store.min_free_files:
+        text = f"the volume is almost full: {free.bytes >> 20} MB and room for {free.files} files left; workers pause"
+        said.append(("disk", text))
+    return [{"who": plain(who, 80), "text": plain(text, 600)} for who, text in said]
 
 
 def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:

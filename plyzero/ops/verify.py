@@ -23,7 +23,7 @@ from plyzero.rules.game import Game
 from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run, RunDirectory
 from plyzero.run.journals import JournalName, list_journals, read_journal
-from plyzero.run.models import ModelName, list_int8, list_models, read_int8, read_model
+from plyzero.run.models import ModelName, list_models, read_model
 from plyzero.run.replay import find_disagreement, find_recorded_game
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from plyzero.volume_errors import explain
@@ -69,14 +69,17 @@ def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[
         if game is not None:
             check_run(Network(content, game, label=str(name), observations=boards), run.id)
 
+    def check_form(name: ModelName) -> None:
+        read_model(run.models, name)
+
     for segment in sorted(list_segments(run.segments)):
         yield from _checked(str(segment), partial(check_segment, segment))
     for journal in list_journals(run.journals):
         yield from _checked(str(journal), partial(check_journal, journal))
     for model in list_models(run.models):
         yield from _checked(str(model), partial(check_model, model))
-    for file in list_int8(run.models):
-        yield from _checked(file, partial(_check_int8, run, file))
+    for form in list_models(run.models, int8=True):
+        yield from _checked(str(form), partial(check_form, form))
     for (incarnation, sequence), count in numbers.items():
         if count > 1:
             yield incarnation, f"{count} segments are number {sequence} of incarnation {incarnation}"
@@ -101,10 +104,6 @@ def _checked(name: str, check: Callable[[], str | None]) -> Iterator[tuple[str, 
     except Exception as error:  # damage of a journal causes errors of many types
         fault = f"{name} cannot be read: {error!r}"
     yield name, fault
-
-
-def _check_int8(run: RunDirectory, file: str) -> None:
-    read_int8(run.models, file)
 
 
 def restore(run: Run, names: Sequence[str] = ()) -> Iterator[tuple[str, str | None]]:

@@ -204,8 +204,6 @@ def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(root / "run.toml"))
     check_not_over(game.start)
     _check_seed(seed)
-    if preset not in PRESETS:
-        raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {preset!r}")
     settings = resolve(preset=preset_for(preset, game.start), environment=os.environ, options=options)
     run_id = RunId(secrets.token_hex(8))
     return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, id=run_id, game=game)

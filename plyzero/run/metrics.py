@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import socket
 import struct
@@ -30,7 +29,7 @@ from plyzero.files import (
     write_file,
 )
 from plyzero.threads import start_thread, thread_error
-from plyzero.volume_errors import UnreadableError, explain
+from plyzero.volume_errors import FileErrors, UnreadableError
 
 VERSION: Final = 1
 """Format version of every line and heartbeat; docs/formats.md lists the fields."""
@@ -49,8 +48,6 @@ LINE_SECONDS: Final = 60.0
 
 MAX_BEAT_BYTES: Final = 1 << 16
 """Largest size of a heartbeat that is read, in bytes."""
-
-log = logging.getLogger(__name__)
 
 
 def beat_seconds(directory: Path) -> float:
@@ -110,22 +107,6 @@ def last_line(path: Path) -> dict[str, object] | None:
     return next(iter(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=1)), None)
 
 
-class Writing:
-    """A context for writing a file that nothing depends on: the first OSError of a series is logged."""
-
-    def __init__(self, what: str) -> None:
-        self._what, self._failing = what, False
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        was_failing, self._failing = self._failing, isinstance(error, OSError)
-        if isinstance(error, OSError) and not was_failing:
-            log.warning("cannot write %s: %s", self._what, explain(error))
-        return self._failing
-
-
 class SparseLines:
     """Appends a line a minute to a metrics file; after a day more and more rarely: about 10,000 lines in a year."""
 
@@ -133,7 +114,7 @@ class SparseLines:
         self._path, self._clock = path, clock
         self._began = clock()
         self._next = self._began + LINE_SECONDS
-        self._writing = Writing("metrics")
+        self._file_errors = FileErrors()
 
     def add(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Append `fields` if a line is due, or if `force`. An OSError is only logged."""
@@ -141,7 +122,7 @@ class SparseLines:
         if now < self._next and not force:
             return
         self._next = now + max(LINE_SECONDS, (now - self._began) / 1440)  # the lines of a day
-        with self._writing:
+        with self._file_errors.skipping(self._path, "cannot be written", writes=True):
             append_line(self._path, fields)
 
 
@@ -172,7 +153,7 @@ class Heartbeat:
         self._interval = max(beat_seconds(path.parent) for path in paths)
         self._beats = 0
         self._next = 0.0
-        self._writing = Writing("the heartbeat")
+        self._file_errors = FileErrors()
 
     def beat(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Write `fields` if the next heartbeat is due, or if `force`. An OSError is only logged."""
@@ -185,7 +166,7 @@ class Heartbeat:
         about |= {"thread_error": error} if (error := thread_error()) else {}
         content = (json.dumps({**about, **fields}) + "\n").encode()
         for path in self._paths:
-            with self._writing:
+            with self._file_errors.skipping(path, "cannot be written", writes=True):
                 write_file(path, content, replace=True, durable=False)
 
 
@@ -267,7 +248,7 @@ class EventFile:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._path: Path | None = None
-        self._writing = Writing("for TensorBoard")
+        self._file_errors = FileErrors()
 
     def add(self, step: int, scalars: Mapping[str, float | None]) -> None:
         """Append the values by tag at a step; None is left out. An OSError is only logged."""
@@ -280,7 +261,7 @@ class EventFile:
         content = b"".join(_bytes_field(1, value) for value in summary)
         records += _record(time_field + b"\x10" + _varint(step) + _bytes_field(5, content))
         path = self._path or self._directory / f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
-        with self._writing:
+        with self._file_errors.skipping(self._directory, "cannot be written", writes=True):
             self._directory.mkdir(parents=True, exist_ok=True)
             with open_to_append(path) as file:
                 file.write(records)

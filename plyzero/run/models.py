@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -32,21 +32,23 @@ class ModelName:
     fence:  number of the trainer's start, so that the models of a later trainer follow all of an earlier one's.
     step:   number of optimiser steps after which the model was published.
     digest: first 8 hex digits of the SHA-256 of the content.
+    int8:   whether it is the 8-bit form of a model.
     """
 
     fence: int
     step: int
     digest: str
+    int8: bool = False
 
     def __str__(self) -> str:
-        return f"{self.fence:06d}-{self.step:09d}-{self.digest}.onnx"
+        return f"{self.fence:06d}-{self.step:09d}-{self.digest}{'.int8' if self.int8 else ''}.onnx"
 
     @staticmethod
     @lru_cache(maxsize=1 << 18)  # every process lists the same names again and again
-    def parse(name: str) -> ModelName | None:
-        """Return the fields of the file name `name`, None if it is not the name of a model."""
+    def parse(name: str, *, int8: bool = False) -> ModelName | None:
+        """Return the fields of the file name of a model, with `int8` of an 8-bit form; None for any other name."""
         match = NAME.fullmatch(name)
-        parsed = match and ModelName(int(match[1]), int(match[2]), match[3])
+        parsed = match and ModelName(int(match[1]), int(match[2]), match[3], int8)
         return parsed if str(parsed) == name else None
 
 
@@ -58,7 +60,7 @@ def publish_model(directory: Path, content: bytes, *, fence: int, step: int, int
     """
     name = ModelName(fence=fence, step=step, digest=digest_of(content))
     if int8 is not None:
-        write_file(directory / int8_name(name, digest_of(int8)), int8, replace=True)
+        write_file(directory / str(replace(name, digest=digest_of(int8), int8=True)), int8, replace=True)
     write_file(directory / str(name), content, replace=True)
     return name
 
@@ -72,14 +74,15 @@ def max_model_bytes() -> int:
     return min(MAX_MODEL_BYTES, max(1 << 27, usable_memory() // 8))  # 128 MB, 33 million weights, on every machine
 
 
-def list_models(directory: Path) -> list[ModelName]:
+def list_models(directory: Path, *, int8: bool = False) -> list[ModelName]:
     """Return the names of all models in `directory`, newest first. Raises OSError if it cannot be listed."""
-    return select_models(list_names(directory))
+    return select_models(list_names(directory), int8=int8)
 
 
-def select_models(names: Iterable[str]) -> list[ModelName]:
-    """Return those of `names` that are models, newest first."""
-    return [*filter(None, map(ModelName.parse, sorted(names, reverse=True)))]  # fields have fixed widths
+def select_models(names: Iterable[str], *, int8: bool = False) -> list[ModelName]:
+    """Return those of `names` that are models, or with `int8` the 8-bit forms of models, newest first."""
+    newest_first = sorted(names, reverse=True)  # fields have fixed widths
+    return [found for name in newest_first if (found := ModelName.parse(name, int8=int8))]
 
 
 def read_model(directory: Path, name: ModelName) -> bytes:
@@ -88,45 +91,18 @@ def read_model(directory: Path, name: ModelName) -> bytes:
     Raises ModelDamagedError if it does not match the digest in its name, ModelRefusedError if it is too large, and
     OSError if the volume fails to read it.
     """
-    return _read(directory / str(name), name.digest)
-
-
-def int8_name(name: ModelName, digest: str) -> str:
-    """Return the file name of the 8-bit form, with the digest `digest`, of the model `name`."""
-    return f"{name.fence:06d}-{name.step:09d}-{digest}.int8.onnx"
-
-
-def read_int8(directory: Path, file: str) -> bytes:
-    """Return the content of the 8-bit form with the name `file`. Raises what `read_model` does."""
-    match = NAME.fullmatch(file)
-    assert match
-    return _read(directory / file, match[3])
-
-
-def list_int8(directory: Path) -> dict[str, tuple[int, int]]:
-    """Return the file names of all 8-bit forms -> fence and step of their models, as `list_models` does."""
-    return select_int8(list_names(directory))
-
-
-def select_int8(names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return those of `names` that are 8-bit forms -> fence and step of their models."""
-    matches = filter(None, map(NAME.fullmatch, names))
-    return {each[0]: (int(each[1]), int(each[2])) for each in matches if each[4]}
+    try:
+        content = read_file(directory / str(name), max_bytes=max_model_bytes())
+    except UnreadableError as error:
+        raise ModelRefusedError(f"{name}: {error.strerror}") from error
+    if digest_of(content) != name.digest:
+        raise ModelDamagedError(f"{name}: its content has the digest {digest_of(content)}, so it is damaged")
+    return content
 
 
 def digest_of(content: bytes) -> str:
     """Return the digest by which a file of a model is named: the first 8 hex digits of its SHA-256."""
     return hashlib.sha256(content).hexdigest()[:8]
-
-
-def _read(path: Path, digest: str) -> bytes:
-    try:
-        content = read_file(path, max_bytes=max_model_bytes())
-    except UnreadableError as error:
-        raise ModelRefusedError(f"{path.name}: {error.strerror}") from error
-    if digest_of(content) != digest:
-        raise ModelDamagedError(f"{path.name}: its content has the digest {digest_of(content)}, so it is damaged")
-    return content
 
 
 def best_model(directory: Path, metrics: Path) -> ModelName:

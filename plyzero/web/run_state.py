@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final
 
 from plyzero.errors import UserError, plain
-from plyzero.files import Room, free_room
+from plyzero.files import free_room
 from plyzero.ops.curves import RunSeries, words_of
 from plyzero.ops.status import Process, Snapshot, snapshot
 from plyzero.run.directory import RunDirectory, read_run
@@ -24,13 +24,6 @@ VERSION: Final = 1
 
 REFRESH_SECONDS: Final = 2.0
 """Time for which an answer is reused."""
-
-
-class Reported(TypedDict):
-    """What is wrong, and who reports it: a process, the store or the disk."""
-
-    who: str
-    text: str
 
 
 class RunView:
@@ -103,7 +96,7 @@ class _Watched:
         speeds = [figure(each, "positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
         trainer: Mapping[str, object] = self._monitor.heartbeats.get(TRAINER) or {}
         row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
-        warnings, store = _warnings(found, free, self.run), self.run.settings.store
+        warnings, store = found["warnings"], self.run.settings.store
         now = {words_of(each["text"]) for each in warnings}
         return {
             **{key: found.get(key) for key in ("game", "replay", "waiting", "balance", "models")},
@@ -192,26 +185,6 @@ def _listed(processes: list[Process]) -> list[Process]:
     ended = [each for each in processes if each["life"] not in ALIVE]
     chosen = alive[:200] + ended[-20:]
     return sorted(chosen, key=lambda each: (each["role"] != TRAINER, each["life"] not in ALIVE, each["name"]))
-
-
-def _warnings(found: Snapshot, free: Room, run: RunDirectory) -> list[Reported]:
-    """Return the current warnings."""
-    said = []
-    for beat in found["processes"]:
-        keys = ("warning", "read_error", "write_error", "thread_error") if beat["life"] in ALIVE else ("warning",)
-        said += [(beat["name"], text) for key in keys if isinstance(text := beat.get(key), str)]
-    if found["problem"]:
-        said.append(("store", found["problem"]))
-    if quarantined := found["replay"]["quarantined"]:
-        text = (
-            f"{quarantined} damaged files are in quarantine/; plyzero replay restore brings back those that are valid"
-        )
-        said.append(("store", text))
-    store = run.settings.store
-    if free.bytes < store.min_free_mb << 20 or free.files < store.min_free_files:
-        text = f"the volume is almost full: {free.bytes >> 20} MB and room for {free.files} files left; workers pause"
-        said.append(("disk", text))
-    return [{"who": plain(who, 80), "text": plain(text, 600)} for who, text in said]
 
 
 def cleaned(value: object, depth: int = 7) -> object:

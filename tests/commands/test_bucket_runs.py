@@ -58,7 +58,7 @@ def test_commands_that_read_a_run_read_one_in_a_bucket(run: Run, tmp_path: Path)
     root = str(run.root)
     status = shown("status", "--run", root)
     assert "in 1 segments" in status
-    assert "1 damaged files were moved to quarantine" in status
+    assert "1 damaged files are in quarantine/" in status
     assert len(json.loads(shown("replay", "export", "--run", root).splitlines()[0])["moves"]) > 4
     verified = plyzero("replay", "verify", "--run", root)
     assert (verified.returncode, "2 files ok" in verified.stdout) == (1, True)  # the one in quarantine is a fault

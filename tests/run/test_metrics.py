@@ -80,8 +80,8 @@ def test_what_cannot_be_written_is_logged_once(tmp_path: Path, caplog):
         lines.add({}, force=True)
         events.add(step, {"a": 1.0})
     assert [record.message for record in caplog.records] == [
-        "cannot write metrics: Not a directory",
-        "cannot write for TensorBoard: File exists",
+        "x.jsonl cannot be written: Not a directory",
+        "none cannot be written: File exists",
     ]
     path.parent.unlink()
     path.parent.mkdir()

@@ -17,7 +17,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run import models
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
-from plyzero.run.models import list_int8, list_models, publish_model
+from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from tests.helpers.clock import Clock
 from tests.helpers.learning import training
@@ -41,6 +41,14 @@ def forms(run: Run) -> Forms:
     found = make_forms(run, untrained(run), reachable_observations(run.game))
     assert found.int8
     return found
+
+
+def forms_in(run: Run) -> list[ModelName]:
+    return list_models(run.models, int8=True)
+
+
+def models_of_forms(run: Run) -> set[tuple[int, int]]:
+    return {(form.fence, form.step) for form in forms_in(run)}
 
 
 def quantised_convolutions(content: bytes) -> list[bool]:
@@ -142,7 +150,7 @@ def test_auto_is_int8_on_fast_processors(
 def test_a_form_that_is_missing_or_damaged_is_replaced_by_the_model(run: Run, forms: Forms, watch: ModelWatch, caplog):
     for step, harm in ((1, Path.unlink), (2, lambda path: path.write_bytes(b"x" + forms.int8))):
         publish_model(run.models, forms.content, fence=1, step=step, int8=forms.int8)
-        (file,) = (file for file, model in list_int8(run.models).items() if model == (1, step))
+        (file,) = (str(form) for form in forms_in(run) if (form.fence, form.step) == (1, step))
         harm(run.models / file)
         assert watch.newer().precision == "fp32"
         assert f"the 8-bit form of 000001-00000000{step}" in caplog.text
@@ -160,7 +168,7 @@ def test_nobody_sees_a_model_before_its_form(run: Run, forms: Forms, monkeypatch
 
     monkeypatch.setattr(models, "write_file", note)
     name = publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
-    assert written == [(next(iter(list_int8(run.models))), []), (str(name), [])]
+    assert written == [(str(forms_in(run)[0]), []), (str(name), [])]
 
 
 def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms):
@@ -172,9 +180,9 @@ def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms):
     for _ in range(3):
         retention.monitor.refresh()
         retention.prune(covered={}, window=[])
-        assert {(1, name.step) for name in list_models(run.models)} <= set(list_int8(run.models).values())
+        assert {(1, name.step) for name in list_models(run.models)} <= models_of_forms(run)
         clock.now += 10**6
-    assert sorted(list_int8(run.models).values()) == [(1, 1), (1, 3)]
+    assert models_of_forms(run) == {(1, 1), (1, 3)}
 
 
 def test_the_trainer_publishes_both_forms_and_reports_how_much_they_differ(run: Run):
@@ -182,7 +190,7 @@ def test_the_trainer_publishes_both_forms_and_reports_how_much_they_differ(run: 
     with training(run) as trainer:
         trainer.publish()
     (name,) = list_models(run.models)
-    assert list(list_int8(run.models).values()) == [(name.fence, name.step)]
+    assert models_of_forms(run) == {(name.fence, name.step)}
     (line,) = read_lines(run.metrics / "trainer-000001.jsonl")
     assert 0 <= line["int8_policy_kl"] <= module.MAX_POLICY_KL
     assert 0 <= line["int8_value_error"] <= module.MAX_VALUE_ERROR
