@@ -69,21 +69,6 @@ def test_a_watch_returns_every_newer_model_once_and_never_an_older_one(run: Run,
     assert watch.newer() is None
 
 
-def test_a_bad_model_is_refused_once_and_stands_in_nobodys_way(run: Run, content, watch: ModelWatch, caplog):
-    publish_model(run.models, content["tic-tac-toe"], fence=1, step=1)
-    assert watch.newer().step == 1
-    publish_model(run.models, content["tic-tac-toe"], fence=1, step=2)
-    publish_model(run.models, content["connect-four"], fence=1, step=3)
-    damaged = publish_model(run.models, b"x" + content["tic-tac-toe"], fence=1, step=4)
-    (run.models / str(damaged)).write_bytes(content["tic-tac-toe"])
-    assert watch.newer().step == 2
-    assert watch.newer() is None
-    messages = [record.getMessage() for record in caplog.records]
-    assert len([message for message in messages if message.startswith("keeping the old model")]) == 2
-    publish_model(run.models, content["tic-tac-toe"], fence=1, step=5)
-    assert watch.newer().step == 5
-
-
 def wait_for(watch: ModelWatch) -> Network:
     deadline = time.monotonic() + 60
     while (network := watch.newer()) is None:
