@@ -11,7 +11,7 @@ import pytest
 
 from plyzero.run.journals import FRAME, MAGIC, read_journal
 from plyzero.run.records import Games
-from tests.helpers.hostile import at_most, journal
+from tests.helpers.hostile import NOT_JSON, at_most, journal
 from tests.helpers.segments import CONNECT_FOUR, RELAY, same, some_games
 
 
@@ -53,6 +53,14 @@ def test_a_journal_of_another_schema_game_or_writer_is_refused(tmp_path: Path, e
     changed = json.dumps({**json.loads(header), **edit}).encode()
     path.write_bytes(b"".join(map(frame, [changed, *bodies])))
     with pytest.raises(ValueError, match=r"has the header .* expected"):
+        read_journal(path, CONNECT_FOUR)
+
+
+@pytest.mark.parametrize("header", NOT_JSON, ids=lambda content: f"{content[:10]!r}-{len(content)}")
+def test_a_header_that_is_none_is_refused(tmp_path: Path, header: bytes):
+    path = journal(tmp_path, CONNECT_FOUR, [some_games(CONNECT_FOUR)])
+    path.write_bytes(b"".join(map(frame, [header, *frames(path)[1:]])))
+    with at_most(), pytest.raises((ValueError, RecursionError)):
         read_journal(path, CONNECT_FOUR)
 
 
