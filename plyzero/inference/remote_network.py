@@ -89,9 +89,9 @@ class RemoteNetwork:
         self._open_stream = self._method(stream, wire.STREAM, "ModelInfer")
         self._stream: Stream | None = None  # of a server that has them
         self._next_probe = 0.0
-        self._probe: grpc.Future = None
+        self._probe: grpc.Future | None = None
         self.refresh()
-        self._read_probe()
+        self._read_probe(self._probe)
 
     @staticmethod
     def _method(kind: Any, name: str, messages: str) -> Any:
@@ -129,13 +129,13 @@ class RemoteNetwork:
         """Find out whether a server that has failed is there again. It never waits, so call it before every batch."""
         if self._probe is not None:
             if self._probe.done():
-                self._read_probe()
+                self._read_probe(self._probe)
         elif not self.is_ready and time.monotonic() >= self._next_probe:
             request = wire.MESSAGES["ModelMetadataRequest"](name=self._model)
             self._probe = self._metadata.future(request, timeout=PROBE_SECONDS)
 
-    def _read_probe(self) -> None:
-        probe, self._probe = self._probe, None
+    def _read_probe(self, probe: grpc.Future) -> None:
+        self._probe = None
         try:
             found = probe.result()
         except grpc.RpcError as error:

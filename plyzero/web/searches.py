@@ -44,8 +44,7 @@ class Searches:
         """Yield the events that `search` reports, and at last what it returns, with `done`.
 
         A visitor, that is a network address, has at most 40 waiting searches. An error becomes a last event with a
-        sentence in `error`. If this iterator is closed before, the next report
-        of the search raises LeftError.
+        sentence in `error`. If this iterator is closed before, the next report of the search raises LeftError.
         """
         own, all_of_them = len(self._waiting.get(visitor, ())), sum(map(len, self._waiting.values()))
         if own >= 40 or all_of_them >= MAX_WAITING:

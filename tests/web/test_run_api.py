@@ -247,13 +247,13 @@ def test_a_worker_that_is_killed_is_gone_and_no_longer_counts(run: Run, clock: C
 
 
 def test_the_trainer_and_the_living_are_listed_first_and_few_of_the_dead(run: Run, clock: Clock):
-    for number in range(run_state.MAX_ENDED + 5):
+    for number in range(25):
         put(run.workers, f"a{number:02d}.0000000{number % 10}.json", {**WORKER, "state": "stopped"})
     beat(run, "w0.0123abcd")
     beat(run, "trainer")
     names = [each["name"] for each in RunView(run, clock=clock).state()["processes"]]
     assert names[:2] == ["trainer", "w0.0123abcd"]
-    assert len(names) == 2 + run_state.MAX_ENDED
+    assert len(names) == 2 + 20
 
 
 def test_what_is_wrong_now_and_what_was_wrong_before_is_told(tmp_path: Path, clock: Clock):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plyzero.web import searches
-from plyzero.web.searches import MAX_OF_VISITOR, Searches
+from plyzero.web.searches import Searches
 
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -60,7 +60,7 @@ def test_the_searches_of_a_visitor_are_bounded_without_refusing_others():
     queue = Searches(0)
 
     async def fill():
-        tasks = [asyncio.create_task(anext(queue.stream(lambda report: {}, "many"))) for _ in range(MAX_OF_VISITOR)]
+        tasks = [asyncio.create_task(anext(queue.stream(lambda report: {}, "many"))) for _ in range(40)]
         await asyncio.sleep(0)
         refused = await anext(queue.stream(lambda report: {}, "many"))
         tasks.append(asyncio.create_task(anext(queue.stream(lambda report: {}, "one"))))
@@ -72,7 +72,7 @@ def test_the_searches_of_a_visitor_are_bounded_without_refusing_others():
             task.cancel()
         return refused["error"]
 
-    assert run(fill()) == f"{MAX_OF_VISITOR} searches are waiting already; try again later"
+    assert run(fill()) == "40 searches are waiting already; try again later"
 
 
 def test_a_search_that_takes_too_long_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):
