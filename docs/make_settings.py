@@ -5,35 +5,29 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from plyzero.run.configuration import PRESETS
-from plyzero.settings import RENAMED, Settings
+from plyzero.settings import Settings
 
 PAGE = Path(__file__).with_name("settings.md")
 
 HEAD = """# Settings
 
-Settings come from five sources. Each one overrides those before it: the defaults, the preset, `run.toml` in the run
-directory, the environment, and `-o`:
+All settings, with their defaults and presets. They come from five sources, of which each overrides those before it: the
+defaults, the preset, `run.toml` in the run directory, the environment, and `-o`:
 
 ```sh
 plyzero train connect-four --run runs/c4 --preset standard -o selfplay.simulations=128 -o network.blocks=6
 PLYZERO_SELFPLAY__SIMULATIONS=128 plyzero selfplay --run runs/c4
 ```
 
-A new run writes its settings to `run.toml`, where they can be edited while no process of the run is running. An unknown
-name is an error that shows the nearest known name. `none` means the default that is described; `run.toml` leaves out
-such settings. This page is generated from `plyzero/settings.py`.
+A new run writes its settings to `run.toml`, where they can be edited while no process of the run is running. `none`
+means the default that is described; `run.toml` leaves out such settings. This page is generated from
+`plyzero/settings.py`.
 """
 
 PRESETS_HEAD = """## Presets
 
 The table shows the settings that each preset changes; `quick` is the default. When a run is created, long games, many
 legal moves or a large board raise some settings further; `plyzero check` shows which.
-"""
-
-RENAMED_HEAD = """## Settings renamed in version 0.2
-
-In the `run.toml` of a run that was created with version 0.1 the old names are read, and replaced by the new ones when
-the run is next started. In the environment and after `-o` they are errors, which show the new names.
 """
 
 
@@ -45,10 +39,10 @@ def page() -> str:
         assert isinstance(model, type)
         assert issubclass(model, BaseModel)
         parts.append(f"## `{section}`: {(model.__doc__ or '').strip().rstrip('.')}\n")
-        rows = ["| setting | default | meaning |", "|---|---|---|"]
+        rows = ["| setting and default | meaning |", "|---|---|"]
         for name, setting in model.model_fields.items():
             meaning = " ".join((setting.description or "").split()).replace("|", "\\|")
-            rows.append(f"| `{section}.{name}` | {_text(setting.default)} | {meaning} |")
+            rows.append(f"| `{section}.{name}={_text(setting.default)}` | {meaning} |")
         parts.append("\n".join(rows) + "\n")
     parts.append(PRESETS_HEAD)
     names = sorted({f"{section}.{key}" for preset in PRESETS.values() for section in preset for key in preset[section]})
@@ -57,10 +51,6 @@ def page() -> str:
         section, _, key = name.partition(".")
         values = [preset.get(section, {}).get(key) for preset in PRESETS.values()]
         rows.append(f"| `{name}` | {' | '.join('' if value is None else _text(value) for value in values)} |")
-    parts.append("\n".join(rows) + "\n")
-    parts.append(RENAMED_HEAD)
-    rows = ["| version 0.1 | since version 0.2 |", "|---|---|"]
-    rows += [f"| `{old}` | `{new}` |" for old, new in RENAMED.items()]
     parts.append("\n".join(rows) + "\n")
     return "\n".join(parts)
 

@@ -50,7 +50,7 @@ OBJECT_NAME: Final = r"^\w+(\.\w+)*:\w+$"
 
 
 def _named(form: str, example: str) -> AfterValidator:
-    """Return the check that a setting names a class or function in a module, in the form that its message gives."""
+    """Return a check that a setting is the name of a class or function in a module; its message shows `form`."""
 
     def check(name: str) -> str:
         if not re.fullmatch(OBJECT_NAME, name) or ".py:" in name:
@@ -130,8 +130,8 @@ class SelfplaySettings(SettingsSection):
     """Probability that a move gets a full search. KataGo: 0.25; AlphaZero: 1."""
 
     opening_plies: int | None = Field(None, ge=0)
-    """A game starts with 0 to this many random moves, all numbers equally likely, so that the network also sees
-    positions that good players avoid; none = two fifths of the game's max_plies, at most 16."""
+    """A game starts with 0 to this many random moves, so that the network also sees positions that good players
+    avoid; none = two fifths of the game's max_plies, at most 16."""
 
     temperature: float = Field(1.0, gt=0)
     """Temperature at the start of a game; moves are sampled from policy^(1/temperature). AlphaZero: 1."""
@@ -170,15 +170,15 @@ class SelfplaySettings(SettingsSection):
     enough; auto = int8 on a processor with VNNI, otherwise fp32. All else uses fp32."""
 
     threads: int = Field(1, ge=1, le=1024)
-    """CPU threads of one worker's network. One thread per worker and one worker per core are fastest."""
+    """CPU threads of one worker's network. One thread and one worker per core are fastest."""
 
 
 class NetworkSettings(SettingsSection):
     """The network."""
 
     module: ClassName = "trainer.network:ResidualNetwork"
-    """The class of the network, MODULE:CLASS, such as my_net:MyNet in the directory in which the trainer is started;
-    docs/python-api.md says what it must do."""
+    """The class of the network, MODULE:CLASS, such as my_net:MyNet; docs/python-api.md says what it
+    must do."""
 
     blocks: int = Field(3, ge=1, le=1024)
     """Number of residual blocks. AlphaZero: 19."""

@@ -47,7 +47,7 @@ class Backpressure:
         self._has_model = has_model
         settings, store, writer = self._run.settings, self._run.settings.store, self._writer
         if writer.is_full:
-            return f"paused: {writer.write_error or 'the volume is slower than the games are played'}"
+            return f"paused: {writer.write_error or 'the volume is slower than self-play'}"
         if self._free is None or (self._bootstrap_positions is None and not has_model):
             return f"paused: cannot read the volume: {self._file_errors.summary or 'replay/ is missing'}"
         if self._free.bytes < store.min_free_mb << 20:

@@ -47,7 +47,7 @@ class EvaluatedGames:
         self._turn = 0
 
     def refresh(self) -> None:
-        """Load a newer model, or ask whether a server that has failed answers again. Before every `run`."""
+        """Load a newer model, or test whether a failed server answers again; called before every `run`."""
         if self._remote:
             self._remote.refresh()
         if not self._is_remote:
@@ -106,7 +106,7 @@ class EvaluatedGames:
 
     @property
     def label(self) -> str | None:
-        """The name of the model, None if there is none, or none that has answered yet."""
+        """The name of the model; None if there is none or it has not answered yet."""
         if self._remote and self._remote.is_ready:
             return self._remote.label
         return self._network.label if self._network else None
@@ -123,7 +123,7 @@ class EvaluatedGames:
 
 
 def _halves(settings: Settings) -> list[Settings]:
-    """Return the settings of each half of the parallel games, with half of the cache; one has all if it is one game."""
+    """Return the settings of each half of the parallel games, with half of the cache; a single game has all of it."""
     selfplay = settings.selfplay
     first = selfplay.parallel_games // 2
     if not first:

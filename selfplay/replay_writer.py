@@ -192,7 +192,7 @@ class ReplayWriter:
             log.error("game %016x is not stored, the trainer would refuse it: %s", games.games["id"][0], fault)
 
     def _leave_journal(self, *, may_have_last: bool) -> None:
-        """Go on without a journal that another process has taken, and with the next one.
+        """Leave a journal that another process has taken, and continue with the next one.
 
         may_have_last: whether that process may also find the first of the waiting games, which was not acknowledged.
         """

@@ -75,7 +75,7 @@ def run_worker(
         }
 
     def look() -> None:
-        """Look at the volume; when the loop has gone on, write heartbeat and metrics, for which it never waits."""
+        """Look at the volume; if the loop has made progress, write heartbeat and metrics, for which it never waits."""
         nonlocal written, log_at
         backpressure.refresh()
         if adoption:

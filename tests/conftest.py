@@ -1,9 +1,13 @@
-"""What all tests share: fixed randomness, Ctrl-C, and the option that rewrites golden files."""
+"""What all tests share: fixed randomness, Ctrl-C, a run, a clock, and the option that rewrites golden files."""
 
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from plyzero.run.directory import Run
+from tests.helpers.clock import Clock
 
 settings.register_profile(
     "fixed",
@@ -32,3 +36,16 @@ def no_thread_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A new run of tic-tac-toe."""
+    from tests.helpers.runs import small_run  # with numba, which not every test needs
+
+    return small_run(tmp_path / "r")

@@ -134,7 +134,7 @@ def crew_on_two_mounts(tmp_path: Path) -> Iterator[Crew]:
 
 
 @pytest.mark.slow
-def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(crew_on_two_mounts: Crew):
+def test_across_two_mounts_without_locks_no_game_is_lost(crew_on_two_mounts: Crew):
     crew = crew_on_two_mounts
     for _ in range(4):
         crew.work(3)
@@ -145,7 +145,7 @@ def test_where_locks_do_not_cross_two_mounts_no_game_of_a_killed_worker_is_lost(
 
 
 @pytest.mark.slow
-def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(crew_on_two_mounts: Crew):
+def test_across_two_mounts_a_worker_may_be_suspended_for_long(crew_on_two_mounts: Crew):
     crew = crew_on_two_mounts
     crew.signal(signal.SIGSTOP, *crew.workers)
     crew.work(30)  # so long that the trainer takes them for dead
@@ -156,7 +156,7 @@ def test_where_locks_do_not_cross_two_mounts_a_worker_may_be_suspended_for_long(
 
 
 @pytest.mark.slow
-def test_a_trainer_of_another_user_loses_no_game_though_workers_make_private_files(open_path: Path):
+def test_a_trainer_of_another_user_loses_no_private_game(open_path: Path):
     """If it cannot read them it waits until somebody permits it."""
     need("root")
     crew = Crew(open_path, attacked_run(open_path / "run"))

@@ -47,7 +47,7 @@ def test_nothing_in_the_compose_file_hinders_scaling():
     assert web.count("ports:") == web.count('"127.0.0.1:') == 1  # reached from this machine alone
 
 
-def test_the_trainer_goes_first_and_no_container_goes_behind_what_else_runs_on_the_host():
+def test_the_trainers_container_alone_has_a_priority():
     assert re.findall(r"^  (\w+):$(?:\n(?!  \w).*)*?\n    cpu_shares: (\d+)", COMPOSE, re.MULTILINE) == [
         ("trainer", "10240")
     ]

@@ -30,7 +30,7 @@ def pids_of(root: Path) -> list[int]:
     return [beat["pid"] for beat in read_heartbeats(root / "workers").values() if beat["state"] != "stopped"]
 
 
-def test_train_goes_on_after_ctrl_c_or_a_kill_and_leaves_no_process_when_killed(tmp_path: Path):
+def test_train_goes_on_after_a_kill_and_leaves_no_process(tmp_path: Path):
     root, examples = tmp_path / "r", Path(__file__).parent.parent / "examples"
     options = [part for option in SMALL for part in ("-o", option)]
     game = "dots_and_boxes:DotsAndBoxes(size=2)"  # in plain Python, and found where the command is given

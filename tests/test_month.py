@@ -13,7 +13,6 @@ from plyzero.ops.supervisor import Messages, RunView
 from plyzero.run.directory import Run
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import append_line
-from plyzero.run.models import best_model, publish_model
 from tests.helpers.runs import small_run
 
 MODELS = 30 * 24 * 60 * 3  # one every 20 s
@@ -61,52 +60,29 @@ def growth(call: object) -> int:
 
 
 @pytest.mark.slow
-def test_train_shows_each_new_model_of_a_run_of_a_month_without_reading_the_others(run: Run):
-    said: list[str] = []
-    view = RunView(run, began=0.0, notify=Messages(said.append))
-    assert growth(view.new_reports) < GROWTH
-    for step in (MODELS + 1, MODELS + 2):
-        append_line(run.metrics / "trainer-000001.jsonl", line_of(step))
-        reports = view.new_reports()
-        assert [report.fields["step"] for report in reports] == [step]
-    assert reports[0].positions_per_second == 4.5
-    assert growth(view.new_reports) < GROWTH
-    assert not said
-
-
-@pytest.mark.slow
-def test_status_and_the_best_model_know_the_ratings_of_a_run_of_a_month(run: Run):
-    append_line(run.metrics / "rating.jsonl", line_of(MODELS + 1, scores={"random": [20, 0, 0]}))
-    monitor = LivenessMonitor(run)
-    found = snapshot(run, monitor)
-    assert found["rating"]["step"] == MODELS + 1
-    assert growth(lambda: snapshot(run, monitor)) < GROWTH
-    names = [publish_model(run.models, bytes([each]), fence=1, step=each) for each in (1, 2)]
-    line = line_of(1, scores={"random": [20, 0, 0], "mcts:100": [20, 0, 0]})
-    append_line(run.metrics / "rating.jsonl", {**line, "model": str(names[0])})
-    append_line(run.metrics / "rating.jsonl", {**line_of(2, scores={"random": [20, 0, 0]}), "model": str(names[1])})
-    assert best_model(run.models, run.metrics) == names[0]
-
-
-@pytest.mark.slow
-def test_the_table_of_an_experiment_has_every_model_of_a_run_of_a_month(run: Run):
-    rows = curve(run)
-    steps = [row["step"] for row in rows]
-    assert steps[:2] == [1, 2]
-    assert steps == sorted(set(steps))
-    assert len(steps) >= MODELS
-    assert rows[MODELS - 1]["seconds"] == 20.0 * MODELS
-    assert rows[MODELS - 1]["score"] == 0.5
-
-
-@pytest.mark.slow
-def test_the_dashboard_of_a_run_of_a_month_shows_all_of_it_and_new_lines_cost_little(run: Run):
-    series = RunSeries(run)
+def test_train_status_and_the_dashboard_read_each_line_of_a_month_once(run: Run):
+    view, monitor, series = RunView(run, began=0.0, notify=Messages(print)), LivenessMonitor(run), RunSeries(run)
+    assert growth(view.new_reports) < GROWTH  # what was there before `train` is passed over
     series.refresh()
     found = series.since(0)
     assert len(found["learning"]["step"]) == len(found["ratings"]["mcts:100"]["step"]) == MAX_POINTS
     assert found["learning"]["step"][0] == found["ratings"]["mcts:100"]["step"][0] == 1
-    step = int(series.newest["step"] or 0) + 1
-    append_line(run.metrics / "trainer-000001.jsonl", line_of(step))
-    assert growth(series.refresh) < GROWTH
-    assert series.newest["step"] == step
+    for step in (MODELS + 1, MODELS + 2):
+        append_line(run.metrics / "trainer-000001.jsonl", line_of(step))
+        append_line(run.metrics / "rating.jsonl", line_of(step, scores={"random": [20, 0, 0]}))
+        reports = view.new_reports()
+        assert [report.fields["step"] for report in reports] == [step]
+        assert growth(series.refresh) < GROWTH
+        assert growth(lambda: snapshot(run, monitor)) < GROWTH
+        assert series.newest["step"] == snapshot(run, monitor)["rating"]["step"] == step
+    assert reports[0].positions_per_second == 4.5
+    assert growth(view.new_reports) < GROWTH
+
+
+@pytest.mark.slow
+def test_the_table_of_an_experiment_has_every_model_of_a_month(run: Run):
+    rows = curve(run)
+    steps = [row["step"] for row in rows]
+    assert steps == sorted(set(steps))
+    assert len(steps) >= MODELS
+    assert (rows[MODELS - 1]["seconds"], rows[MODELS - 1]["score"]) == (20.0 * MODELS, 0.5)

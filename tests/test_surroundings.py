@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Run:
         pytest.param("", "", ASCII, id="UTF-8"),
     ],
 )
-def test_check_train_play_and_analyze_work_without(
+def test_check_train_play_and_analyze_work(
     tmp_path: Path, run: Run, missing: str, change: str, environment: dict[str, str]
 ):
     prefix = in_namespace(change, run.root)

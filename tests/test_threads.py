@@ -2,7 +2,6 @@
 
 import errno
 import logging
-import os
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,17 @@ import pytest
 from plyzero.run.metrics import Heartbeat, read_heartbeat
 from plyzero.threads import Thread, start_thread
 from tests.helpers.cli import shown
+from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 
 
-def fail() -> None:
-    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-
-def test_a_thread_that_an_error_ends_is_in_the_log_the_heartbeat_and_status(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+def test_a_thread_that_an_error_ends_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     run = small_run(tmp_path / "r")
     heartbeat = Heartbeat(run.workers / "w0.00000001.json")
     start_thread(lambda: None, name="sound").join()
     heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
     assert "thread_error" not in (read_heartbeat(run.workers / "w0.00000001.json") or {})
-    thread = start_thread(fail, name="models")
+    thread = start_thread(failing(errno.EMFILE), name="models")
     thread.join()
     heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
     sentence = "its thread models has ended with OSError: [Errno 24] Too many open files; restart the process"
@@ -37,7 +31,7 @@ def test_a_thread_that_an_error_ends_is_in_the_log_the_heartbeat_and_status(
         thread.check()
 
 
-def test_a_thread_does_its_work_with_its_arguments_and_never_keeps_the_process_alive():
+def test_a_thread_does_its_work_and_keeps_no_process_alive():
     done: list[object] = []
     thread = Thread(done.append, 3, name="work")
     thread.start()

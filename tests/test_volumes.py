@@ -143,8 +143,9 @@ def test_lines_are_appended(volume: Path):
 
 
 def test_a_file_is_moved_within_the_volume_and_from_a_disk(volume: Path, tmp_path: Path):
-    write_file(volume / "replay" / "a", b"a")
-    move(volume / "replay" / "a", volume / "quarantine")
+    for content in (b"old", b"a"):  # into a directory that is made, and over one of its name
+        write_file(volume / "replay" / "a", content)
+        move(volume / "replay" / "a", volume / "quarantine")
     write_file(tmp_path / "journal" / "b", b"b")
     move(tmp_path / "journal" / "b", volume / "quarantine", name="c")
     assert {path.name: content_of(path) for path in (volume / "quarantine").iterdir()} == {"a": b"a", "c": b"b"}
@@ -152,7 +153,7 @@ def test_a_file_is_moved_within_the_volume_and_from_a_disk(volume: Path, tmp_pat
     assert not (tmp_path / "journal" / "b").exists()
 
 
-def test_a_path_of_a_bucket_looks_as_it_was_given_and_is_no_file_of_this_machine():
+def test_a_path_of_a_bucket_is_no_file_of_this_machine():
     path = to_path("s3://runs/some/run")
     assert isinstance(path, BucketPath)
     assert (str(path), str(path / "run.toml"), path.parent.name) == (
@@ -200,7 +201,7 @@ def test_a_creation_whose_answer_is_lost_has_succeeded(proxy: Proxy):
         write_file(path, b"games")
 
 
-def test_a_creation_whose_answer_is_lost_does_not_hide_that_another_was_first(proxy: Proxy):
+def test_a_lost_answer_does_not_hide_that_another_was_first(proxy: Proxy):
     path = new_prefix() / "fence"
     write_file(path, b"the same content")
     proxy.times(1, "lost answer", "PUT")

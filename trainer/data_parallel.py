@@ -154,7 +154,7 @@ class Ranks:
 
     @contextmanager
     def _limited(self, seconds: float) -> Iterator[None]:
-        """End this process if what is done takes longer."""
+        """End this process if the block takes longer."""
         self._limit = [seconds]
         try:
             yield
@@ -162,9 +162,9 @@ class Ranks:
             self._limit = []
 
     def _watch(self) -> None:
-        """Notice the end of other processes, and end this one where its main thread waits for one without end.
+        """Notice the end of other processes, and end this one if its main thread waits forever for one.
 
-        With NCCL it cannot be woken in another way.
+        With NCCL there is no other way to wake it.
         """
         while not self._closed.wait(POLL_SECONDS):
             limit = self._limit  # each block has its own
@@ -224,7 +224,7 @@ def run_rank() -> None:
 
 
 class Inbox:
-    """The messages of rank 0. When it ends, this process does: by a timer if its main thread does not notice.
+    """The messages of rank 0. When it ends, this process ends too: by a timer if its main thread does not notice.
 
     has_ended: set when rank 0 has closed its end, or has ended itself.
     """

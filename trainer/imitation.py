@@ -1,4 +1,4 @@
-"""Imitation: the network learns the moves and results of recorded games; a run can begin with the bot it becomes."""
+"""Imitation: the network learns the moves and results of recorded games; a run can begin with the resulting bot."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Trainer(Learner):
     def __init__(self, run: Run, *, device: str, devices: int = 1, heartbeat: Heartbeat | None = None) -> None:
         """Try the parts, acquire the lease of the run, resume from its newest state and start further processes.
 
-        heartbeat: written from the moment on at which the lease is acquired.
+        heartbeat: written from the moment at which the lease is acquired.
         Raises UserError if one of these is impossible, and RankError if one of the processes cannot start.
         """
         self.run, found = run, choose_device(device)

@@ -1,7 +1,7 @@
 """The replay reader of the trainer: new segments, each read once and in its writer's order.
 
 A segment that is missing or damaged delays those after it, and then they are read without it. If it appears later, it
-is read then. A segment that the volume does not give is neither: it is waited for.
+is read then. A segment that cannot be read at the moment is neither: it is waited for.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ReplayReader:
 
     @property
     def read_error(self) -> str | None:
-        """A sentence about the segments that the volume does not give at the moment, or None."""
+        """A sentence about the segments that cannot be read at the moment, or None."""
         summary = self._file_errors.summary
         return summary and f"cannot read {summary}"
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class LearnerState(TypedDict):
-    """Weights in the form in which they are trained, and the optimiser: enough to go on as if without a break."""
+    """Weights in the form in which they are trained, and the optimiser: enough to continue without a break."""
 
     step: int
     network: dict[str, Tensor]
@@ -71,7 +71,7 @@ def save_state(directory: Path, state: State, *, fence: int, step: int) -> None:
 def load_state(directory: Path) -> State | None:
     """Return the newest state, None if there is none yet. Nothing in the file can run code.
 
-    Raises UserError if it is damaged or has another format, and OSError if the volume does not give it.
+    Raises UserError if it is damaged or has another format, and OSError if it cannot be read.
     """
     states = _list_states(directory)
     return read_state(states[0], "to continue from the previous state, move it away") if states else None

@@ -124,7 +124,7 @@ def match(
 
 @contextmanager
 def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
-    """Create a file to append to; None without a path. Raises UserError if it cannot be."""
+    """Create a file to append to; None without a path. Raises UserError if that fails."""
     from plyzero.files import open_to_append, write_file
     from plyzero.volume_errors import explain
 
@@ -142,7 +142,7 @@ def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
 
 
 POLL_SECONDS: Final = 2.0
-"""Time between two looks for new models."""
+"""Time between two checks for new models."""
 
 OPPONENTS: Final = ("random", "mcts:50", "mcts:200")
 """Default opponents of the checkpoints of a run."""

@@ -119,13 +119,13 @@ def describe_missing(packages: Sequence[str]) -> str:
 
 
 def missing_package(error: BaseException) -> str | None:
-    """Return the package of EXTRAS whose absence is the error."""
+    """Return the package of EXTRAS whose absence has caused the error."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return package if package in EXTRAS else None
 
 
 def find_game(text: str) -> GameSpec:
-    """Return the game named by `text`, whose module may print to standard error alone. Raises UserError if none is."""
+    """Return a game, whose module may print to standard error alone. Raises UserError if there is no such game."""
     from plyzero.rules.catalog import load_game
 
     with data_output():
@@ -157,7 +157,7 @@ def data_output() -> Iterator[TextIO]:
 
 
 def check_continues(run: Path, options: Sequence[str] | None) -> None:
-    """Raise UserError if `run` exists and its trainer could not continue it; imports torch only if that is in doubt."""
+    """Raise UserError if `run` exists and its trainer could not continue it; imports torch only if it must."""
     from plyzero.network.model_loader import is_of_network
     from plyzero.run.directory import open_run
 
@@ -172,7 +172,7 @@ def check_continues(run: Path, options: Sequence[str] | None) -> None:
 
 
 def check_new_run(run: Run, *, workers: int = 0, trainer: bool = False) -> None:
-    """Raise UserError if a run that is not written yet could not be trained on this machine.
+    """Raise UserError if this machine could not train a run that is about to be created.
 
     Where torch is installed, custom parts such as network.module are tried in another process.
     """

@@ -62,9 +62,9 @@ def run(
         int | None,
         typer.Option(min=0, max=64, help="GPU slots; default: one per GPU, or one for trainings where there is none."),
     ] = None,
-    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="After a failure start nothing more.")] = False,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Start no more tasks after a failure.")] = False,
     update: Annotated[
-        bool, typer.Option("--update", help="Continue with other parameters; what they change is run again.")
+        bool, typer.Option("--update", help="Continue with other parameters, and run again the tasks that they change.")
     ] = False,
 ) -> None:
     """Run an experiment. The same command continues one that was stopped, and runs again only what failed."""
@@ -266,7 +266,7 @@ def _rows_of(directory: Path, manifest: Manifest) -> list[dict[str, Any]]:
 
 
 REFRESH_SECONDS: Final = 0.5
-"""Time between two pictures of the table on a terminal, in seconds."""
+"""Time between two updates of the table on a terminal, in seconds."""
 
 MAX_WAITING: Final = 8
 """Number of waiting tasks in the table."""

@@ -48,7 +48,7 @@ def imitate(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are not finished games.")] = False,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0, max=10_000_000, help="Stop after this many minutes; default: when it learns no more."),
+        typer.Option(min=0, max=10_000_000, help="Stop after this many minutes; default: when it stops learning."),
     ] = None,
     preset: Annotated[str, typer.Option(help="The settings to begin with: quick, standard or gpu.")] = "quick",
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.")] = 0,

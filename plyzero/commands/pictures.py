@@ -130,7 +130,7 @@ def _make(
 
 
 X_NAMES: Final = ("step", "games", "time", "seconds")
-"""Columns that are the horizontal axis unless another is named, the first that all files have."""
+"""Default horizontal axis: the first of these columns that all files have."""
 
 RATING: Final = ("player", "elo", "low", "high")
 """Columns of a table of ratings."""

@@ -171,7 +171,7 @@ def gtp(
     simulations: Simulations = None,
     coordinates: Annotated[
         Literal["names", "points"],
-        typer.Option(help="How moves are said: names, as the game says them, or points, such as D4."),
+        typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
     ] = "names",
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""

@@ -47,7 +47,7 @@ def selfplay(
     options: Options = None,
     scratch: Scratch = None,
     evaluator: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Let this plyzero evaluator evaluate while it answers.")
+        str | None, typer.Option(metavar="HOST:PORT", help="Evaluate with this plyzero evaluator while it answers.")
     ] = None,
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
@@ -110,10 +110,10 @@ def evaluator(
         typer.Option(metavar="DIR", help="Do not serve, but keep the newest model in this NVIDIA Triton repository."),
     ] = None,
     max_batch: Annotated[
-        int, typer.Option(min=1, max=65536, help="Number of positions with which a batch leaves at once.")
+        int, typer.Option(min=1, max=65536, help="Number of positions of a full batch, which is evaluated at once.")
     ] = 512,
     wait_ms: Annotated[
-        float, typer.Option(min=0, max=1000, help="Time after which a batch leaves with fewer positions, in ms.")
+        float, typer.Option(min=0, max=1000, help="Longest time that a batch waits for more positions, in ms.")
     ] = 2.0,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
     game: GameOption = None,
@@ -192,7 +192,7 @@ def ray_up(
     options: Options = None,
     scratch: Scratch = None,
 ) -> None:
-    """Keep workers, and a trainer, of a run on a Ray cluster until Ctrl-C; whichever of them dies is started again."""
+    """Run workers, and a trainer, of a run on a Ray cluster until Ctrl-C, and start those again that die."""
     require("ray", "onnx", "onnxruntime")
     if not workers and not trainer:
         raise UserError("expected --workers N with at least one worker, or --trainer")

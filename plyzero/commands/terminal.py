@@ -149,7 +149,7 @@ class Terminal:
             self.show_search(position, result)
 
     def answer_without_search(self, player: Player) -> None:
-        """Play the move of a player that gives no reasons; if it fails to move, it loses."""
+        """Play the move of a player without a search; a player that fails to move loses."""
         (choice,) = choices(player, [self.session.position])
         if isinstance(choice, Forfeit):
             self.say(choice.reason)

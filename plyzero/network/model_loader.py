@@ -226,7 +226,7 @@ class ModelWatch:
     def _newest(self) -> Network | None:
         """Return the newest network that can be loaded and is newer than the current one.
 
-        A model that cannot be read is skipped until a later look. Raises OSError if the models cannot be listed.
+        A model that cannot be read is skipped, and tried again later. Raises OSError if the models cannot be listed.
         """
         names = list_models(self._directory)
         self._file_errors.keep_only({self._directory, *(self._directory / str(name) for name in names)})

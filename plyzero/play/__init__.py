@@ -4,7 +4,7 @@ players          players, and how to find one by name
 agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/
-strength         what is known of the strength of a model, which says what its judgement is worth
+strength         the measured strength of a model, and whether it is enough to judge moves
 ratings          ratings from games, with confidence intervals
 session          one game between a person and a bot
 game_record      a recorded game, read from a file and replayed, and its frames

@@ -47,7 +47,7 @@ class Agent(ABC):
 
 
 class Forfeit(NamedTuple):
-    """In place of an action: the player has lost the game, for the reason given as a sentence."""
+    """Answer in place of an action: the player has lost the game, for a reason in one sentence."""
 
     reason: str
 

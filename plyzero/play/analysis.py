@@ -159,7 +159,7 @@ def _check(position: Game) -> Game | str:
 
 
 def _moves(game: GameSpec, moves: Any) -> tuple[list[str], list[str]]:
-    """Return the names of moves and, if they are pairs as KataGo has them, whose they are. Raises ValueError."""
+    """Return the names of moves and, for pairs as in KataGo, who plays them. Raises ValueError."""
     pairs = moves if isinstance(moves, list) and all(isinstance(each, list) for each in moves) else None
     found = [*zip(*pairs, strict=True)] if pairs and {len(pair) for pair in pairs} == {2} else [(), moves]
     colours, names = found

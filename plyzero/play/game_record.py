@@ -1,4 +1,4 @@
-"""A recorded game, read from a file and replayed, and what there is to see of it, move by move."""
+"""A recorded game: read from a file, replayed, and shown move by move."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def result_of(game: GameRecord) -> str:
 
 
 def from_moves(game: GameSpec, text: str) -> GameRecord:
-    """Return the game with the moves `text`, names with blanks in between. Raises UserError if one is not legal."""
+    """Return the game with the moves `text`, names separated by blanks. Raises UserError if one is not legal."""
     try:
         return GameRecord(*play_named(game.start, text.split()))
     except ValueError as error:
@@ -160,7 +160,7 @@ def _texts(lines: Iterable[str | bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
-    """Return the game in an object. Raises ValueError if it is none of `game`."""
+    """Return the game in an object. Raises ValueError if it is not a game of `game`."""
     if "person" in fields:
         session = Session.from_record(game, fields)
         return GameRecord(session.positions, session.moves, resigned=session.person if session.resigned else None)

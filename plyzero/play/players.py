@@ -99,7 +99,7 @@ def find_player(
 def named_model(name: str) -> tuple[Path, str] | None:
     """Return the file or run that `name` means, and which of its models; None if there is neither.
 
-    A path may contain @ itself: what exists under the whole name is meant first. Raises UserError for @ after a file.
+    A path may contain @ itself: a file or run of the whole name comes first. Raises UserError for @ after a file.
     """
     if path := existing_path(name):
         return path, "newest"
@@ -273,7 +273,7 @@ class Bot:
         return bot
 
     def strength(self) -> Strength:
-        """Return what is known of the bot's strength by now, which says what its judgement of moves is worth."""
+        """Return the bot's measured strength so far, and whether it is enough to judge moves."""
         return self._strength(self)
 
     def with_simulations(self, simulations: int, *, most: int = MAX_SIMULATIONS) -> Self:

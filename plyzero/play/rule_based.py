@@ -8,7 +8,7 @@ from plyzero.rules.game import Game
 
 
 class Greedy(Agent):
-    """Wins if it can with this move, prevents a win of the opponent's next move if it can, and is random otherwise."""
+    """Wins at once if it can, else prevents a win by the opponent's next move if it can, else plays at random."""
 
     def choose(self, position: Game) -> int:
         """Return a random one of the best actions."""

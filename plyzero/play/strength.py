@@ -44,7 +44,7 @@ def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
 
 
 def _of_run(metrics: Path, step: int) -> Strength:
-    """Return the newest score that `train` has measured of the model of `step`, or of the last one before it.
+    """Return the newest score that `train` has measured of the model of `step` or, without one, of an earlier model.
 
     Raises OSError if the scores cannot be read.
     """

@@ -4,8 +4,8 @@ A journal is taken only if its lock is free, and if neither its owner's heartbea
 by the clock of this process. The lock alone is not enough: it may not cross two mounts of one volume. The time without
 a change is not enough either: the owner may have been suspended. So a journal is taken in three steps, after each of
 which a process may be killed: rename it to `.taken`; read it, when its size has not changed for a while, and seal its
-games under the owner's name and number; remove it. Whoever finds a taken journal goes on from there. An owner that is
-alive notices the new name before it acknowledges another game (`Journal.append`), and goes on with its next journal.
+games under the owner's name and number; remove it. A process that finds a taken journal continues from there. An owner
+that is alive notices the new name before it acknowledges another game (`Journal.append`), and goes on with the next.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Adoption:
         return summary and f"cannot seal {summary}"
 
     def _unchanged(self, name: JournalName, path: Path) -> float:
-        """Return for how many seconds nothing has changed that a living owner would change."""
+        """Return the seconds since the last change that shows a living owner."""
         before = self._observed.pop(name, None)  # after an error the time begins anew
         heartbeat = b"" if name.taken else _read_heartbeat(self._run.local / "workers" / f"{name.owner}.json")
         evidence = (heartbeat, os.stat(path).st_size)

@@ -43,7 +43,7 @@ MAX_BYTES: Final = 1 << 14
 class RunId(NamedTuple):
     """The id of a run, which the files that belong to it carry.
 
-    text:          16 hex digits, random. A copy of a run has the id of the original, and goes on.
+    text:          16 hex digits, random. A copy of a run has the id of the original, and can be continued.
     older_without: whether files without an id belong to it too, because the run is older than ids are.
     """
 
@@ -56,7 +56,7 @@ class RunId(NamedTuple):
         return {"id": self.text, **({WITHOUT: True} if self.older_without else {})}
 
     def find_fault(self, found: object) -> str | None:
-        """Return why a file whose id is `found`, None if it has none, is not of this run, or None if it is."""
+        """Return why a file with the id `found`, or None, does not belong to this run; None if it does."""
         if found == self.text or (found is None and self.older_without):
             return None
         of = "no run" if found is None else f"the run {shown(found)}"
@@ -126,7 +126,7 @@ class RunDirectory:
         return self.root / "workers"
 
     def heartbeats(self, name: str) -> list[Path]:
-        """Return the files of the heartbeat of a process of this machine: for all, and for `plyzero health` here."""
+        """Return the heartbeat files of a process of this machine: one for all, one for `plyzero health` here."""
         return [directory / f"{name}.json" for directory in dict.fromkeys((self.workers, self.local / "workers"))]
 
     @property
@@ -235,7 +235,7 @@ def write_run(run: Run) -> None:
 def open_run(
     root: Path, *, game: GameSpec | None = None, options: Sequence[str] = (), scratch: Path | None = None
 ) -> Run:
-    """Return the run in `root`, of which this process keeps what needs a file system in `scratch`.
+    """Return the run in `root`; this process keeps what needs a file system in `scratch`.
 
     Raises UserError if there is none, if it cannot be read, or if it is not of `game`.
     """
@@ -253,7 +253,7 @@ def open_run(
 
 
 def _load_game_of(root: Path, name: str) -> GameSpec:
-    """Return the game of a run. Raises UserError, if its module is missing here, with where it probably is."""
+    """Return the game of a run. Raises UserError, with the likely place of its module if that is missing here."""
     try:
         return load_game(name)
     except UserError as error:

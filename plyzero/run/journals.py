@@ -49,7 +49,7 @@ MAX_BYTES: Final = 1 << 30
 NAME: Final = re.compile(
     r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.(?P<kind>wal|taken)"
 )
-"""Pattern of the file name of a journal; of one that a process has taken from its owner, the last part is `taken`."""
+"""Pattern of the file name of a journal, which ends in `taken` once a process has taken it from its owner."""
 
 log = logging.getLogger(__name__)
 

@@ -85,8 +85,8 @@ class Fault(NamedTuple):
 def import_games(lines: Iterable[bytes], game: GameSpec) -> Iterator[Games | Fault]:
     """Yield one game or one fault for every line that is not blank.
 
-    A line is a JSON object with `moves`, the names of the moves, and the result as `winner` or `result`. Of the other
-    fields of `replay export`, those that are there come into the records. A position is recorded as if a search had
+    A line is a JSON object with `moves`, the names of the moves, and the result as `winner` or `result`. Other
+    fields of `replay export` are recorded if they are there. A position is recorded as if a search had
     visited the played move once, without a network.
     """
     for number, line in enumerate(lines, 1):

@@ -50,7 +50,7 @@ class LivenessMonitor:
         self.heartbeats: dict[str, Beat] = {}
 
     def refresh(self) -> None:
-        """Read all heartbeats and test all locks. What the volume does not give at the moment stays as it was."""
+        """Read all heartbeats and test all locks. What cannot be read at the moment stays as it was."""
         with self._file_errors.skipping(self._run.workers, "cannot be read"):
             self.heartbeats = read_heartbeats(self._run.workers, before=self.heartbeats)
         with self._file_errors.skipping(self._run.journals, "cannot be read"):

@@ -154,7 +154,7 @@ def check_games(games: Games, num_actions: int) -> None:
 
 
 def find_valid(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str | None]:
-    """Return which games, `[G]`, are such as a worker writes, and what is wrong with the others: field and index.
+    """Return which games, `[G]`, a worker could have written, and the field and index at fault in the others.
 
     Raises ValueError if the counts in the records do not match each other, so that no game can be told from the next.
     """

@@ -117,7 +117,7 @@ def check_rules(run: Run) -> None:
                 found = find_disagreement(games, start)  # their arithmetic may differ, and these are what plays
             break
     except OSError:
-        return  # whoever works on the run reports it
+        return  # the processes of the run report it
     if found:
         raise UserError(
             f"the rules of {run.game.name} are not those that made the games in {run.root}: {plain(found, 300)}; raise "
@@ -171,7 +171,7 @@ def find_disagreement(games: Games, start: Game, *, seconds: float = math.inf) -
 
 
 def _compare(position: Game, record: np.void, legal: NDArray[np.uint32], seen: NDArray[np.generic]) -> str | None:
-    """Return how a position differs from its record, its legal actions and its observation; None if it does not."""
+    """Return how a position differs from its record, recorded legal actions and observation; None if it does not."""
     if int(record["to_play"]) != position.to_play:
         return f"the player to move: recorded {record['to_play']}, by the rules {position.to_play}"
     then, now = set(legal.tolist()), set(map(int, position.legal_actions()))

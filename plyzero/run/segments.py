@@ -113,7 +113,7 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
     run_id: of the run that it must belong to; None = any.
 
     Raises SegmentError if the content was read and is damaged, does not match its name, is of another game, run or
-    schema, or has no valid game; and OSError if the volume did not give the content, which says nothing about it.
+    schema, or has no valid game; and OSError if the volume failed to give the content, which may be intact.
     """
     name = SegmentName.parse(path.name)
     if name is None or not 0 < name.games <= name.positions <= 1 << 20:  # workers seal long before

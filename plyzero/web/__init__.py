@@ -3,7 +3,7 @@
 server       the web page's server: routes, bounds, and what a browser may load
 play_api     positions and searches as JSON, for the page on which a game is played
 reviews      a review of a whole game: what each move has lost
-opponents    the players that a visitor can choose, and the models of a run as they come
+opponents    the players that a visitor can choose, and the models of a run as they appear
 searches     searches in threads, whose progress is streamed and which end when their visitor leaves
 run_state    the state of a run as JSON
 run_games    the newest games of a run as JSON

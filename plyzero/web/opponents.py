@@ -1,4 +1,4 @@
-"""The players that a visitor can choose, and the models of a run as they come."""
+"""The players that a visitor can choose, and the models of a run as they appear."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ ROLLOUTS: Final = (100, 1000)
 """The strengths of pure MCTS that can be chosen as an opponent, in rollouts per move."""
 
 RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy player", "random": "the random player"}
-"""The players without a network or rollouts: name -> what it is called on the page."""
+"""Players without a network or rollouts: name -> name on the page."""
 
 REVIEW_ROLLOUTS: Final = 256
-"""Least number of rollouts with which pure MCTS reviews a game: clearly more than the network has not beaten."""
+"""Least number of rollouts of pure MCTS as a reviewer: clearly more than those that the network has not beaten."""
 
 
 class Opponents:
     """The opponents: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
 
-    Bots are made when they are asked for first, and kept.
+    Bots are made when they are first needed, and kept.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Opponents:
         return bot if kind == ANALYSIS else bot.with_simulations(int(number))
 
     def judge(self, step: str, simulations: int | None, *, most: int) -> tuple[Bot, str]:
-        """Return the bot that reviews games, and a sentence that says what its judgement is worth.
+        """Return the bot that reviews games, and a sentence about its strength.
 
         It is the player of analyses with `simulations`; while its network has not beaten mcts:100, pure MCTS with
         as many rollouts, at least REVIEW_ROLLOUTS. None = its usual number. Raises UserError for more than `most`, and

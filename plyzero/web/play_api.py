@@ -37,7 +37,7 @@ MAX_LINE: Final = 6
 
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
-    """Return the positions and the moves of a list of names with blanks in between.
+    """Return the positions and the moves of a list of names separated by blanks.
 
     Raises UserError for a move that is not legal.
     """
@@ -85,7 +85,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
 
 
 def _draw(board: Board, positions: Sequence[Game], movers: Sequence[int | None]) -> str:
-    """Return the picture of the last of `positions`, in which what the last move of a player changed is marked."""
+    """Return the picture of the last of `positions`, with the cells marked that a player's last move has changed."""
     last = max((ply for ply, mover in enumerate(movers) if mover is not None), default=None)
     before = None if last is None else board_of(positions[last])
     return render_svg(board, last=board.changed(before) if before else (), style=False)

@@ -35,7 +35,7 @@ Table = Mapping[str, Sequence[Cell]]
 def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, title: str = "") -> Figure:
     """Return a figure with one chart below the other for each of `columns`, and in each one curve per table, over `x`.
 
-    A column with the same name and `_low` and `_high` after it gives the curve a band. What is no number is left out.
+    Columns with `_low` and `_high` after the name give the curve a band. Values that are no numbers are left out.
 
     tables: label -> table. Raises UserError if a table lacks `x`, or if no table has one of `columns` with numbers.
     """
@@ -119,7 +119,7 @@ def check_picture(path: Path) -> None:
 
 
 def write_picture(figure: Figure, path: Path) -> None:
-    """Write a figure as the kind of file that the name of `path` says."""
+    """Write a figure in the format that the ending of `path` names."""
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix[1:], metadata={} if path.suffix == ".png" else {"Creator": "plyzero"})
     write_file(path, content.getvalue(), replace=True)

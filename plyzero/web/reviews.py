@@ -92,7 +92,7 @@ def _exact_scores(
 ) -> dict[int, float]:
     """Return ply -> score of player 0 where it is certain: at the end, where a search has proven it, and after that.
 
-    What follows a position that is proven lost is lost too, and so is for the opponent what follows a winning move.
+    All positions after a proven loss are lost too, and after a winning move they are lost for the opponent.
     """
     scores: dict[int, float] = {}
     for ply, position in enumerate(positions):
@@ -144,7 +144,7 @@ def _judge(
 
 
 def _known(score: float, result: SearchResult) -> float:
-    """Return an action's score; that of the position where the search has not looked at the action."""
+    """Return an action's score, or that of the position if the search has not visited the action."""
     return (1 + result.value) / 2 if math.isnan(score) else score
 
 

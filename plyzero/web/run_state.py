@@ -23,7 +23,7 @@ VERSION: Final = 1
 """Format version of the objects of this module; docs/formats.md lists the fields."""
 
 REFRESH_SECONDS: Final = 2.0
-"""Time for which an answer stands for the next ones."""
+"""Time for which an answer is reused."""
 
 
 class RunView:
@@ -188,7 +188,7 @@ def _listed(processes: list[Process]) -> list[Process]:
 
 
 def cleaned(value: object, depth: int = 7) -> object:
-    """Return a value of which JSON can be made that every browser reads: texts in one line, numbers finite."""
+    """Return a value as JSON that every browser can read: with texts in one line and finite numbers."""
     if isinstance(value, str):
         return plain(value, 1000)
     if isinstance(value, dict) and depth:

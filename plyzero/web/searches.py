@@ -92,7 +92,7 @@ class Searches:
             raise
 
     def _end_turn(self) -> None:
-        """Let the first search of the next visitor begin, who is then the last one; or of nobody."""
+        """Start the first search of the next visitor, if any waits, who then goes to the end of the queue."""
         while self._waiting:
             visitor = next(iter(self._waiting))
             turns = self._waiting.pop(visitor)

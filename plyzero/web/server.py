@@ -59,7 +59,7 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Headers by which a page loads only what comes from this server."""
+"""Headers that let a page load only what comes from this server."""
 
 
 def make_app(
@@ -71,7 +71,7 @@ def make_app(
 ) -> Starlette:
     """Return the application that serves `game`.
 
-    allowed_hosts: names under which the server may be asked for, besides localhost and IP addresses.
+    allowed_hosts: names under which visitors may reach the server, besides localhost and IP addresses.
     run:           whose dashboard is served too, or the directory in which there will be one.
     """
     view = RunView(run) if run else None
@@ -250,14 +250,14 @@ class Guard:
             return await JSONResponse({"error": why}, 400)(scope, receive, send_with_headers)
         if scope["path"].startswith("/api/") and not _is_of_our_page(Headers(scope=scope)):
             why = (
-                "this is a request by the page of another site; open the page of this server, and if there is a proxy "
+                "this request comes from a page of another site; open this server's own page, and if there is a proxy "
                 "between, let it keep the header Host"
             )
             return await JSONResponse({"error": why}, 403)(scope, receive, send_with_headers)
         return await self.app(scope, receive, send_with_headers)
 
     def allows(self, name: str) -> bool:
-        """Return whether `name` may be asked for: names that another page cannot choose, and those allowed."""
+        """Return whether visitors may use this name of the server: one that no page can choose, or an allowed one."""
         try:
             ipaddress.ip_address(name)
         except ValueError:
@@ -269,7 +269,7 @@ def _is_of_our_page(headers: Headers) -> bool:
     """Return whether a request is by a page of this server, or by no page.
 
     Browsers say so themselves, but only to localhost and over HTTPS; to others they name the page that asks, unless a
-    page of another site forbids it. Programs that are no browsers may ask as they like.
+    page of another site forbids it. Programs other than browsers are not restricted.
     """
     if site := headers.get("sec-fetch-site"):
         return site in ("same-origin", "none")

@@ -1,6 +1,7 @@
 """Files made wrong on purpose, limits on the time and memory of their readers, and calls that fail."""
 
 import ctypes
+import itertools
 import json
 import os
 import re
@@ -68,13 +69,18 @@ def with_value(games: Games, group: str, field: str, value: Any, at: int = 0) ->
     return games
 
 
-def failing(number: int) -> Callable[..., Any]:
-    """Return a function that raises the OSError of this number, whatever it is called with."""
+def failing(
+    error: int, times: int | None = None, *, then: Callable[..., Any] = lambda *_, **__: None
+) -> Callable[..., Any]:
+    """A function that raises an OSError, for ever or this many times; it then does what `then` does."""
+    left = itertools.repeat(True) if times is None else itertools.repeat(True, times)
 
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
+    def call(*arguments: Any, **options: Any) -> Any:
+        if next(left, False):
+            raise OSError(error, os.strerror(error))
+        return then(*arguments, **options)
 
-    return fail
+    return call
 
 
 def at_once(count: int, work: Callable[[int], object]) -> None:

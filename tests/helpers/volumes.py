@@ -1,15 +1,13 @@
 """Volumes on which a run is attacked: mounts without common locks, full ones, and entries that cannot be read."""
 
-import itertools
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 KINDS = ("directory", "socket", "loop", "fifo", "unreadable")
 """Kinds of entries that cannot be read as a file."""
@@ -47,20 +45,6 @@ def lacks(*needed: str) -> str | None:
                 except (OSError, subprocess.CalledProcessError) as error:
                     return f"{'bindfs' if each == 'bindfs' else 'an ext4 image'} cannot be mounted here: {error}"
     return None
-
-
-def failing(
-    error: int, times: int | None = None, *, then: Callable[..., Any] = lambda *_, **__: None
-) -> Callable[..., Any]:
-    """A function that raises an OSError, for ever or this many times; it then does what `then` does."""
-    left = itertools.repeat(True) if times is None else itertools.repeat(True, times)
-
-    def call(*arguments: Any, **options: Any) -> Any:
-        if next(left, False):
-            raise OSError(error, os.strerror(error))
-        return then(*arguments, **options) if then else None
-
-    return call
 
 
 @contextmanager

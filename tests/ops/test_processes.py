@@ -33,7 +33,7 @@ def test_a_process_ends_at_once_while_it_starts_and_goes_on_afterwards(seconds: 
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_stopped_while_it_compiles_ends_at_once_and_leaves_nothing(tmp_path: Path):
+def test_a_worker_stopped_while_it_compiles_ends_at_once(tmp_path: Path):
     root = tmp_path / "r"
     command = [sys.executable, "-m", "plyzero", "selfplay", "--run", str(root), "--game", "tic-tac-toe"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -49,9 +49,7 @@ def test_a_worker_that_is_stopped_while_it_compiles_ends_at_once_and_leaves_noth
     assert [list((root / name).iterdir()) for name in ("journal", "replay")] == [[], []]
 
 
-def test_a_keeper_starts_its_process_again_although_its_log_cannot_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_keeper_restarts_a_process_whose_log_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     started: list[str] = []
 
     class Ended(Child):

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_a_model_is_measured_beside_the_training_and_written_down(run: Run):
     assert rater.doing is None
 
 
-def test_the_number_of_games_adapts_to_slow_rules_and_two_are_always_played(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_with_slow_rules_fewer_games_are_played_and_two_always(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rating, "MATCH_SECONDS", 0.0)
     _, (result,) = measured(run)
     assert [each.games for each in result.scores.values()] == [2, 2]
@@ -74,20 +75,17 @@ def test_a_match_that_takes_too_long_is_given_up_with_a_sentence(run: Run, monke
         ),
     ],
 )
-def test_a_measurement_that_fails_is_a_sentence_and_ends_nothing(
+def test_a_failed_measurement_ends_nothing(
     run: Run, monkeypatch: pytest.MonkeyPatch, target: str, error: Exception, said: str
 ):
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(rating, target, fail)
+    monkeypatch.setattr(rating, target, Mock(side_effect=error))
     rater, results = measured(run)
     assert next(result for result in results if isinstance(result, str)).startswith(said)
     rater.offer(list_models(run.models)[0])
     assert not rater.is_busy or target == "append_line"
 
 
-def test_a_measurement_is_given_up_when_training_ends_even_in_the_middle_of_a_move(tmp_path: Path):
+def test_a_measurement_is_given_up_within_a_move_when_training_ends(tmp_path: Path):
     run = small_run(tmp_path / "r", "connect-four", "rating.opponents=mcts:200000", "rating.games=400")
     publish_model(run.models, untrained(run), fence=1, step=12)
     rater = Rater(run)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,7 @@ from plyzero.run.models import list_models
 from tests.helpers.cli import plyzero
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
+from tests.helpers.surroundings import is_running, wait_until
 from tests.helpers.victims import visible
 from trainer.replay_reader import ReplayReader
 from trainer.state import load_state
@@ -45,7 +46,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
         (["--trainer"], "R is not a run directory: it has no run.toml; "),
     ],
 )
-def test_what_a_cluster_cannot_run_is_refused_before_ray_starts(
+def test_what_cannot_run_is_refused_before_ray_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str
 ):
     monkeypatch.setattr("plyzero.commands.roles.require", lambda *packages: None)
@@ -65,22 +66,6 @@ def ray_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 300) -> float:
-    """Wait, and return for how many seconds."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, "waited in vain"
-        time.sleep(0.05)
-    return time.monotonic() - began
 
 
 class Cluster:
@@ -125,7 +110,7 @@ def acknowledged(run: Run) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'plyzero[ray]'")
-def test_a_killed_actor_or_process_is_started_again_and_no_acknowledged_game_is_lost(tmp_path: Path, ray_folder: None):
+def test_a_killed_actor_or_process_is_started_again_and_loses_no_game(tmp_path: Path, ray_folder: None):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.seal_seconds=5", "trainer.publish_seconds=1")
     with Cluster(run, tmp_path / "log") as cluster:
         first = {name: cluster.process_of(name) for name in ("w0", "w1", "trainer")}

@@ -21,7 +21,8 @@ from plyzero.run.directory import Run
 from plyzero.run.lease import LOCK
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
 from tests.helpers.clock import Clock
-from tests.helpers.runs import play_segment, small_run
+from tests.helpers.hostile import failing
+from tests.helpers.runs import play_segment
 
 Step = Callable[[], object]
 
@@ -49,11 +50,6 @@ class Output:
 
     def warnings(self) -> list[str]:
         return [text for text in self.messages if text.startswith("warning")]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return small_run(tmp_path / "r", "tic-tac-toe")
 
 
 @pytest.fixture
@@ -89,7 +85,7 @@ def publish(run: Run, step: int) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-def test_models_that_were_removed_before_they_are_reported_keep_their_lines(run: Run):
+def test_models_removed_before_they_are_reported_keep_their_lines(run: Run):
     def wake_up() -> None:  # after a stop that was longer than models are kept
         for step in (3, 4, 5):
             publish(run, step)
@@ -114,17 +110,10 @@ def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: 
         (supervisor.LivenessMonitor, "refresh"),
     ],
 )
-def test_a_transient_error_while_train_reads_the_run_is_reported_once(
+def test_a_transient_error_in_train_is_reported_once(
     run: Run, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ):
-    failures, original = iter([OSError(errno.EIO, os.strerror(errno.EIO))] * 3), getattr(owner, name)
-
-    def fail(*arguments: object, **more: object) -> object:
-        if error := next(failures, None):
-            raise error
-        return original(*arguments, **more)
-
-    monkeypatch.setattr(owner, name, fail)
+    monkeypatch.setattr(owner, name, failing(errno.EIO, 3, then=getattr(owner, name)))
     output = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), *[lambda: None] * 4)
     assert [report.fields["step"] for report in output.reports] == [2]
     assert output.progress
@@ -244,7 +233,7 @@ class FakeChild:
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_training_that_ends_before_its_first_model_says_how_much_was_missing(run: Run):
+def test_a_training_without_a_model_says_how_much_was_missing(run: Run):
     fields = {"role": TRAINER, "state": "training", "bootstrap_positions": 210, "credit": 23 * 32}
     output = trained(run, lambda: Heartbeat(run.workers / f"{TRAINER}.json").beat(fields), minutes=0)
     assert output.messages == [
@@ -274,9 +263,7 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
         ({"hangs": True}, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
     ],
 )
-def test_a_process_that_fails_while_it_stops_is_reported(
-    run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str
-):
+def test_a_failure_while_a_process_stops_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str):
     monkeypatch.setattr(supervisor, "Child", lambda *arguments, **more: FakeChild(*arguments, **more, **how))
     monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
     with pytest.raises(ChildFailedError) as error:

@@ -17,7 +17,7 @@ from plyzero import files
 from plyzero.run import adoption as adoption_module
 from plyzero.run.adoption import Adoption, seal_taken, take_journal
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName, TakenError, list_journals, read_journal
+from plyzero.run.journals import Journal, JournalName, list_journals, read_journal
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games
@@ -39,11 +39,6 @@ FIRST = JournalName("w0", "0000000a", 0)
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return small_run(tmp_path / "r", "tic-tac-toe", "selfplay.seal_seconds=1000")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
@@ -81,36 +76,23 @@ def test_a_journal_is_taken_after_a_silence_and_sealed_after_another(run: Run, c
     assert (journals(run), visible(run)) == ([], Counter([1, 2]))
 
 
-def test_a_living_workers_journal_is_never_adopted_while_its_heartbeat_moves(run: Run, clock: Clock, no_locks: None):
-    begin(run, 1)
-    heartbeat = Heartbeat(run.workers / f"{OWNER}.json")
+@pytest.mark.parametrize("sign", ["heartbeat", "journal", "lock"])
+def test_a_living_workers_journal_is_never_adopted(sign: str, run: Run, clock: Clock, request: pytest.FixtureRequest):
+    journal, heartbeat = begin(run, 1), Heartbeat(run.workers / f"{OWNER}.json")
     adoption = Adoption(run, clock=clock)
-    for _ in range(10):
-        heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+    if sign != "lock":
+        request.getfixturevalue("no_locks")
+    for identity in range(2, 12):
+        if sign == "heartbeat":
+            heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+        elif sign == "journal":
+            journal.append(game(run, identity))
         assert adoption.adopt() == 0
-        clock.now += STALLED_SECONDS - 1
+        clock.now += GONE_SECONDS if sign == "lock" else STALLED_SECONDS - 1
     assert journals(run) == [str(FIRST)]
 
 
-def test_a_journal_that_grows_is_never_adopted(run: Run, clock: Clock, no_locks: None):
-    journal, adoption = begin(run), Adoption(run, clock=clock)
-    for identity in range(10):
-        journal.append(game(run, identity))
-        assert adoption.adopt() == 0
-        clock.now += STALLED_SECONDS - 1
-    assert journals(run) == [str(FIRST)]
-
-
-def test_a_journal_whose_lock_is_held_is_not_adopted_however_silent_its_owner_is(run: Run, clock: Clock):
-    begin(run, 1)
-    adoption = Adoption(run, clock=clock)
-    for _ in range(5):
-        assert adoption.adopt() == 0
-        clock.now += GONE_SECONDS
-    assert journals(run) == [str(FIRST)]
-
-
-def test_where_there_are_no_locks_a_journal_is_adopted_only_after_a_long_silence(
+def test_without_locks_a_journal_is_adopted_after_a_long_silence(
     run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.ENOLCK))
@@ -126,9 +108,7 @@ def test_where_there_are_no_locks_a_journal_is_adopted_only_after_a_long_silence
     assert adoption.adopt() == 1
 
 
-def test_a_heartbeat_that_cannot_be_read_is_not_taken_for_silence(
-    run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch, no_locks: None
-):
+def test_an_unreadable_heartbeat_is_no_silence(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch, no_locks: None):
     begin(run, 1)
     Heartbeat(run.workers / f"{OWNER}.json").beat({"role": "selfplay", "state": "playing"})
     adoption = Adoption(run, clock=clock)
@@ -150,9 +130,7 @@ ENTRIES = {
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_a_journal_that_cannot_be_opened_stops_no_other_and_is_logged_once(
-    entry: str, run: Run, clock: Clock, caplog: pytest.LogCaptureFixture
-):
+def test_an_unreadable_journal_stops_no_other(entry: str, run: Run, clock: Clock, caplog: pytest.LogCaptureFixture):
     begin(run, 1).abandon()
     odd = run.journals / str(JournalName("a0", "00000000", 0))
     ENTRIES[entry](odd)
@@ -166,7 +144,7 @@ def test_a_journal_that_cannot_be_opened_stops_no_other_and_is_logged_once(
     assert adoption.error.startswith("cannot seal 1 file: ")
 
 
-def test_a_damaged_journal_is_kept_in_quarantine_after_its_sound_games_were_sealed(run: Run):
+def test_the_sound_games_of_a_damaged_journal_are_sealed_and_it_is_kept(run: Run):
     begin(run, 1, 2, 3).abandon()
     path = run.journals / str(FIRST)
     content = path.read_bytes()
@@ -184,32 +162,6 @@ def test_the_copy_of_a_journal_counts_nothing_twice(run: Run):
     assert adopt_journals(run) == 2
     assert visible(run) == Counter([1, 2])
     assert [each.name for each in run.quarantine.iterdir()] == [copy.name]
-
-
-@pytest.mark.parametrize("how", [os.unlink, lambda path: os.rename(path, path.with_suffix(".taken"))])
-def test_a_writer_whose_journal_was_taken_or_removed_acknowledges_nothing_more_in_it(
-    how: Callable[[Path], None], run: Run
-):
-    journal = begin(run, 1)
-    how(run.journals / str(FIRST))
-    with pytest.raises(TakenError) as taken:
-        journal.append(game(run, 2))
-    assert taken.value.written is False
-    with pytest.raises(TakenError):
-        journal.append(game(run, 2))
-
-
-def test_a_writer_whose_journal_is_taken_during_a_write_does_not_acknowledge_it(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
-    journal = begin(run, 1)
-    monkeypatch.setattr(
-        files, "fault_point", lambda point, _: point == "append: half" and take_journal(run, FIRST) and None
-    )
-    with pytest.raises(TakenError) as taken:
-        journal.append(game(run, 2))
-    assert taken.value.written is True
-    assert len(read_journal(run.journals / str(FIRST._replace(taken=True)), run.game)) == 2
 
 
 class KilledError(BaseException):
@@ -286,7 +238,7 @@ def stepping(schedule: Schedule, call: Callable) -> Callable:
     adopter_dies=st.none() | st.integers(1, 30),
 )
 @settings(max_examples=80, deadline=None)
-def test_whatever_the_order_no_acknowledged_game_is_lost_and_none_comes_twice(
+def test_whatever_the_order_no_game_is_lost_and_none_comes_twice(
     tmp_path_factory: pytest.TempPathFactory, turns: list[int], writer_dies: int | None, adopter_dies: int | None
 ):
     run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe", "selfplay.seal_seconds=1000")
@@ -350,9 +302,7 @@ def test_whatever_the_order_no_acknowledged_game_is_lost_and_none_comes_twice(
 
 
 @pytest.mark.parametrize("sealed", [(), (1,), (1, 2, 3)])
-def test_games_of_a_taken_journal_that_were_not_sealed_are_written_anew(
-    sealed: tuple[int, ...], run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_games_of_a_taken_journal_are_written_anew(sealed: tuple[int, ...], run: Run, monkeypatch: pytest.MonkeyPatch):
     clock = Clock()
     monkeypatch.setattr(replay_writer, "now", clock)
     monkeypatch.setattr("plyzero.run.journals.now", clock)
@@ -381,9 +331,7 @@ def test_games_of_a_taken_journal_that_were_not_sealed_are_written_anew(
     assert writer.unsealed_full_positions == 0
 
 
-def test_a_writer_that_slept_until_its_segment_was_removed_writes_no_game_again(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_writer_that_slept_for_long_writes_no_game_again(run: Run, monkeypatch: pytest.MonkeyPatch):
     clock = Clock()
     monkeypatch.setattr(replay_writer, "now", clock)
     monkeypatch.setattr("plyzero.run.journals.now", clock)
@@ -401,7 +349,7 @@ def test_a_writer_that_slept_until_its_segment_was_removed_writes_no_game_again(
     assert visible(run) == Counter([2])
 
 
-def test_journals_that_cannot_be_listed_are_warned_of_once_and_adopted_later(
+def test_journals_that_cannot_be_listed_are_adopted_later(
     run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     begin(run, 1).abandon()

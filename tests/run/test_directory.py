@@ -22,9 +22,7 @@ class Leaves(TicTacToe):
 """
 
 
-def test_rules_that_leave_the_current_directory_take_nothing_of_the_run_with_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_rules_may_leave_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "leaves_cwd.py").write_text(RULES)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 from plyzero.run.journals import FRAME, MAGIC, read_journal
 from plyzero.run.records import Games
-from tests.helpers.hostile import NOT_JSON, at_most, journal
+from tests.helpers.hostile import at_most, journal
 from tests.helpers.segments import CONNECT_FOUR, RELAY, same, some_games
 
 
@@ -47,20 +47,12 @@ def is_prefix(found: list[Games], batches: list[Games]) -> bool:
     ],
     ids=str,
 )
-def test_a_journal_of_another_schema_game_or_writer_is_refused_with_the_reason(tmp_path: Path, edit: dict[str, Any]):
+def test_a_journal_of_another_schema_game_or_writer_is_refused(tmp_path: Path, edit: dict[str, Any]):
     path = journal(tmp_path, CONNECT_FOUR, [some_games(CONNECT_FOUR)])
     header, *bodies = frames(path)
     changed = json.dumps({**json.loads(header), **edit}).encode()
     path.write_bytes(b"".join(map(frame, [changed, *bodies])))
     with pytest.raises(ValueError, match=r"has the header .* expected"):
-        read_journal(path, CONNECT_FOUR)
-
-
-@pytest.mark.parametrize("header", NOT_JSON, ids=lambda content: f"{content[:10]!r}-{len(content)}")
-def test_a_header_that_is_none_is_refused(tmp_path: Path, header: bytes):
-    path = journal(tmp_path, CONNECT_FOUR, [some_games(CONNECT_FOUR)])
-    path.write_bytes(b"".join(map(frame, [header, *frames(path)[1:]])))
-    with at_most(), pytest.raises((ValueError, RecursionError)):
         read_journal(path, CONNECT_FOUR)
 
 
@@ -90,7 +82,7 @@ def counts(games: int, positions: int, num_legal: int, size: int) -> bytes:
     ],
     ids=lambda body: f"{body[:4].hex()}-{len(body)}",
 )
-def test_a_frame_whose_counts_do_not_fit_its_size_is_left_out_in_little_memory(tmp_path: Path, body: bytes):
+def test_a_frame_whose_counts_do_not_fit_is_left_out_in_little_memory(tmp_path: Path, body: bytes):
     batches, faults = [some_games(CONNECT_FOUR, seed) for seed in range(2)], []
     path = journal(tmp_path, CONNECT_FOUR, batches)
     header, *bodies = map(frame, frames(path))
@@ -103,24 +95,21 @@ def test_a_frame_whose_counts_do_not_fit_its_size_is_left_out_in_little_memory(t
 
 
 @pytest.mark.parametrize(
-    "tail",
+    ("tail", "times"),
     [
-        b"",
-        b"x",
-        MAGIC,
-        MAGIC + b"\xff" * 100_000,
-        FRAME.pack(MAGIC, 2**32 - 1, 0) + bytes(1000),
-        FRAME.pack(MAGIC, 10, zlib.crc32(b"")) + bytes(10),
-        bytes(100_000),
-        np.random.default_rng(0).bytes(5000),
+        *((tail, 1) for tail in (b"", b"x", MAGIC, bytes(100_000), np.random.default_rng(0).bytes(5000))),
+        (MAGIC + b"\xff" * 100_000, 1),
+        (FRAME.pack(MAGIC, 2**32 - 1, 0) + bytes(1000), 1),
+        (FRAME.pack(MAGIC, 10, zlib.crc32(b"")) + bytes(10), 1),
+        *((FRAME.pack(MAGIC, size, 1), 2_000_000) for size in (0, 10_000, 2**24, 2**32 - 1)),
     ],
-    ids=lambda tail: f"{tail[:6].hex()}-{len(tail)}",
+    ids=lambda value: f"{value[:8].hex()}-{len(value)}" if isinstance(value, bytes) else str(value),
 )
-def test_whatever_stands_behind_the_last_right_frame_is_not_read(tmp_path: Path, tail: bytes):
+def test_whatever_stands_behind_the_last_right_frame_is_not_read(tmp_path: Path, tail: bytes, times: int):
     batches = [some_games(RELAY, seed, (2,)) for seed in range(3)]
     path = journal(tmp_path, RELAY, batches)
-    path.write_bytes(path.read_bytes() + tail)
-    with at_most(megabytes=16):
+    path.write_bytes(path.read_bytes() + tail * times)
+    with at_most(megabytes=16 if times == 1 else 128):
         found = read_journal(path, RELAY)
     assert len(found) == 3
     assert is_prefix(found, batches)
@@ -138,7 +127,7 @@ def test_whatever_stands_behind_the_last_right_frame_is_not_read(tmp_path: Path,
         lambda whole: bytes(5000),
     ],
 )
-def test_games_after_a_damaged_part_of_a_journal_are_read_and_the_damage_is_reported(tmp_path: Path, damage):
+def test_games_behind_damage_in_a_journal_are_read_and_it_is_reported(tmp_path: Path, damage):
     batches, faults = [some_games(RELAY, seed, (2,)) for seed in range(4)], []
     path = journal(tmp_path, RELAY, batches)
     header, *bodies = map(frame, frames(path))
@@ -163,26 +152,9 @@ def test_a_damaged_last_frame_is_reported_and_an_incomplete_one_is_not(tmp_path:
     assert faults == [f"{path.name} is damaged at byte {start}"]
 
 
-@pytest.mark.parametrize("size", [0, 10_000, 2**24, 2**32 - 1])
-def test_a_journal_of_a_million_false_frames_is_read_in_seconds(tmp_path: Path, size: int):
-    path = journal(tmp_path, RELAY, [])
-    path.write_bytes(path.read_bytes() + FRAME.pack(MAGIC, size, 1) * 2_000_000)
-    with at_most(megabytes=128):
-        assert read_journal(path, RELAY) == []
-
-
 def test_a_journal_of_version_0_2_which_does_not_name_its_writer_is_read(tmp_path: Path):
     path = journal(tmp_path, RELAY, [some_games(RELAY)])
     header, *bodies = frames(path)
     old = {key: value for key, value in json.loads(header).items() if key not in ("worker", "incarnation", "sequence")}
     path.write_bytes(b"".join(map(frame, [json.dumps(old).encode(), *bodies])))
     assert len(read_journal(path, RELAY)) == 1
-
-
-def test_an_empty_file_is_no_journal_and_one_with_a_header_alone_has_no_games(tmp_path: Path):
-    path = journal(tmp_path, CONNECT_FOUR, [])
-    assert read_journal(path, CONNECT_FOUR) == []
-    for content in (b"", path.read_bytes()[:-1], b"\0" * 5000):
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="has the header None"):
-            read_journal(path, CONNECT_FOUR)

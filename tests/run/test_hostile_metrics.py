@@ -12,25 +12,19 @@ from plyzero.run.directory import Run
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import read_heartbeat, read_lines
 from plyzero.run.models import best_model, publish_model
-from tests.helpers.fuzz import ODD, TRAINER, WORKER, look
+from tests.helpers.fuzz import COMMON, ODD, TRAINER, WORKER, look
 from tests.helpers.hostile import NOT_JSON, at_most, put
-from tests.helpers.runs import small_run
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    run = small_run(tmp_path / "r")
-    (run.workers / "w9.00000009.json").write_text(json.dumps(WORKER))
-    return run
 
 
 @pytest.mark.parametrize(("name", "beat"), [("w0.00000000.json", WORKER), ("trainer.json", TRAINER)])
-def test_status_survives_a_heartbeat_with_a_field_of_any_kind(
-    tmp_path: Path, run: Run, name: str, beat: dict[str, Any]
-):
-    for key in (*beat, "name", "life", "new"):
-        for value in ODD:
-            look(run, put(tmp_path, name, {**beat, key: value}))
+def test_status_survives_fields_of_any_kind(tmp_path: Path, run: Run, name: str, beat: dict[str, Any]):
+    put(run.workers, "w9.00000009.json", WORKER)
+    needed, rest = (*COMMON, "role"), ({*beat, "name", "life", "new"} - {*COMMON, "role"})
+    for at, value in enumerate(ODD):
+        odd = {key: ODD[(at + number) % len(ODD)] for number, key in enumerate(sorted(rest))}
+        for changed in (odd, *({key: value} for key in needed)):
+            look(run, put(tmp_path, name, beat | changed))
+    for key in beat:
         look(run, put(tmp_path, name, {other: value for other, value in beat.items() if other != key}))
 
 
@@ -43,17 +37,13 @@ GARBAGE = (
 
 @pytest.mark.parametrize("content", GARBAGE, ids=lambda content: f"{content[:10]!r}-{len(content)}")
 def test_a_heartbeat_that_is_none_is_passed_over(tmp_path: Path, run: Run, content: bytes):
+    put(run.workers, "w9.00000009.json", WORKER)
     path = put(run.workers, "trainer.json", content)
     with at_most(megabytes=32):
         assert read_heartbeat(path) is None
         monitor = LivenessMonitor(run)
         monitor.refresh()
         assert [each["name"] for each in snapshot(run, monitor)["processes"]] == ["w9.00000009"]
-
-
-def test_a_directory_in_the_place_of_a_heartbeat_is_passed_over(run: Run):
-    (run.workers / "trainer.json").mkdir()
-    assert read_heartbeat(run.workers / "trainer.json") is None
 
 
 @pytest.mark.parametrize("content", GARBAGE, ids=lambda content: f"{content[:10]!r}-{len(content)}")

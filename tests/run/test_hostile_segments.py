@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import pickle
 import re
 import struct
 import zipfile
@@ -23,7 +22,7 @@ from plyzero.run.journals import read_journal
 from plyzero.run.records import Games, check_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment
 from tests.helpers.fuzz import damaged
-from tests.helpers.hostile import NOT_JSON, Harm, at_most, journal, with_value
+from tests.helpers.hostile import NOT_JSON, at_most, journal, with_value
 from tests.helpers.segments import CONNECT_FOUR, RELAY, rewritten, same, some_games, write
 
 
@@ -53,10 +52,6 @@ def edited(path: Path, member: str, edit: Callable[[dict[str, Any]], None]) -> N
         return json.dumps(metadata).encode()
 
     rewritten(path, change)
-
-
-def names(directory: Path) -> set[str]:
-    return {str(path) for path in directory.rglob("*")}
 
 
 CHUNK = "game/positions/c/0"
@@ -102,18 +97,6 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path, name: str):
             archive.writestr(name, b"two")
     with pytest.raises(SegmentError, match="two members have the same name"):
         read_segment(path, CONNECT_FOUR)
-
-
-def test_members_with_the_names_of_other_places_write_nothing_anywhere(tmp_path: Path):
-    directory = tmp_path / "run" / "replay"
-    path, games = segment(directory)
-    with zipfile.ZipFile(path, "a") as archive:
-        for name in ("../harm", "/tmp/plyzero-harm", "a/../../harm", "C:\\harm", "harm/", "nul\0harm"):
-            archive.writestr(name, b"harm")
-    before = names(tmp_path)
-    never_other_games(path, games)
-    assert names(tmp_path) == before
-    assert not Path("/tmp/plyzero-harm").exists()
 
 
 def plain(frame: bytes) -> bytes:
@@ -211,31 +194,6 @@ def test_metadata_that_is_not_what_json_should_be_is_refused(tmp_path: Path, con
             read_segment(path, CONNECT_FOUR)
 
 
-def test_metadata_of_the_whole_that_contradicts_a_members_own_does_not_count(tmp_path: Path):
-    path, games = segment(tmp_path)
-
-    def lie(metadata: dict[str, Any]) -> None:
-        of_member = metadata["consolidated_metadata"]["metadata"]["game/positions"]
-        of_member.update(shape=[10**12], data_type="float64", codecs=codecs("bytes", "blosc"))
-
-    edited(path, "zarr.json", lie)
-    assert same(read_segment(path, CONNECT_FOUR), games)
-
-
-def test_a_chunk_that_holds_a_pickle_is_never_unpickled(tmp_path: Path):
-    path, _ = segment(tmp_path / "replay")
-    edited(
-        path, "game/positions/zarr.json", lambda metadata: metadata.update(codecs=codecs("pickle"), data_type="object")
-    )
-    harm = pickle.dumps(Harm(tmp_path / "harm"))
-    rewritten(path, lambda name, content: harm if name == "game/positions/c/0" else content)
-    with pytest.raises(SegmentError):
-        read_segment(path, CONNECT_FOUR)
-    assert not (tmp_path / "harm").exists()
-    pickle.loads(harm)
-    assert (tmp_path / "harm").exists()  # it does harm where it is let in
-
-
 @pytest.mark.parametrize(
     ("part", "lie"),
     [
@@ -249,17 +207,15 @@ def test_a_chunk_that_holds_a_pickle_is_never_unpickled(tmp_path: Path):
         ("-00000000-", "-00000001-"),
         ("0123abcd", "01234567"),
         ("w0", "w1"),
-        ("w0", "../w0"),
+        ("w0", "..w0"),
         (r"-m\d+_\d+", "-m0_0"),
         (r"-m\d+_\d+", "-m7_5"),
     ],
 )
 def test_a_name_that_says_other_than_the_segment_is_refused(tmp_path: Path, part: str, lie: str):
     path, _ = segment(tmp_path / "replay")
-    renamed = path.rename(path.with_name(re.sub(part, lie.replace("../", ""), path.name, count=1)))
-    assert renamed.name != path.name or lie == "../w0"
-    if lie == "../w0":
-        renamed = renamed.rename(renamed.with_name("..w0" + renamed.name[2:]))
+    renamed = path.rename(path.with_name(re.sub(part, lie, path.name, count=1)))
+    assert renamed.name != path.name
     with at_most(), pytest.raises(SegmentError):
         read_segment(renamed, CONNECT_FOUR)
 
@@ -274,14 +230,9 @@ def test_every_name_that_is_listed_is_the_name_of_a_file(tmp_path: Path, part: s
 def test_a_small_file_of_very_many_positions_that_are_alike_is_refused(tmp_path: Path):
     size = 1_500_000
     one = some_games(CONNECT_FOUR, lengths=(1,))
-    one.positions["num_legal"] = 1
-    games = Games(
-        np.repeat(one.games, 1),
-        np.repeat(one.positions, size),
-        np.repeat(one.moves[:1], size),
-        np.zeros((size, *CONNECT_FOUR.start.observation_shape), np.bool_),
-    )
-    games.games["positions"] = size
+    one.positions["num_legal"], one.games["positions"] = 1, size
+    observations = np.zeros((size, *CONNECT_FOUR.start.observation_shape), np.bool_)
+    games = Games(one.games, np.repeat(one.positions, size), np.repeat(one.moves[:1], size), observations)
     games.moves["action"] = games.positions["action"]
     path = write(tmp_path, games, CONNECT_FOUR)
     assert path.stat().st_size < 1 << 16
@@ -412,12 +363,9 @@ def test_one_invalid_game_costs_itself_alone(
     assert f"1 of 1 games are left out: {field} has an impossible value at index" in fault
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_segment_without_a_sound_game_is_refused(tmp_path: Path, value: float):
-    games = some_games(RELAY, lengths=(4,))
-    games.observations[3] = value
+def test_a_segment_without_a_sound_game_is_refused(tmp_path: Path):
     with pytest.raises(SegmentError, match="position/observation has an impossible value at index 3"):
-        read_segment(write(tmp_path, games, RELAY), RELAY)
+        read_segment(write(tmp_path, not_finite(some_games(RELAY, lengths=(4,))), RELAY), RELAY)
 
 
 @pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])

@@ -10,10 +10,10 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.random_game import random_move
-from plyzero.run.json_games import CHOSEN, UNPROVEN, Fault, games_to_json, import_games
+from plyzero.run.json_games import Fault, games_to_json, import_games
 from plyzero.run.records import BY_RULE, TRUNCATED, Games, check_games
 from plyzero.run.segments import read_segment
-from plyzero.search import tree
+from plyzero.search.tree import PUCT, UNPROVEN
 from plyzero.settings import SearchSettings, TrainerSettings
 from tests.helpers.runs import play_segment, small_run
 from trainer.targets import mixed_targets, played_moves
@@ -74,22 +74,14 @@ def test_moves_and_result_are_enough_and_are_what_a_network_learns():
     played = np.split(targets.policy, np.cumsum([9, 8, 7, 6]))
     assert [(each.sum(), each.max()) for each in played] == [(1, 1)] * 5
     legal = np.split(games.moves["action"], np.cumsum([9, 8, 7, 6]))
+    assert set(games.positions["search"][1:]) == {PUCT}
+    assert set(games.positions["proven"]) == {UNPROVEN}
     chosen = [int(actions[policy.argmax()]) for actions, policy in zip(legal, played, strict=True)]
     assert chosen == games.positions["action"].tolist() == [GAME.start.parse_action(name) for name in WON["moves"]]
     usual = mixed_targets(games, search=SearchSettings(), trainer=TrainerSettings(search_value_weight=0))
     assert np.array_equal(usual.is_sample, targets.is_sample)
     assert np.allclose(usual.wdl[1:], targets.wdl[1:])
     assert np.array_equal(usual.policy[9:], targets.policy[9:])
-
-
-def test_records_use_the_codes_of_the_search():
-    assert (CHOSEN, UNPROVEN) == (tree.PUCT, tree.UNPROVEN)
-
-
-def test_a_saved_game_is_a_line_too():
-    saved = {"version": 1, "game": GAME.identity, "person": "first", "moves": WON["moves"], "result": "first"}
-    (found,) = import_games([json.dumps(saved).encode()], GAME)
-    assert isinstance(found, Games)
 
 
 def test_rolls_are_moves_that_must_be_possible_and_no_plies():
@@ -111,7 +103,7 @@ def test_rolls_are_moves_that_must_be_possible_and_no_plies():
 
 
 def test_a_player_may_have_resigned_and_a_draw_has_a_second_name():
-    resigned = {"moves": ["b2", "a1", "a3"], "winner": "second", "end": "resign"}
+    resigned = {"moves": ["b2", "a1", "a3"], "result": "second", "end": "resign"}
     drawn = {"moves": ["b2", "a1", "a3", "c1", "b1", "b3", "c2", "a2", "c3"], "winner": "1/2-1/2"}
     lost, even = import_games([json.dumps(each).encode() for each in (resigned, drawn)], GAME)
     assert isinstance(lost, Games)

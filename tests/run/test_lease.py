@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,7 +19,6 @@ from plyzero.run import lease as lease_module
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease, is_held
 from plyzero.run.models import list_models
-from plyzero.run.segments import list_segments
 from tests.helpers.hostile import at_once, failing
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
@@ -97,17 +97,7 @@ def test_who_only_looks_does_not_stand_in_a_trainers_way(directory: Path, monkey
     assert Lease(directory, {}).fence == 2
 
 
-def test_a_lease_is_held_until_it_is_released(directory: Path):
-    assert is_held(directory) is False
-    lease = Lease(directory, {})
-    assert is_held(directory) is True
-    assert is_held(directory) is True
-    lease.release()
-    assert is_held(directory) is False
-    lease.release()
-
-
-def test_where_there_are_no_locks_nobody_knows_who_holds_and_the_fence_decides(
+def test_without_locks_the_fence_decides(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     no_locks(monkeypatch)
@@ -122,19 +112,13 @@ def test_where_there_are_no_locks_nobody_knows_who_holds_and_the_fence_decides(
     first.release()
 
 
-def test_an_error_of_the_volume_is_not_taken_for_a_volume_without_locks(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.EIO))
-    with pytest.raises(OSError, match="Input/output error"):
-        Lease(directory, {})
-    assert list(directory.glob("fence-*")) == []
-
-
 def test_fences_grow_with_every_start(directory: Path):
     for expected in range(1, 12):
+        assert is_held(directory) is False
         lease = Lease(directory, {"number": expected})
         assert lease.fence == expected
+        assert is_held(directory) is is_held(directory) is True  # looking changes nothing
+        lease.release()
         lease.release()
     assert json.loads((directory / "fence-000011.json").read_text()) == {"number": 11}
     for path in directory.glob("fence-00000[1-9].json"):
@@ -144,7 +128,7 @@ def test_fences_grow_with_every_start(directory: Path):
 
 
 @pytest.mark.parametrize("has_locks", [True, False])
-def test_trainers_that_start_at_once_never_share_the_lease_or_a_fence(
+def test_of_trainers_that_start_at_once_one_gets_the_lease(
     has_locks: bool, directory: Path, monkeypatch: pytest.MonkeyPatch, impatient
 ):
     held, refused = list[Lease](), list[str]()
@@ -223,9 +207,7 @@ def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
             new.publish()
 
 
-def test_a_successor_who_comes_while_a_model_is_being_exported_is_not_overtaken(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_successor_who_comes_during_an_export_is_not_overtaken(run: Run, monkeypatch: pytest.MonkeyPatch):
     from trainer import loop
 
     export, successors = loop.export, []
@@ -247,36 +229,9 @@ def test_a_successor_who_comes_while_a_model_is_being_exported_is_not_overtaken(
     successors[0].close()
 
 
-def test_a_last_model_of_an_old_trainer_comes_before_those_of_its_successor(run: Run, monkeypatch: pytest.MonkeyPatch):
-    from trainer import loop
-
-    publish, newer = loop.publish_model, []
-
-    def late(*arguments: object, **keywords: int) -> object:
-        if not newer:
-            old.lease.release()
-            with closing(Trainer(run, device="cpu")) as new:
-                newer.append(new.lease.fence)
-                new.ingest()
-                new.publish()
-        return publish(*arguments, **keywords)
-
-    with closing(Trainer(run, device="cpu")) as old:
-        old.ingest()
-        for _ in range(20):
-            old.train_step()
-        monkeypatch.setattr(loop, "publish_model", late)
-        old.publish()
-    assert [name.fence for name in list_models(run.models)] == [2, 1]
-    assert len(list(list_segments(run.segments))) == 4
-
-
 def test_a_trainer_that_could_not_start_does_not_keep_the_lease(run: Run, monkeypatch: pytest.MonkeyPatch):
-    def fail(_: object) -> None:
-        raise UserError("a state of another network")
-
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_resume", fail)
+        patch.setattr(Trainer, "_resume", Mock(side_effect=UserError("a state of another network")))
         with pytest.raises(UserError, match="a state of another network"):
             Trainer(run, device="cpu")
     assert is_held(run.trainer) is False
@@ -300,10 +255,11 @@ def test_after_the_highest_fence_a_trainer_is_refused_with_a_sentence(directory:
             Lease(directory, {})
 
 
-def test_a_lease_whose_fence_cannot_be_written_is_free_again(directory: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("call", ["plyzero.run.lease.files.write_file", "plyzero.files.fcntl.flock"])
+def test_a_lease_that_could_not_be_taken_is_free(call: str, directory: Path, monkeypatch: pytest.MonkeyPatch):
     Lease(directory, {}).release()
     with monkeypatch.context() as patch:
-        patch.setattr("plyzero.run.lease.files.write_file", failing(errno.EIO))
+        patch.setattr(call, failing(errno.EIO))  # which is not taken for a volume without locks
         with pytest.raises(OSError, match="Input/output"):
             Lease(directory, {})
     assert Lease(directory, {}).fence == 2

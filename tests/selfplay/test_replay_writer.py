@@ -86,18 +86,6 @@ class Disk:
         return self._call(descriptor, *arguments)
 
 
-def test_a_segment_is_sealed_when_it_has_enough_positions(tmp_path: Path):
-    run = run_with(tmp_path, "selfplay.seal_positions=10")
-    games = finished(run, 5)
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games)
-        until(lambda: len(list(list_segments(run.segments))) == 2)
-        until(lambda: journaled(run, sequence=2) == 1)
-        assert [name.games for name in sorted(list_segments(run.segments))] == [2, 2]
-    assert [name.sequence for name in sorted(list_segments(run.segments))] == [0, 1, 2]
-    assert sealed(run) == ids(games)
-
-
 def test_a_segment_is_sealed_when_its_games_take_much_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     games = finished(run, 3)
     monkeypatch.setattr("selfplay.replay_writer.SEAL_BYTES", games[0].nbytes + 1)
@@ -122,6 +110,7 @@ def test_a_segment_is_sealed_at_once_where_that_is_asked_for(run: Run):
     with ReplayWriter(run, **WRITER) as writer:
         writer.seal_soon()  # of nothing
         until(lambda: not writer._seal_asked)
+        assert [*run.segments.iterdir()] == []
         writer.add(games[0])
         until(lambda: journaled(run) == 1)
         assert sealed(run) == Counter()
@@ -131,7 +120,7 @@ def test_a_segment_is_sealed_at_once_where_that_is_asked_for(run: Run):
     assert sealed(run) == ids(games)
 
 
-def test_at_the_end_every_game_is_in_one_segment_in_order_and_no_journal_is_left(tmp_path: Path):
+def test_at_the_end_every_game_is_in_one_segment_in_order(tmp_path: Path):
     run = run_with(tmp_path, "selfplay.seal_positions=37")
     games = finished(run, 40)
     with ReplayWriter(run, **WRITER) as writer:
@@ -144,13 +133,7 @@ def test_at_the_end_every_game_is_in_one_segment_in_order_and_no_journal_is_left
     assert (writer.unsealed_full_positions, writer.write_error) == (0, None)
 
 
-def test_a_worker_that_has_finished_nothing_leaves_nothing(run: Run):
-    with ReplayWriter(run, **WRITER):
-        pass
-    assert [*run.journals.iterdir(), *run.segments.iterdir()] == []
-
-
-def test_games_are_counted_when_they_are_added_and_unsealed_until_they_are_sealed(run: Run):
+def test_games_count_once_added_and_are_unsealed_until_sealed(run: Run):
     games = finished(run, 3)
     full = sum(each.num_full for each in games)
     assert full
@@ -180,7 +163,7 @@ def test_the_journal_is_put_onto_the_disk_itself(seconds: str, tmp_path: Path, m
             until(lambda number=number: number in synced)
 
 
-def test_while_the_volume_is_full_games_wait_and_are_all_there_once_there_is_room(
+def test_while_the_volume_is_full_games_wait_for_room(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 15)
@@ -204,9 +187,7 @@ def test_while_the_volume_is_full_games_wait_and_are_all_there_once_there_is_roo
     assert caplog.text.count("cannot write to the volume, will try again: No space left on device") == 1
 
 
-def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_volume_full_during_a_seal_costs_no_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = run_with(tmp_path, "selfplay.seal_positions=10")
     games = finished(run, 7)
     disk = Disk(monkeypatch, "pwrite", errno.ENOSPC, lambda path: path.parent == run.segments)
@@ -221,9 +202,7 @@ def test_a_volume_that_is_full_while_a_segment_is_sealed_keeps_every_game(
     assert list(run.journals.iterdir()) == []
 
 
-def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_segment_that_could_not_be_synced_is_written_anew(run: Run, monkeypatch: pytest.MonkeyPatch):
     games, tried = finished(run, 3), []
 
     def fails_for(path: Path) -> bool:
@@ -248,7 +227,7 @@ def test_a_segment_that_could_not_be_synced_is_not_published_and_is_written_anew
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "for ever"])
 @pytest.mark.parametrize("seconds", ["0", "1"])
-def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
+def test_games_of_an_unsynced_journal_are_sealed_at_once(
     seconds: str, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run = run_with(tmp_path, f"store.sync_seconds={seconds}")
@@ -265,9 +244,7 @@ def test_games_of_a_journal_that_could_not_be_synced_are_sealed_at_once(
     assert list(run.journals.iterdir()) == []
 
 
-def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_game_of_an_unsynced_journal_is_in_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = run_with(tmp_path, "store.sync_seconds=0")
     disk, fdatasync, games = Disk(monkeypatch, "fdatasync"), os.fdatasync, finished(run, 3)
     counts = []
@@ -288,9 +265,7 @@ def test_a_game_whose_journal_could_not_be_synced_is_in_the_journal_once(
     assert sealed(run) == ids(games)
 
 
-def test_games_after_a_seal_wrongly_reported_as_failed_are_not_in_the_sealed_journal(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_after_a_seal_wrongly_reported_as_failed_a_new_journal_begins(run: Run, monkeypatch: pytest.MonkeyPatch):
     games, beside = finished(run, 4), []
     disk = Disk(  # the segment is there all the same
         monkeypatch, "fsync", errno.EIO, lambda path: path == run.segments and not disk.failed
@@ -350,17 +325,6 @@ def test_a_volume_that_cannot_be_written_is_found_at_the_start(run: Run, monkeyp
         pass
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.ESTALE, errno.EACCES, errno.EROFS])
-def test_a_volume_that_cannot_be_written_now_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch, error: int):
-    disk = Disk(monkeypatch, "pwrite")
-    disk.error = error
-    with ReplayWriter(run, **WRITER) as writer:
-        until(lambda: writer.write_error is not None)
-        assert writer.write_error.startswith(f"cannot write to the volume: {os.strerror(error)}")
-        disk.error = None
-        until(lambda: writer.write_error is None)
-
-
 def test_games_that_cannot_be_written_when_the_worker_ends_are_an_error(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("selfplay.replay_writer.CLOSING_SECONDS", 0.0)
     disk = Disk(monkeypatch, "pwrite")
@@ -417,7 +381,7 @@ def test_two_workers_of_one_name_do_not_meet(tmp_path: Path):
 
 
 @pytest.mark.parametrize("taken", [1, 3, 5])
-def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_again(taken: int, run: Run):
+def test_what_another_has_sealed_of_a_live_journal_is_not_sealed_again(taken: int, run: Run):
     games = finished(run, 5)
     with ReplayWriter(run, **WRITER) as writer:
         add(writer, games)
@@ -432,9 +396,7 @@ def test_what_somebody_else_has_sealed_of_a_live_workers_journal_is_not_sealed_a
     assert list(run.journals.iterdir()) == []
 
 
-def test_a_game_that_the_trainer_would_refuse_is_refused_before_acknowledgement(
-    run: Run, caplog: pytest.LogCaptureFixture
-):
+def test_an_invalid_game_is_refused_before_acknowledgement(run: Run, caplog: pytest.LogCaptureFixture):
     games = finished(run, 6)
     games[2].positions["root_value"][1] = np.nan
     games[4].moves["prior"][0] = 2
@@ -458,16 +420,19 @@ def test_a_game_too_large_for_a_segment_is_refused(run: Run, monkeypatch: pytest
     assert (sealed(run), writer.refused_games) == (ids(games[:2]), 1)
 
 
-@pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.EMFILE, errno.ENOMEM, errno.ESTALE, errno.ENOTCONN])
-def test_an_error_that_passes_ends_no_writer(error: int, run: Run, monkeypatch: pytest.MonkeyPatch):
-    games, disk = finished(run, 3), Disk(monkeypatch, "pwrite")
+PASSING = ("EIO", "EACCES", "EMFILE", "ENOMEM", "ESTALE", "ENOTCONN", "ENOSPC", "EDQUOT", "EROFS")
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_an_error_that_passes_ends_no_writer(name: str, run: Run, monkeypatch: pytest.MonkeyPatch):
+    number, games = getattr(errno, name), finished(run, 2)
+    disk = Disk(monkeypatch, "pwrite", number)
     with ReplayWriter(run, **WRITER) as writer:
-        writer.add(games[0])
-        until(lambda: journaled(run) == 1)
-        disk.error = error
-        writer.add(games[1])
-        until(lambda: writer.write_error)
-        assert writer.write_error.startswith(f"cannot write to the volume: {os.strerror(error)}")
-        disk.error = None
-        writer.add(games[2])
+        for game in games:  # at the start, and later
+            disk.error = number
+            writer.add(game)
+            until(lambda: writer.write_error)
+            assert writer.write_error.startswith(f"cannot write to the volume: {os.strerror(number)}")
+            disk.error = None
+            until(lambda: writer.write_error is None)
     assert sealed(run) == ids(games)

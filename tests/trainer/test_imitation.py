@@ -90,7 +90,7 @@ def test_a_perfect_player_is_imitated_and_random_is_beaten(learned: tuple[Imitat
     assert result.interval()[0] > 0.75
 
 
-def test_training_ends_when_it_learns_no_more_and_the_best_weights_are_kept(learned: tuple[Imitated, list[Progress]]):
+def test_training_ends_in_time_and_the_best_weights_are_kept(learned: tuple[Imitated, list[Progress]]):
     found, shown = learned
     losses = [each.held_out_policy + each.held_out_value for each in shown]
     best = int(np.argmin(losses))
@@ -99,9 +99,7 @@ def test_training_ends_when_it_learns_no_more_and_the_best_weights_are_kept(lear
     assert found.agreement.share == pytest.approx(shown[best].share)
 
 
-def test_the_same_seed_gives_the_same_bot_whatever_the_processor_can_do(
-    lines: list[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_the_same_seed_gives_the_same_bot_on_any_processor(lines: list[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(imitation_module, "STEPS", 10)
     monkeypatch.setattr(imitation_module, "PATIENCE", 1)
     found = []
@@ -217,9 +215,7 @@ def test_a_run_continues_the_training_of_a_bot_with_an_empty_ledger(bot: Path, t
         (["network.blocks=2"], r"which has blocks = 2; give -o network.blocks=1$"),
     ],
 )
-def test_a_run_with_another_network_is_refused_and_not_begun(
-    bot: Path, tmp_path: Path, options: list[str], message: str
-):
+def test_a_bot_of_another_network_begins_no_run(bot: Path, tmp_path: Path, options: list[str], message: str):
     with pytest.raises(UserError, match=message):
         read_bot(bot, plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK, *options]))
     assert not (tmp_path / "r").exists()

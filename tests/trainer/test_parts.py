@@ -140,7 +140,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("trainer.loss=own_parts:one_argument", r"TypeError: one_argument\(\) got an unexpected keyword argument"),
     ],
 )
-def test_a_part_that_does_not_fit_is_one_sentence_before_training_begins(
+def test_an_unfit_part_is_one_sentence_before_training(
     option: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.syspath_prepend(str(folder))
@@ -162,9 +162,7 @@ def test_a_part_that_does_not_fit_is_one_sentence_before_training_begins(
         ("numbers_for_a_mask", "returned is_sample of another type than bool"),
     ],
 )
-def test_targets_that_do_not_fit_are_one_sentence(
-    name: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_unfit_targets_are_one_sentence(name: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(folder))
     run = open_run(folder / "r", options=[f"trainer.targets=own_parts:{name}"])
     with closing(Trainer(run, device="cpu")) as trainer, pytest.raises(UserError, match=f"own_parts:{name} {sentence}"):
@@ -177,7 +175,7 @@ def test_a_name_of_no_class_is_refused_when_the_settings_are_read(tmp_path: Path
 
 
 @pytest.mark.parametrize("command", ["init", "train"])
-def test_a_part_that_cannot_be_used_is_refused_before_a_run_is_created(
+def test_an_unfit_part_is_refused_before_a_run_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ):
     (tmp_path / "own_parts.py").write_text(MODULE)

@@ -36,7 +36,7 @@ def test_an_observation_from_the_side_of_the_player_to_move_is_right(start: Game
     assert not shows_the_first_player(view)
 
 
-def test_the_side_of_player_0_is_wrong_unless_the_observation_shows_who_is_to_move():
+def test_the_side_of_player_0_is_wrong_unless_the_mover_is_shown():
     view = view_of(CupsOfPlayer0())
     assert view is not None
     assert shows_the_first_player(view)

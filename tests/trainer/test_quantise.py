@@ -68,14 +68,14 @@ def test_the_trunk_has_8_bits_and_the_heads_keep_32():
     }
 
 
-def test_weights_that_the_exporter_stores_once_are_quantised_wherever_they_are_used(run: Run):
+def test_shared_weights_are_quantised_wherever_they_are_used(run: Run):
     content = untrained(run)  # whose biases are all zero
     assert "Identity" in {node.op_type for node in onnx.load_from_string(content).graph.node}
     int8 = quantise(content, reachable_observations(run.game))
     assert quantised_convolutions(int8) == [True] * 3 + [False] * 2
 
 
-def test_a_trained_network_changes_little_and_its_answers_do_not_depend_on_the_batch():
+def test_a_trained_network_changes_little_whatever_the_batch():
     seen = reachable_observations(CONNECT_FOUR)
     int8 = quantise(BOT, seen[::2])
     exact, rounded = (run_on_cpu(content, seen[1::2]) for content in (BOT, int8))
@@ -107,7 +107,7 @@ def test_for_self_play_with_32_bits_there_is_no_8_bit_form(tmp_path: Path):
     assert make_forms(run, content, reachable_observations(run.game)) == Forms(content)
 
 
-def test_a_form_that_differs_too_much_or_cannot_be_made_is_logged_and_not_published(
+def test_a_form_that_differs_much_or_cannot_be_made_is_not_published(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level("INFO")
@@ -138,7 +138,7 @@ def test_self_play_uses_the_8_bit_form_and_everybody_else_the_model(run: Run, fo
 
 
 @pytest.mark.parametrize(("has_vnni", "expected"), [(True, "int8"), (False, "fp32")])
-def test_auto_is_int8_where_the_processor_is_fast_with_it(
+def test_auto_is_int8_on_fast_processors(
     run: Run, forms: Forms, monkeypatch: pytest.MonkeyPatch, has_vnni: bool, expected: str
 ):
     publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)

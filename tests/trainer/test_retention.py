@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -21,10 +20,10 @@ from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import SegmentName, list_segments
 from tests.helpers.cli import shown
 from tests.helpers.clock import Clock
+from tests.helpers.hostile import failing
 from tests.helpers.learning import training
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from tests.helpers.volumes import failing
 from trainer.loop import Trainer
 from trainer.retention import Retention
 from trainer.state import NUM_STATES, load_state
@@ -34,9 +33,7 @@ MB = 1 << 20
 EVERYTHING = {A: 100, B: 100}
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+ONE_MODEL = ("store.keep_models=1", "store.keep_model_minutes=0")
 
 
 def run_with(root: Path, *options: str) -> Run:
@@ -75,7 +72,7 @@ def of(incarnation: str, *sequences: int) -> list[tuple[str, int]]:
         ("keep_positions=30", [0, 2, 4], [0, 2, 4]),
     ],
 )
-def test_beyond_a_limit_the_oldest_segments_go_but_none_of_the_window(
+def test_the_oldest_segments_go_but_none_of_the_window(
     tmp_path: Path, clock: Clock, limit: str, window: list[int], kept: list[int]
 ):
     run = run_with(tmp_path, f"store.{limit}")
@@ -85,7 +82,7 @@ def test_beyond_a_limit_the_oldest_segments_go_but_none_of_the_window(
         assert left(run) == of(A, *kept)
 
 
-def test_beyond_a_number_of_positions_the_oldest_segments_of_all_workers_go(tmp_path: Path, clock: Clock):
+def test_the_oldest_segments_of_all_workers_go(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=45")
     for sequence, step in ((0, 30), (1, 31), (2, 32)):
         put(run, sequence, A, step=step)
@@ -95,32 +92,14 @@ def test_beyond_a_number_of_positions_the_oldest_segments_of_all_workers_go(tmp_
     assert left(run) == [*of(A, 0, 1, 2), *of(B, 9)]
 
 
-def test_only_what_the_states_cover_is_removed(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_positions=1")
-    for sequence in range(4):
-        put(run, sequence, A)
-        put(run, sequence, B)
-    put(run, 0, "0000000c")
-    Retention(run, clock=clock).prune(covered={A: 2, B: 0}, window=[])
-    assert left(run) == [*of(A, 2, 3), *of(B, 0, 1, 2, 3), *of("0000000c", 0)]
-
-
-def test_below_the_reserve_segments_go_until_there_is_room_again(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-):
+def test_below_the_reserve_segments_go(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200", "store.min_free_files=60")
     put_all(run, range(6), size=MB)
     for room, kept in (((200 * MB, 60), 6), ((198 * MB + 1, 60), 4), ((200 * MB, 57), 1)):
         monkeypatch.setattr("trainer.retention.free_room", lambda _, room=room: Room(*room))
         Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
         assert left(run) == of(A, *range(6 - kept, 6))
-
-
-def test_far_below_the_reserve_everything_that_may_go_goes(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200")
-    names = put_all(run, range(6), size=MB)
+    names = put_all(run, range(5))
     monkeypatch.setattr("trainer.retention.free_room", lambda _: Room(bytes=0, files=0))
     Retention(run, clock=clock).prune(covered={A: 4}, window=[names[1]])
     assert left(run) == of(A, 1, 4, 5)
@@ -140,7 +119,10 @@ def steps(run: Run) -> list[int]:
     return sorted(name.step for name in list_models(run.models))
 
 
-def prune(retention: Retention) -> None:
+def prune(retention: Retention, clock: Clock | None = None, seconds: float = 0) -> None:
+    """Prune once, `seconds` later by the clock."""
+    if clock is not None:
+        clock.now += seconds
     retention.monitor.refresh()
     retention.prune(covered={}, window=[])
 
@@ -150,25 +132,21 @@ def test_the_newest_models_stay_and_older_ones_for_some_minutes(tmp_path: Path, 
     models(run, range(1, 7))
     retention = Retention(run, clock=clock)
     prune(retention)
-    clock.now += 299
-    prune(retention)
+    prune(retention, clock, 299)
     assert steps(run) == [1, 2, 3, 4, 5, 6]
-    clock.now += 1
-    prune(retention)
+    prune(retention, clock, 1)
     assert steps(run) == [1, 4, 5, 6]
     model(run, 7)
     prune(retention)
-    clock.now += 299
-    prune(retention)
+    prune(retention, clock, 299)
     assert steps(run) == [1, 4, 5, 6, 7]
-    clock.now += 10**9
-    prune(retention)
+    prune(retention, clock, 10**9)
     prune(retention)
     assert steps(run) == [1, 5, 6, 7]
 
 
 def test_the_first_model_of_a_run_stays(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     for step in range(128, 1000, 128):
         model(run, step)
         prune(Retention(run, clock=clock))
@@ -182,15 +160,12 @@ def test_the_minutes_count_by_the_trainers_own_clock_from_its_start(tmp_path: Pa
         os.utime(path, (0, 0))
     first = Retention(run, clock=clock)
     prune(first)
-    clock.now += 299
-    prune(first)
+    prune(first, clock, 299)
     restarted = Retention(run, clock=clock)
     prune(restarted)
-    clock.now += 299
-    prune(restarted)
+    prune(restarted, clock, 299)
     assert steps(run) == [0, 1, 2]
-    clock.now += 1
-    prune(restarted)
+    prune(restarted, clock, 1)
     assert steps(run) == [0, 2]
 
 
@@ -201,7 +176,7 @@ def beating(run: Run, worker: str, name: ModelName) -> Callable[..., None]:
 
 
 def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     names = models(run, range(6))[1:]
     moving, silent, dead = (beating(run, f"w{n}.0000000{n}", names[n]) for n in range(3))
     Journal(run.journals, run.game, JournalName("w1", "00000001", 0), run_id=run.id)  # it hangs, but it lives
@@ -217,7 +192,7 @@ def test_the_models_of_those_who_live_stay_and_those_of_the_dead_go(tmp_path: Pa
 
 
 def test_the_best_model_stays(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     names = models(run, range(1, 5))
     for name, won in zip(names, (3, 9, 5, 1), strict=True):
         append_line(run.metrics / "rating.jsonl", {"model": str(name), "scores": {"random": [won, 0, 10 - won]}})
@@ -226,7 +201,7 @@ def test_the_best_model_stays(tmp_path: Path, clock: Clock):
 
 
 def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     models(run, (0, 1, 2))
     for number, label in enumerate((None, 7, "best.onnx", ["000001-000000001-0123abcd.onnx"])):
         beat = {"role": "selfplay", "state": "playing", "model": label}
@@ -235,7 +210,7 @@ def test_a_heartbeat_that_names_no_model_keeps_none(tmp_path: Path, clock: Clock
     assert steps(run) == [0, 2]
 
 
-def test_what_killed_writers_left_is_removed_once_it_is_old_and_nothing_else(tmp_path: Path, clock: Clock):
+def test_what_killed_writers_left_is_removed_once_it_is_old(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path)
     places = [run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics]
     for place in places:
@@ -248,14 +223,11 @@ def test_what_killed_writers_left_is_removed_once_it_is_old_and_nothing_else(tmp
         (place / ".tmp-new").write_bytes(b"x")
     prune(retention)
     assert all((place / ".tmp-old").exists() for place in places)
-    clock.now += 1
-    prune(retention)
+    prune(retention, clock, 1)
     assert [path.name for place in places for path in sorted(place.iterdir())] == [".tmp-new", "kept"] * len(places)
 
 
-def test_the_metrics_of_living_workers_and_the_newest_of_ended_ones_stay(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-):
+def test_metrics_of_living_workers_and_newest_ones_stay(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("trainer.retention.KEPT_WORKER_METRICS", 2)
     run = run_with(tmp_path)
     Heartbeat(run.workers / "w0.00000000.json").beat({"role": "selfplay", "state": "playing"})
@@ -276,14 +248,13 @@ def test_an_unfinished_file_of_a_name_seen_before_is_new_again(tmp_path: Path, c
     path.touch()
     prune(retention)
     path.unlink()
-    clock.now += GONE_SECONDS
-    prune(retention)
+    prune(retention, clock, GONE_SECONDS)
     path.touch()
     prune(retention)
     assert path.exists()
 
 
-def test_heartbeats_are_removed_long_after_their_process_has_gone_or_stopped(tmp_path: Path, clock: Clock):
+def test_heartbeats_are_removed_long_after_their_process(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path)
     name = ModelName(1, 1, "0123abcd")
     moving, stopped, dead = (beating(run, f"w{n}.0000000{n}", name) for n in range(3))
@@ -308,8 +279,7 @@ def test_the_heartbeat_of_a_dead_worker_stays_until_its_journal_is_sealed(tmp_pa
     journal.touch()
     retention = Retention(run, clock=clock)
     prune(retention)
-    clock.now += GONE_SECONDS
-    prune(retention)
+    prune(retention, clock, GONE_SECONDS)
     assert len(list(run.workers.iterdir())) == 1  # where there are no locks nothing else says whose it was
     journal.unlink()
     prune(retention)
@@ -336,28 +306,6 @@ def learn(trainer: Trainer) -> None:
     trainer.train_step()
 
 
-def test_a_trainer_removes_only_what_the_older_of_its_two_states_covers(small: Run):
-    put_games(small, 0, 1)
-    with training(small) as trainer:
-        trainer.maintain()
-        assert left(small) == of(A, 0, 1)
-        trainer.save()
-        put_games(small, 2, 3)
-        learn(trainer)
-        trainer.maintain()
-        assert left(small) == of(A, 0, 1, 2, 3)
-        trainer.save()
-        put_games(small, 4, 5)
-        learn(trainer)
-        trainer.maintain()
-        assert (A, 0) not in left(small)
-        assert {*of(A, 2, 3, 4, 5)} <= {*left(small)}
-        trainer.save()
-        trainer.maintain()
-        assert not {*of(A, 0, 1, 2)} & {*left(small)}
-        assert {*of(A, 4, 5)} <= {*left(small)}
-
-
 def test_a_restarted_trainer_keeps_what_the_state_before_its_own_needs(small: Run):
     put_games(small, 0, 1)
     with training(small) as trainer:
@@ -373,7 +321,7 @@ def test_a_restarted_trainer_keeps_what_the_state_before_its_own_needs(small: Ru
         assert {*of(A, 2, 3)} <= {*left(small)}
 
 
-def test_whichever_of_the_two_states_is_read_the_segments_after_it_are_there(small: Run):
+def test_the_segments_after_both_states_are_there(small: Run):
     with closing(Trainer(small, device="cpu")) as trainer:
         for sequence in range(0, 12, 2):
             put_games(small, sequence)
@@ -429,21 +377,7 @@ def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run
         trainer.train_step()
 
 
-def test_a_state_that_is_removed_was_the_third_newest(small: Run):
-    with closing(Trainer(small, device="cpu")) as trainer:
-        for step in (3, 8, 20):
-            trainer.step = step
-            trainer.save()
-    assert [path.name for path in sorted(small.trainer.glob("state-*"))] == [
-        "state-000001-000000008.pt",
-        "state-000001-000000020.pt",
-    ]
-    state = load_state(small.trainer)
-    assert state is not None
-    assert np.isclose(state["step"], 20)
-
-
-def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
+def test_a_restored_segment_is_not_removed_before_it_is_read(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path, "store.keep_positions=1")
     put_all(run, range(4))
     retention = Retention(run, clock=clock)
@@ -453,10 +387,8 @@ def test_a_restored_segment_below_the_cursor_is_not_removed_before_it_is_read(tm
     assert left(run) == of(A, 1)
 
 
-def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
-    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
-):
-    run = run_with(tmp_path, "store.keep_positions=1", "store.keep_models=1", "store.keep_model_minutes=0")
+def test_a_file_that_stays_stops_no_other(tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture):
+    run = run_with(tmp_path, "store.keep_positions=1", *ONE_MODEL)
     put_all(run, range(3))
     models(run, range(1, 5))
     odd = [
@@ -484,7 +416,7 @@ def test_a_file_that_cannot_be_removed_stops_no_other_and_is_logged_once(
 def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    run = run_with(tmp_path, "store.keep_models=1", "store.keep_model_minutes=0")
+    run = run_with(tmp_path, *ONE_MODEL)
     models(run, (1, 2, 3))
     monkeypatch.setattr("trainer.retention.free_room", failing(errno.EIO))
     monkeypatch.setattr("trainer.retention.list_journals", failing(errno.EIO))
@@ -494,9 +426,7 @@ def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
     assert "replay cannot be pruned: Input/output error" in caplog.text
 
 
-def test_a_transient_error_while_a_trainer_resumes_drops_nothing_from_its_window(
-    small: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_transient_error_during_a_resume_drops_nothing(small: Run, monkeypatch: pytest.MonkeyPatch):
     put_games(small, 0, 1)
     with training(small) as trainer:
         trainer.save()
@@ -558,20 +488,3 @@ def test_a_read_error_of_the_trainer_is_in_its_heartbeat_and_in_status(small: Ru
     owner = f"{segment} is owned by uid {os.getuid()}, mode 0600; this process runs as uid {os.geteuid()}"
     assert beat["read_error"] == f"cannot read 1 file: Permission denied: {owner}"
     assert "trainer: cannot read 1 file: Permission denied" in shown("status", "--run", str(small.root))
-
-
-def test_a_trainer_that_starts_during_a_transient_error_waits(small: Run, monkeypatch: pytest.MonkeyPatch):
-    put_games(small, 0)
-    with training(small) as trainer:
-        trainer.save()
-    slept: list[float] = []
-    for place, times, call in (
-        ("trainer.state.read_file", 2, files.read_file),
-        ("trainer.loop.list_models", 1, list_models),
-        ("plyzero.run.lease.files.write_file", 1, files.write_file),
-    ):
-        monkeypatch.setattr(place, failing(errno.ESTALE, times, then=call))
-    monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
-    with closing(Trainer(small, device="cpu")) as trainer:
-        assert trainer.games == 2
-    assert slept == [1, 1, 1, 2]

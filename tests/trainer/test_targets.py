@@ -28,14 +28,14 @@ def one_game(winner: int, plies: list[tuple[int, float, float, int]]) -> tuple[n
     return games, positions
 
 
-def test_without_search_share_the_value_target_is_the_outcome_for_the_player_to_move():
+def test_the_value_target_is_the_outcome_for_the_player_to_move():
     games, positions = one_game(1, [(0, 0.9, 0, UNPROVEN), (1, 0.9, 0, UNPROVEN), (1, 0.9, 0, UNPROVEN)])
     assert value_targets(games, positions, 0.0, 0.9).tolist() == [[0, 0, 1], [1, 0, 0], [1, 0, 0]]
     games["winner"] = DRAW
     assert value_targets(games, positions, 0.0, 0.9).tolist() == [[0, 1, 0]] * 3
 
 
-def test_the_search_part_looks_ahead_by_lambda_and_turns_with_the_player_to_move():
+def test_the_search_part_looks_ahead_by_lambda():
     games, positions = one_game(0, [(0, 0.2, 0.1, UNPROVEN), (1, -0.4, 0.3, UNPROVEN), (1, 0.6, 0.0, UNPROVEN)])
     # G_2 = 0.6; G_1 = 0.5 * -0.4 + 0.5 * 0.6 = 0.1 (the same player moves twice); G_0 = 0.5 * 0.2 - 0.5 * 0.1 = 0.05
     # D_2 = 0.0; D_1 = 0.15; D_0 = 0.5 * 0.1 + 0.5 * 0.15 = 0.125
@@ -115,7 +115,7 @@ def test_unproven_samples_are_full_searches_and_their_policies_sum_to_one():
         assert samples.probabilities[start:end].sum() == pytest.approx(1)
 
 
-def test_a_fast_search_that_has_proven_the_value_is_learned_too_and_exactly():
+def test_a_proof_by_a_fast_search_is_learned_exactly():
     games, _ = samples_of(ConnectFour(), 4)
     games.positions["proven"][1], games.positions["root_value"][1] = PROVEN_WIN, 1
     row = slice(int(games.positions["num_legal"][0]), int(games.positions["num_legal"][:2].sum()))
@@ -192,13 +192,7 @@ def test_the_ledger_allows_the_ratio_and_no_more():
     ledger.spend(800)
     assert ledger.credit == 0
     assert ledger.replay_ratio() == 8
-
-
-def test_another_ratio_counts_from_now_on_and_leaves_no_debt():
-    ledger = Ledger()
-    ledger.earn(1000, ratio=8)
-    ledger.spend(8000)
-    ledger.earn(10, ratio=2)
+    ledger.earn(10, ratio=2)  # another ratio counts from now on
     assert ledger.credit == 20
 
 
