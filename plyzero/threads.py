@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,23 @@ def start_thread(work: Callable[..., object], *arguments: object, name: str) -> 
     thread = Thread(work, *arguments, name=name)
     thread.start()
     return thread
+
+
+@contextmanager
+def repeating(work: Callable[[], object], seconds: float, *, name: str) -> Iterator[Thread]:
+    """Do `work` in a thread, again and again after a pause of `seconds`, until the block ends."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(seconds):
+            work()
+
+    thread = start_thread(repeat, name=name)
+    try:
+        yield thread
+    finally:
+        ended.set()
+        thread.join()
 
 
 def thread_error() -> str | None:

@@ -8,14 +8,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from plyzero.files import interval
 from plyzero.network.model_loader import ModelWatch
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
-from plyzero.run.metrics import Heartbeat, Rate, SparseLines, beating
-from plyzero.threads import Thread
+from plyzero.run.metrics import Heartbeat, Rate, SparseLines
+from plyzero.threads import repeating
 from selfplay.backpressure import REFRESH_SECONDS, Backpressure
 from selfplay.evaluated_games import EvaluatedGames
 from selfplay.replay_writer import ReplayWriter
@@ -48,13 +48,15 @@ def run_worker(
     incarnation = incarnation or uuid.uuid4().hex[:8]
     seeds = game_seeds(run.seed, name, incarnation)
     heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))
-    with beating(heartbeat, {"role": "selfplay", "state": "compiling"}):
+    starts = {"role": "selfplay", "state": "compiling"}
+    with repeating(lambda: heartbeat.beat(starts), 0.2, name="heartbeat of the start"):
         watch = ModelWatch.of(run, threads=settings.threads, precision=settings.precision)
         games = EvaluatedGames(run, seeds, watch, evaluator)
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     reason: str | None = None
     made, began, waited = Rate(), time.monotonic(), 0.0
+    iterations, written, log_at = 0, 0, began + LOG_SECONDS
 
     def describe(state: str) -> dict[str, object]:
         seconds, totals = time.monotonic() - began, writer.totals()
@@ -72,10 +74,20 @@ def run_worker(
             "write_error": writer.write_error,
         }
 
-    def refresh() -> None:
+    def look() -> None:
+        """Look at the volume; if the loop has made progress, write heartbeat and metrics, for which it never waits."""
+        nonlocal written, log_at
         backpressure.refresh()
         if adoption:
             adoption.adopt()
+        if iterations == written:
+            return
+        written, fields = iterations, describe(reason or "playing")
+        heartbeat.beat(fields)
+        lines.add(fields)
+        if time.monotonic() >= log_at:
+            log_at += LOG_SECONDS
+            log.info("%(state)s: %(games)s games with %(positions)s positions so far, model %(model)s", fields)
 
     with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
         backpressure = Backpressure(run, writer)
@@ -84,11 +96,12 @@ def run_worker(
         games.refresh()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
         seconds = interval(run.root, REFRESH_SECONDS / 2)
-        with HeartbeatThread(lambda: describe(reason or "playing"), heartbeat, lines, refresh, seconds) as thread:
+        with repeating(look, seconds, name="heartbeat") as thread:
             while not stop.is_set():
                 games.refresh()
                 reason = backpressure.reason(has_model=games.has_model)
-                thread.count()
+                thread.check()
+                iterations += 1
                 if reason:
                     before = time.monotonic()
                     watch.wait(0.2)
@@ -99,52 +112,6 @@ def run_worker(
     stopped = describe("stopped")
     heartbeat.beat(stopped, force=True)
     lines.add(stopped, force=True)
-
-
-class HeartbeatThread:
-    """Calls `refresh` and writes heartbeat and metrics in a thread: the search never waits for the volume.
-
-    They are written only if the worker's loop has made progress.
-    """
-
-    def __init__(
-        self,
-        describe: Callable[[], dict[str, object]],
-        heartbeat: Heartbeat,
-        lines: SparseLines,
-        refresh: Callable[[], None],
-        seconds: float,
-    ) -> None:
-        self._iterations = 0
-        self._describe, self._heartbeat, self._lines = describe, heartbeat, lines
-        self._refresh, self._seconds = refresh, seconds
-        self._finished = threading.Event()
-        self._thread = Thread(self._work, name="heartbeat")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._finished.set()
-        self._thread.join()
-
-    def count(self) -> None:
-        """Count an iteration of the worker's loop. Raises the error that ended the thread, if one did."""
-        self._thread.check()
-        self._iterations += 1
-
-    def _work(self) -> None:
-        before, log_at = 0, time.monotonic() + LOG_SECONDS
-        while not self._finished.wait(self._seconds):
-            self._refresh()
-            if self._iterations != before:
-                before, fields = self._iterations, self._describe()
-                self._heartbeat.beat(fields)
-                self._lines.add(fields)
-                if time.monotonic() >= log_at:
-                    log_at += LOG_SECONDS
-                    log.info("%(state)s: %(games)s games with %(positions)s positions so far, model %(model)s", fields)
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:

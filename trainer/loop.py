@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -29,13 +30,13 @@ from plyzero.run.metrics import (
     Heartbeat,
     Rate,
     append_line,
-    beating,
     read_heartbeat,
     select_scalars,
 )
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
+from plyzero.threads import repeating
 from plyzero.volume_errors import TRANSIENT_WRITES, FileErrors, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
@@ -161,7 +162,8 @@ class Trainer(Learner):
         self._began = self._saved_at = time.monotonic()
         self.ranks: Ranks | None = None
         try:
-            with beating(heartbeat, starting_beat(run)) if heartbeat else nullcontext():
+            beat = partial(heartbeat.beat, starting_beat(run)) if heartbeat else None
+            with repeating(beat, 0.2, name="heartbeat of the start") if beat else nullcontext():
                 self._resume()
                 if devices > 1:
                     self.ranks = Ranks(self, run.game, run.settings, seed=run.seed, devices=devices)

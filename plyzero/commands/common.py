@@ -7,7 +7,6 @@ import io
 import os
 import shlex
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
@@ -19,7 +18,7 @@ import typer
 
 from plyzero.errors import UserError, hidden_package
 from plyzero.files import list_names
-from plyzero.threads import Thread
+from plyzero.threads import repeating
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -261,17 +260,11 @@ def show_progress(text: str) -> Iterator[Callable[[str], None]]:
 
             yield update
         return
-    latest, began, finished = [text], time.monotonic(), threading.Event()
+    latest, began = [text], time.monotonic()
 
-    def print_lines() -> None:
-        while not finished.wait(LINE_SECONDS):
-            if latest[0]:
-                print(f"{time.monotonic() - began:.0f} s: {latest[0]}", file=sys.stderr, flush=True)
+    def print_line() -> None:
+        if latest[0]:
+            print(f"{time.monotonic() - began:.0f} s: {latest[0]}", file=sys.stderr, flush=True)
 
-    thread = Thread(print_lines, name="progress")
-    thread.start()
-    try:
+    with repeating(print_line, LINE_SECONDS, name="progress"):
         yield lambda text: latest.__setitem__(0, text)
-    finally:
-        finished.set()
-        thread.join()

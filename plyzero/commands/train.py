@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -31,7 +31,7 @@ from plyzero.commands.common import (
     require,
 )
 from plyzero.errors import UserError, plain
-from plyzero.threads import Thread
+from plyzero.threads import repeating
 
 if TYPE_CHECKING:
     from plyzero.ops.rating import Rating
@@ -62,7 +62,7 @@ def train(
     from plyzero.ops.processes import interrupt_on_signals
 
     require("torch", "onnx", "onnxruntime")
-    with _Screen() as screen:
+    with _Screen().shown() as screen:
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
         from plyzero.ops import supervisor
@@ -123,17 +123,11 @@ class _Screen:
         self._status = self._console.status("")
         self._doing, self._printed = "", time.monotonic()
         self._was_interrupted_again = False
-        self._ended = threading.Event()
-        self._thread = Thread(self._print_often, name="progress")
 
-    def __enter__(self) -> Self:
-        self._status.start()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._status.stop()
+    @contextmanager
+    def shown(self) -> Iterator[Self]:
+        with self._status, repeating(self._print_now_and_then, 0.5, name="progress"):
+            yield self
 
     def line(self, text: str, style: str | None = None) -> None:
         self._printed = time.monotonic()
@@ -152,14 +146,13 @@ class _Screen:
     def interrupted_again(self) -> None:
         self._was_interrupted_again = True
 
-    def _print_often(self) -> None:
+    def _print_now_and_then(self) -> None:
         """Without a terminal, print the current activity after QUIET_SECONDS without other output."""
-        while not self._console.is_terminal and not self._ended.wait(0.5):
-            if time.monotonic() - self._printed >= QUIET_SECONDS:
-                try:
-                    self.message(self._doing)
-                except SystemExit:  # raised by rich when the output is closed: stop and save
-                    signal.raise_signal(signal.SIGTERM)
+        if not self._console.is_terminal and time.monotonic() - self._printed >= QUIET_SECONDS:
+            try:
+                self.message(self._doing)
+            except SystemExit:  # raised by rich when the output is closed: stop and save
+                signal.raise_signal(signal.SIGTERM)
 
 
 def init(

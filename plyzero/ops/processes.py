@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.files import open_to_append
-from plyzero.threads import start_thread
+from plyzero.threads import repeating, start_thread
 from plyzero.volume_errors import explain
 
 log = logging.getLogger(__name__)
@@ -65,20 +65,14 @@ def ending_at_once(stop: threading.Event) -> Iterator[None]:
 
     For a start that has nothing to save yet, and that may last a minute: compiling cannot be interrupted otherwise.
     """
-    is_over = threading.Event()
 
-    def watch() -> None:
-        while not is_over.wait(0.1):
-            if stop.is_set():
-                log.info("stopped while it started; there is nothing to store")
-                os._exit(0)
+    def look() -> None:
+        if stop.is_set():
+            log.info("stopped while it started; there is nothing to store")
+            os._exit(0)
 
-    thread = start_thread(watch, name="start")
-    try:
+    with repeating(look, 0.1, name="start"):
         yield
-    finally:
-        is_over.set()
-        thread.join()
 
 
 def start_beside(*arguments: str) -> None:

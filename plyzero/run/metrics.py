@@ -6,11 +6,9 @@ import json
 import os
 import socket
 import struct
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NotRequired, TypedDict
 
@@ -28,7 +26,7 @@ from plyzero.files import (
     read_part,
     write_file,
 )
-from plyzero.threads import start_thread, thread_error
+from plyzero.threads import thread_error
 from plyzero.volume_errors import FileErrors, UnreadableError
 
 VERSION: Final = 1
@@ -168,24 +166,6 @@ class Heartbeat:
         for path in self._paths:
             with self._file_errors.skipping(path, "cannot be written", writes=True):
                 write_file(path, content, replace=True, durable=False)
-
-
-@contextmanager
-def beating(heartbeat: Heartbeat, fields: Mapping[str, object]) -> Iterator[None]:
-    """Write a heartbeat from a thread while the block runs, which is a start that may take minutes."""
-    ended = threading.Event()
-
-    def beat() -> None:
-        heartbeat.beat(fields, force=True)
-        while not ended.wait(0.2):
-            heartbeat.beat(fields)
-
-    thread = start_thread(beat, name="heartbeat of the start")
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def read_heartbeat(path: Path) -> Beat | None:
