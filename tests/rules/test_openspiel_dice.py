@@ -10,11 +10,9 @@ import pytest
 from games.pig import Pig
 from plyzero.rules.adapters import openspiel
 from plyzero.rules.catalog import load_game
-from plyzero.rules.chance import chances_of, first_decision, is_chance, move_name, possible_moves
+from plyzero.rules.chance import chances_of, is_chance, move_name, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import random_game
-from plyzero.search.evaluators import Uniform
-from plyzero.search.slots import search
 from tests.helpers.cli import shown
 
 DICE = ("backgammon", "banqi", "einstein_wurfelt_nicht", "maedn", "pig", "yacht(num_dice=2)", "chess(chess960=True)")
@@ -92,13 +90,6 @@ def test_who_moves_first_after_every_roll_is_player_0(name: str):
         assert next(each for each in played(name, seed) if not is_chance(each)).to_play == 0
 
 
-def test_the_search_rolls_the_dice_of_backgammon():
-    position = first_decision(start_of("backgammon"))
-    (found,) = search([position], Uniform(position.num_actions), simulations=40)
-    assert found.actions.tolist() == position.legal_actions()
-    assert found.visits.sum() == 40
-
-
 def test_a_match_with_dice_is_played_by_name():
     assert "openspiel:pig(winscore=5)" in shown(
         "match", "mcts:2", "random", "--game", "openspiel:pig(winscore=5)", "--games", "2"
@@ -112,10 +103,12 @@ def test_a_position_after_rolls_can_be_copied():
     assert np.array_equal(other.observe(), position.observe())
 
 
-def test_the_page_of_games_lists_all_games_of_openspiel():
+def test_every_playable_game_can_be_loaded_and_is_on_the_page_of_games():
     page = (Path(__file__).parents[2] / "docs" / "games.md").read_text().partition("## The games of OpenSpiel\n")[2]
     without, _, with_dice = page.partition("* With dice")
-    has_dice = {name: bool(start_of(name).num_chances) for name in openspiel.playable_games()}
+    starts = {name: start_of(name) for name in openspiel.playable_games()}
+    assert all(start.outcome() is None and len(possible_moves(start)) for start in starts.values())
+    has_dice = {name: bool(start.num_chances) for name, start in starts.items()}
     for text, dice in ((without, False), (with_dice, True)):
         listed = re.findall(r"`(\w+)`", text)
         assert listed == sorted(name for name, has in has_dice.items() if has == dice)
