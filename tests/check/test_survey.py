@@ -207,10 +207,18 @@ def test_an_observation_that_is_the_same_for_both_players_is_suspicious(make):
     assert re.search("player 0 to move, observation:(.|\n)*player 1 to move, observation:|player 1 to move, obs", text)
 
 
+class OpponentFirst(TicTacToe):
+    """The opponent's pieces come first, in every position: the network learns from it as well."""
+
+    def observe(self):
+        return super().observe()[::-1]
+
+
 @pytest.mark.parametrize(
     "make",
     [
         TicTacToe,
+        OpponentFirst,
         ConnectFour,
         Othello,
         Breakthrough,

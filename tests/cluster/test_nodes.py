@@ -139,7 +139,7 @@ def journaled(space: Space, pod: str) -> int:
     return sum(len(batch.games) for path in paths for batch in read_journal(path, run.game))
 
 
-def test_a_changed_template_gives_the_run_to_a_new_trainer_once_the_old_one_saved(
+def test_a_changed_template_gives_the_run_to_a_new_trainer(
     space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
 ):
     node = add_node("node")
@@ -204,7 +204,7 @@ def restarts(space: Space) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def test_games_of_a_lost_node_are_sealed_by_the_trainer_and_workers_go_on_elsewhere(
+def test_games_of_a_lost_node_are_sealed_and_workers_go_on_elsewhere(
     space: Space, add_node: Callable[[str], NodeAgent], tmp_path: Path
 ):
     add_node("kept")

@@ -80,7 +80,7 @@ def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
     assert named(template, "experiment")["dag"]["failFast"] is False
 
 
-def test_conditions_compare_the_value_that_the_training_of_the_same_run_has_written(template):
+def test_conditions_compare_the_value_that_the_same_run_has_written(template):
     when = {name: task["when"] for name, task in tasks_of(template).items() if "when" in task}
     assert when == {
         f"run-{run:02d}-{kind}": f"{{{{tasks.run-{run:02d}-train.outputs.parameters.score}}}} >= 0.55"
@@ -178,59 +178,17 @@ def task_of(template: dict[str, Any], name: str) -> dict[str, Any]:
     return tasks_of(template)[name]
 
 
-SCORE = "outputs.parameters.score}} >= 0.55"
-
-
 @pytest.mark.parametrize(
     ("mistake", "expected"),
     [
         (lambda it: named(it, "train").update(retryStratgy={"limit": 1}), "retryStratgy"),
-        (lambda it: it["spec"].update(entrypoint="experimnt"), "entrypoint: no template is called experimnt"),
         (lambda it: task_of(it, "ladder").update(template="laddr"), "ladder: no template is called laddr"),
-        (
-            lambda it: task_of(it, "average-plots").update(depends="averge.Succeeded"),
-            "average-plots: depends names no task: averge",
-        ),
-        (
-            lambda it: task_of(it, "average-plots").update(depends="average.Done"),
-            "average-plots: depends has the unknown state Done",
-        ),
         (lambda it: task_of(it, "average").update(depends="index.Succeeded"), "wait for each other"),
         (
             lambda it: task_of(it, "run-01-train")["arguments"]["parameters"].pop(),
             "run-01-train: its arguments differ from the inputs of train",
         ),
-        (
-            lambda it: task_of(it, "run-01-train")["arguments"]["parameters"][0].update(name="word-50"),
-            "run-01-train: its arguments differ from the inputs of train",
-        ),
-        (
-            lambda it: named(it, "train")["container"]["args"].insert(4, "{{inputs.parameters.word-50}}"),
-            "train: no input parameter is called inputs.parameters.word-50",
-        ),
         (lambda it: named(it, "train").pop("outputs"), "run-00-train has no output parameter score"),
-        (
-            lambda it: task_of(it, "run-01-evaluate").update(
-                when="{{tasks.run-01-train.outputs.parameters.scor}} >= 0.55"
-            ),
-            "run-01-train has no output parameter scor",
-        ),
-        (
-            lambda it: task_of(it, "run-00-evaluate").update(when=f"{{{{tasks.run-01-train.{SCORE}"),
-            "it reads a value of run-01-train, for which it does not wait",
-        ),
-        (
-            lambda it: task_of(it, "run-00-evaluate").update(when=f"{{{{task.run-00-train.{SCORE}"),
-            "no variable is called task.run-00-train",
-        ),
-        (
-            lambda it: named(it, "index")["container"]["volumeMounts"][0].update(name="experimnt"),
-            "index: no volume is called experimnt",
-        ),
-        (
-            lambda it: named(it, "train")["outputs"]["parameters"][0]["valueFrom"].update(path="/values/score"),
-            "train: the output parameter score is on no volume",
-        ),
     ],
 )
 def test_planted_mistakes_are_found(template, mistake, expected):

@@ -42,12 +42,6 @@ class InThisProcess:
             yield pair, self._player.play(pair)
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pair_player, "Processes", InThisProcess)
@@ -99,21 +93,6 @@ def test_the_anchor_is_mcts_200_if_it_plays():
     assert elo["mcts:200"] == 0
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_a_ladder_that_was_killed_plays_what_is_missing():
-    plant("run-00")
-    run_task("run-00")
-    whole, played = Path("ladder/ratings.csv").read_bytes(), InThisProcess.played
-    lines = Path("ladder/games.jsonl").read_text().splitlines(keepends=True)
-    assert len(lines) == played == 4
-    Path("ladder/games.jsonl").write_text("".join(lines[:-1]) + lines[-1][:20])
-    Path("ladder/ratings.png").unlink()
-    run_task("run-00")
-    assert InThisProcess.played == played + 1
-    assert Path("ladder/ratings.csv").read_bytes() == whole
-    assert Path("ladder/ratings.png").exists()
-
-
 def test_fewer_than_two_players_are_refused():
     plant("run-00")
     with pytest.raises(UserError, match="expected at least two players, got none"):
@@ -123,10 +102,3 @@ def test_fewer_than_two_players_are_refused():
     with pytest.raises(UserError, match="expected at least two games for each player, got 1"):
         run_task("run-00", games=1)
     assert not Path("ladder").exists()
-
-
-@pytest.mark.slow
-def test_worker_processes_play_the_ladder():
-    plant("run-00")
-    run_task("run-00", "random greedy")
-    assert sum(int(row["games"]) for row in players()) == 24

@@ -11,12 +11,6 @@ from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS, write_table
 from plyzero.errors import UserError
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def write_run(run: str, group: str, scores: dict[str, float], *, last: tuple[int, float] | None = None):
     rows = [{"run": run, "group": group, "opponent": name, "score": score} for name, score in scores.items()]
     write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, rows)

@@ -31,12 +31,6 @@ class Always:
         return [self.action] * len(positions)
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def plant(*runs: str):
     """Give each run the bundled bot of tic-tac-toe as its agent."""
     for run in runs:

@@ -19,11 +19,9 @@ BOT = Path(bundled_bots.__file__).parent / "bots" / "tic-tac-toe.onnx"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def bot(here: Path) -> None:
     Path("run-00/train").mkdir(parents=True)
     shutil.copy(BOT, "run-00/train/agent.onnx")
-    return tmp_path
 
 
 def run_task(**options: Any) -> dict[str, bytes]:

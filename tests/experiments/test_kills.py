@@ -57,7 +57,7 @@ def processes_of(directory: Path) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_runner_and_tasks_that_are_killed_at_random_lose_nothing_that_was_finished(tmp_path: Path):
+def test_runners_and_tasks_killed_at_random_lose_nothing_finished(tmp_path: Path):
     definition = {
         "version": 1,
         "name": "killed",

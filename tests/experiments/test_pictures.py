@@ -16,12 +16,6 @@ Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures that are written."""
@@ -68,13 +62,6 @@ def test_the_curves_of_a_training_are_those_columns_that_have_numbers(figures: l
     check_size("run-00/train-plots/train.png", figure)
 
 
-def test_a_table_of_one_row_is_plotted(figures: list[Any]):
-    curves("run-00", "", {"step": 10, "policy_loss": 2.0, "value_loss": 1.0})
-    train_plots(Path("run-00"), Path("run-00/train-plots"), report=say)
-    check_size("run-00/train-plots/train.png", figures[0])
-    assert figures[0].axes[0].lines[0].get_marker() == "o"  # a single point has no line
-
-
 def test_scores_are_plotted_from_top_to_bottom_with_their_intervals(figures: list[Any]):
     scores(
         "run-00",
@@ -117,13 +104,6 @@ def test_averages_without_matches_have_only_curves(figures: list[Any]):
     average(Path(), Path("average"), report=say, runs=["run-00"])
     average_plots(Path(), Path("average-plots"), report=say)
     assert [path.name for path in Path("average-plots").iterdir()] == ["train.png"]
-
-
-def test_the_same_table_gives_the_same_picture():
-    curves("run-00", "", {"step": 10, "policy_loss": 2.0})
-    train_plots(Path("run-00"), Path("a"), report=say)
-    train_plots(Path("run-00"), Path("b"), report=say)
-    assert Path("a/train.png").read_bytes() == Path("b/train.png").read_bytes()
 
 
 def test_what_is_missing_is_said():

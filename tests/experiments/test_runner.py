@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from experiments.manifest import Record, open_experiment, read_manifest, read_re
 from experiments.plan import Plan, make_plan
 from experiments.runner import MARK, Slots, run_plan
 from plyzero.errors import UserError
+from tests.helpers.surroundings import is_running, wait_until
 
 TWO = Slots(cpus=2, gpus=["slot 0"])
 
@@ -88,7 +88,7 @@ def test_tasks_run_in_order_within_the_slots(tmp_path: Path):
     assert max(judge.ended or 0 for judge in judges) <= (records["average"].began or 0)
 
 
-def test_a_failure_stops_its_own_run_only_and_is_all_that_a_second_call_tries_again(tmp_path: Path):
+def test_a_failure_stops_its_own_run_and_only_it_is_tried_again(tmp_path: Path):
     tasks = chain(
         sh="mkdir -p {out}; test {seed} != 1 -o -e ../mended || {{ echo no luck; exit 3; }}; echo {seed} > {out}/x"
     )
@@ -125,7 +125,7 @@ def test_a_second_call_does_nothing(tmp_path: Path):
     assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
-def test_another_command_or_a_lost_output_runs_that_task_and_what_waits_for_it_again(tmp_path: Path):
+def test_a_changed_command_or_a_lost_output_runs_what_follows_again(tmp_path: Path):
     directory = tmp_path / "x"
     first = run(plan_of(chain()), directory)
     (directory / "run-02/train/x").unlink()
@@ -197,31 +197,17 @@ def test_a_value_that_is_no_number_is_a_failure(content: str, tmp_path: Path):
     assert record.reason == "cannot judge train.score >= 0.5: expected a number in run-00/train/values/score"
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def until(condition: Any, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_what_takes_too_long_is_stopped_with_all_its_processes(tmp_path: Path):
     plan = plan_of({"a": {"sh": "sleep 60 & echo $! > ../pid; wait", "timeout_minutes": 0.005}})
     record = run(plan, tmp_path / "x")["a"]
     assert (record.state, record.reason) == ("failed", "it took longer than 0.005 minutes")
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert not is_running(int((tmp_path / "pid").read_text()))
 
 
 def test_what_a_task_leaves_running_ends_with_it(tmp_path: Path):
     plan = plan_of({"a": {"sh": "sleep 60 & echo $! > ../pid"}})
     assert run(plan, tmp_path / "x")["a"].state == "done"
-    until(lambda: not alive(int((tmp_path / "pid").read_text())))
+    wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
 def test_a_task_that_was_killed_or_cannot_start_has_failed_with_its_reason(tmp_path: Path):
@@ -240,7 +226,7 @@ def test_a_stop_ends_what_runs_and_starts_nothing_more(tmp_path: Path):
         }
     )
     stop = threading.Event()
-    threading.Thread(target=lambda: (until((tmp_path / "runs").exists), stop.set())).start()
+    threading.Thread(target=lambda: (wait_until((tmp_path / "runs").exists), stop.set())).start()
     records = run(plan, tmp_path / "x", stop=stop)
     assert states(records) == {"a": "stopped"}
     assert (tmp_path / "x/a").read_text() == "saved\n"
@@ -274,7 +260,7 @@ def test_processes_that_a_killed_runner_has_left_are_ended_first(tmp_path: Path)
         other.wait()
 
 
-def test_a_copy_has_an_id_of_its_own_and_does_not_kill_the_tasks_of_the_original(tmp_path: Path):
+def test_a_copy_has_its_own_id_and_kills_no_task_of_the_original(tmp_path: Path):
     original, copy, moved = tmp_path / "x", tmp_path / "copy", tmp_path / "moved"
     plan = plan_of({"a": {"sh": "true"}})
     with open_experiment(original, plan) as experiment:

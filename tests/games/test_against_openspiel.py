@@ -87,29 +87,25 @@ def breakthrough_games(size: int) -> tuple[CompiledGame, str, Callable[[str], st
     return Breakthrough(size=size), f"breakthrough(rows={size},columns={size})", breakthrough_name(size)
 
 
+FEW = [(*gomoku_games(7), 1000), (*breakthrough_games(6), 1000)]
+MANY_GAMES = [
+    *(hex_games(*each) for each in ((3, True), (8, True), (11, False))),
+    *map(gomoku_games, (5, 15)),
+    *map(breakthrough_games, (6, 8)),
+]
+
+
 @pytest.mark.parametrize("swap", [True, False])
 def test_hex_agrees_with_openspiel(swap):
     start, text, name_of = hex_games(5, swap)
     compare(start.as_plain_python(), text, name_of, positions=300)  # nothing to compile
 
 
-@pytest.mark.parametrize("games", [gomoku_games(7), breakthrough_games(6)], ids=["gomoku", "breakthrough"])
-def test_a_game_agrees_with_openspiel(games):
-    compare(*games, positions=1000)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "games",
-    [
-        *(hex_games(*each) for each in ((3, True), (8, True), (11, False))),
-        *map(gomoku_games, (5, 15)),
-        *map(breakthrough_games, (6, 8)),
-    ],
-    ids=lambda games: games[1],
+    "games", [*FEW, *(pytest.param((*games, MANY), marks=pytest.mark.slow) for games in MANY_GAMES)], ids=lambda g: g[1]
 )
-def test_a_game_agrees_with_openspiel_in_many_positions(games):
-    compare(*games, positions=MANY)
+def test_a_game_agrees_with_openspiel(games):
+    compare(*games[:3], positions=games[3])
 
 
 # --- go: OpenSpiel allows to repeat a board, and the game is then over ---
@@ -134,17 +130,19 @@ def compare_go(size: int, komi: float, *, positions: int) -> int:
     return repeating
 
 
-def test_go_agrees_with_openspiel():
-    compare_go(5, 0.5, positions=1000)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("size", "komi", "positions"), [(3, 0.5, MANY), (5, 1.0, MANY), (9, 7.5, MANY), (19, 7.0, 2000)]
+    ("size", "komi", "positions"),
+    [
+        (5, 0.5, 1000),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in ((3, 0.5, MANY), (5, 1.0, MANY), (9, 7.5, MANY), (19, 7.0, 2000))
+        ),
+    ],
 )
-def test_go_agrees_with_openspiel_in_many_positions_but_forbids_to_repeat_a_board(size, komi, positions):
+def test_go_agrees_with_openspiel_but_forbids_to_repeat_a_board(size, komi, positions):
     repeating = compare_go(size, komi, positions=positions)
-    assert repeating or size > 5  # random games on larger boards rarely come to such positions
+    assert repeating or size > 5 or positions < MANY  # random games on larger boards rarely come to such positions
 
 
 # --- backgammon: there, an action plays two dice, a double is two turns, and the first roll also says who begins, which
@@ -222,10 +220,6 @@ def compare_backgammon(start: Game, *, positions: int) -> None:
         assert ours.outcome().value(0) == theirs.returns()[first] == -theirs.returns()[1 - first]
 
 
-def test_backgammon_agrees_with_openspiel():
-    compare_backgammon(Backgammon().as_plain_python(), positions=60)
-
-
-@pytest.mark.slow
-def test_backgammon_agrees_with_openspiel_in_many_positions():
-    compare_backgammon(Backgammon(), positions=MANY)
+@pytest.mark.parametrize("positions", [60, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_backgammon_agrees_with_openspiel(positions):
+    compare_backgammon(Backgammon().as_plain_python() if positions < MANY else Backgammon(), positions=positions)

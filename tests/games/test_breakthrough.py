@@ -51,21 +51,6 @@ def test_the_compiled_game_is_the_example_in_many_positions(size):
     compare(Breakthrough(size=size), size, positions=10_000)
 
 
-def test_the_first_pawn_on_the_far_row_wins():
-    position = toys.after(breakthrough(), "b2-c3 b3-c2")
-    assert position.outcome() is None
-    assert toys.after(position, "c3-b4").outcome() == Outcome(0)
-    assert toys.after(position, "a2-b3 c2-d1").outcome() == Outcome(1)
-
-
-def test_pawns_capture_diagonally_only():
-    position = toys.after(breakthrough(6), "a2-a3 b5-b4 a3-a4 e5-e4")
-    names = position.legal_names().split()
-    assert "a4-b5" in names  # an empty square
-    assert "a4-a5" not in names  # a pawn straight ahead
-    assert str(toys.after(position, "a4-b5 a6-b5")).count("x") == 11
-
-
 def test_who_has_no_pawn_left_has_lost():
     position = breakthrough()
     position.record["board"][:] = 0

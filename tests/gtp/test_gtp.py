@@ -14,7 +14,7 @@ from plyzero.play.players import Bot
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Game, Outcome, board_of
-from tests.helpers.toys import Constant, Relay, after
+from tests.helpers.toys import Constant, Relay
 
 
 class First:
@@ -76,7 +76,7 @@ def test_the_commands_are_listed_and_known():
 
 
 @pytest.mark.parametrize("line", ["play b", "play b a1 a2", "genmove", "boardsize", "known_command", "time_left b 3"])
-def test_a_wrong_number_of_arguments_is_a_syntax_error_that_says_what_is_expected(line: str):
+def test_a_wrong_number_of_arguments_says_what_is_expected(line: str):
     answer = engine().answer(line)
     assert answer.startswith(f"? syntax error: expected {line.split()[0]} ")
     assert answer.endswith(f"got '{line}'\n\n")
@@ -395,7 +395,7 @@ def test_an_analysis_that_fails_ends_with_the_sentence():
     assert written == ["=6\n"]
 
 
-def test_an_analysis_goes_on_to_show_its_result_and_ends_in_the_middle_of_a_search():
+def test_an_analysis_shows_its_result_and_ends_in_the_middle_of_a_search():
     spec, shown = GameSpec("tree", Tree()), []
     bot = Bot("constant", spec, Constant(2, 0.5, 0.2, 0.3), simulations=8)
     waits = []
@@ -442,9 +442,3 @@ def test_gogui_is_shown_the_policy_and_the_values():
     values = say(asked, "plyzero-values")[0]
     assert "B1 100" in values.split("\n")[1]
     assert "black wins with 100 % and draws with 0 %" in values
-
-
-def test_the_principal_variation_of_points_has_all_points_of_a_move():
-    position = after(plain("breakthrough").start, "a2-a3")
-    points = Points(board_of(position))
-    assert spell(position, points)[position.parse_action("a7-b6")] == ("A7", "B6")

@@ -61,3 +61,11 @@ def shown(*arguments: str, text: str = "", cwd: Path | None = None) -> str:
     done = plyzero(*arguments, text=text, cwd=cwd)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def refused(*arguments: str, cwd: Path | None = None) -> str:
+    """Return the one sentence with which a command refuses what it is given."""
+    done = plyzero(*arguments, cwd=cwd)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert done.stderr.startswith("plyzero: ")
+    return done.stderr

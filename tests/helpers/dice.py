@@ -1,13 +1,11 @@
-"""Toy games with dice, compiled and plain, and their exact values by expectimax."""
+"""Toy games with dice, compiled and plain."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 
-from plyzero.rules.chance import chances_of
 from plyzero.rules.compiled_game import ONGOING, CompiledGame
 from plyzero.rules.game import DRAW, Game, Outcome
 
@@ -117,40 +115,3 @@ class WhoBegins(PlainRace):
         after = super().play_unchecked(action)
         after.to_play = after.to_play if self.begun else action
         return after
-
-
-def expectimax(position: Game, memo: dict[Any, float]) -> float:
-    """Return the expected result under perfect play for player `to_play`, at a position of a player or of chance."""
-    key = position.key()
-    if key not in memo:
-        outcome, chances = position.outcome(), chances_of(position)
-        if outcome is not None:
-            memo[key] = float(outcome.value(position.to_play))
-        elif len(chances):
-            rolls = np.flatnonzero(chances).tolist()
-            values = [after_move(position, roll, memo) for roll in rolls]
-            memo[key] = float(chances[rolls].astype(float) @ values / chances.astype(float).sum())
-        else:
-            memo[key] = max(after_move(position, action, memo) for action in position.legal_actions())
-    return memo[key]
-
-
-def after_move(position: Game, move: int, memo: dict[Any, float]) -> float:
-    """Return the expected result of playing `move` for player `to_play` of `position`."""
-    after = position.play_unchecked(move)
-    return expectimax(after, memo) * (1 if after.to_play == position.to_play else -1)
-
-
-def all_positions(start: Game) -> list[Game]:
-    """Return every position that moves and rolls reach, finished ones included, once."""
-    found, open_ = {start.key(): start}, [start]
-    while open_:
-        position = open_.pop()
-        if position.outcome() is None:
-            chances = chances_of(position)
-            for move in np.flatnonzero(chances).tolist() if len(chances) else position.legal_actions():
-                after = position.play_unchecked(move)
-                if after.key() not in found:
-                    found[after.key()] = after
-                    open_.append(after)
-    return list(found.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ from plyzero.run.directory import Run
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
 from selfplay.evaluated_games import EvaluatedGames
+from tests.helpers.surroundings import wait_until
 
 
 @contextmanager
@@ -28,8 +28,7 @@ def server(run: Run, *, max_batch: int = 64, wait_seconds: float = 0.0, port: in
     with ExitStack() as stack:
         watch = stack.enter_context(ModelWatch(run.models, run.game, poll_seconds=0.05, threads=1))
         batcher = stack.enter_context(Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds))
-        while any(run.models.iterdir()) and not batcher.label:
-            time.sleep(0.01)
+        wait_until(lambda: batcher.label or not any(run.models.iterdir()))
         yield f"127.0.0.1:{stack.enter_context(serving(run, batcher, port=port))}", batcher
 
 

@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from plyzero.rules.chance import parse_move
+from plyzero.rules.chance import chances_of, parse_move, possible_moves
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.slots import SearchSlots
-from plyzero.search.tree import NO_NODE, PROVEN_LOSS, PROVEN_WIN, UNPROVEN
-from plyzero.search.tree import PROVEN_DRAW as DRAWN
+from plyzero.search.tree import NO_NODE, UNPROVEN
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROVEN = {PROVEN_LOSS: "loss", DRAWN: "draw", PROVEN_WIN: "win"}
 
 
 class Chain(Game):
@@ -161,38 +159,50 @@ class Plain(Game):
         return self.inner.action_name(action)
 
 
-def solve(game: Game, memo: dict[Any, int] | None = None) -> int:
-    """Return the value under perfect play, for the player to move: +1, 0 or -1. `memo` maps keys to values."""
+def solve(game: Game, memo: dict[Any, float] | None = None) -> float:
+    """Return the value under perfect play, an expectation if there are dice, for player `to_play`.
+
+    memo: maps keys to values.
+    """
     memo = {} if memo is None else memo
     key = game.key()
     if key not in memo:
-        outcome = game.outcome()
+        outcome, chances = game.outcome(), chances_of(game)
         if outcome is not None:
             memo[key] = outcome.value(game.to_play)
+        elif len(chances):
+            rolls = np.flatnonzero(chances).tolist()
+            values = [after_move(game, roll, memo) for roll in rolls]
+            memo[key] = float(chances[rolls].astype(float) @ values / chances.astype(float).sum())
         else:
-            after = [game.play_unchecked(action) for action in game.legal_actions()]
-            memo[key] = max(solve(each, memo) * (1 if each.to_play == game.to_play else -1) for each in after)
+            memo[key] = max(move_values(game, memo).values())
     return memo[key]
 
 
-def move_values(game: Game, memo: dict[Any, int] | None = None) -> dict[int, int]:
+def after_move(game: Game, move: int, memo: dict[Any, float]) -> float:
+    """Return the value of playing `move`, an action or a roll, for player `to_play` of `game`."""
+    after = game.play_unchecked(move)
+    return solve(after, memo) * (1 if after.to_play == game.to_play else -1)
+
+
+def move_values(game: Game, memo: dict[Any, float] | None = None) -> dict[int, float]:
     """Return action -> value of playing it, for the player who does."""
     memo = {} if memo is None else memo
-    after = {action: game.play_unchecked(action) for action in game.legal_actions()}
-    return {a: solve(each, memo) * (1 if each.to_play == game.to_play else -1) for a, each in after.items()}
+    return {action: after_move(game, action, memo) for action in game.legal_actions()}
 
 
-def reachable(start: Game) -> dict[Any, Game]:
-    """Return key -> position of all positions that play reaches, finished ones included."""
+def all_positions(start: Game) -> list[Game]:
+    """Return every position that moves and rolls reach, finished ones included, once."""
     found, open_ = {start.key(): start}, [start]
     while open_:
         position = open_.pop()
-        for action in position.legal_actions():
-            after = position.play_unchecked(action)
-            if after.key() not in found:
-                found[after.key()] = after
-                open_.append(after)
-    return found
+        if position.outcome() is None:
+            for move in possible_moves(position):
+                after = position.play_unchecked(move)
+                if after.key() not in found:
+                    found[after.key()] = after
+                    open_.append(after)
+    return list(found.values())
 
 
 def walk(start: Game, choices: list[int]) -> tuple[Game, list[int]]:
@@ -221,13 +231,13 @@ class Exact:
 
     def __init__(self, num_actions: int):
         self.num_actions = num_actions
-        self.memo: dict[Any, int] = {}
+        self.memo: dict[Any, float] = {}
 
     def __call__(self, leaves: EvaluationBatch) -> Evaluation:
         positions = leaves.positions()
         wdl = np.zeros((len(positions), 3), np.float32)
         for i, position in enumerate(positions):
-            wdl[i, 1 - solve(position, self.memo)] = 1
+            wdl[i, 1 - int(solve(position, self.memo))] = 1
         return Evaluation(np.zeros((len(positions), self.num_actions), np.float32), wdl)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 import uvicorn
 from starlette.applications import Starlette
 
@@ -59,3 +60,9 @@ def wait_until_ready(address: str) -> dict[str, Any]:
             return about
         time.sleep(0.2)
     raise AssertionError(f"not ready: {about['waitsFor']}")
+
+
+def violations(page: Any) -> list[tuple[str, str]]:
+    """Return what stands in the way of people who cannot see or use a mouse: the rule of axe and the element."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'plyzero[browser]'").Axe()
+    return [(each["id"], each["nodes"][0]["html"][:200]) for each in axe.run(page).response["violations"]]

@@ -12,6 +12,7 @@ import pytest
 from plyzero.errors import ModelRefusedError
 from plyzero.inference.batcher import Answer, Batcher, NoModelError
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from tests.helpers.surroundings import wait_until
 
 
 class Model:
@@ -50,15 +51,8 @@ class Watch:
 @contextmanager
 def batcher(watch: Watch) -> Iterator[Batcher]:
     with Batcher(watch, max_batch=8, wait_seconds=0) as made:  # type: ignore[arg-type]
-        wait_for_model(made)
+        wait_until(lambda: made.label)
         yield made
-
-
-def wait_for_model(made: Batcher) -> None:
-    deadline = time.monotonic() + 60
-    while made.label is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def submit(made: Batcher) -> Future[Answer]:
@@ -77,7 +71,7 @@ def test_a_model_that_fails_is_refused_and_the_next_one_is_used():
         with pytest.raises(NoModelError):
             submit(made).result(10)
         watch.ready.release()
-        wait_for_model(made)
+        wait_until(lambda: made.label)
         assert submit(made).result(10).step == 2
     assert watch.refused == [1]
 
@@ -85,8 +79,7 @@ def test_a_model_that_fails_is_refused_and_the_next_one_is_used():
 def test_a_model_that_fails_once_a_newer_one_is_loaded_is_not_mistaken_for_it():
     def fail_late() -> None:
         watch.ready.release()
-        while made.label == "model 1":
-            time.sleep(0.01)
+        wait_until(lambda: made.label != "model 1")
         raise_refusal()
 
     watch = Watch(Model(1, before=fail_late), Model(2))

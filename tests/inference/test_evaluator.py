@@ -17,13 +17,13 @@ from plyzero.inference.evaluation_server import MAX_UNANSWERED
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network import model_loader
 from plyzero.network.model_loader import ModelWatch, load_newest
-from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, RunId, open_run
 from plyzero.run.models import ModelName, publish_model
 from plyzero.search.evaluators import EvaluationBatch
 from selfplay.evaluated_games import EvaluatedGames
 from tests.helpers.inference import ask, batch_of, finished, records, refusal, server
 from tests.helpers.runs import small_run
+from tests.helpers.surroundings import wait_until
 from trainer.export import untrained
 
 PARTS = [slice(0, 1), slice(1, 4), slice(4, 6)]
@@ -49,22 +49,6 @@ def test_answers_are_those_of_the_network_and_name_the_model(tmp_path: Path, gam
             assert found.wdl == pytest.approx(expected.wdl, abs=tolerance)
             assert (remote.fence, remote.step) == (1, 10)
             remote.close()
-
-
-def test_both_kinds_of_observations_are_tested():
-    types = [wire.input_types(load_game(name).start)[0] for name in ("tic-tac-toe", "tests.helpers.toys:Written")]
-    assert types == ["UINT8", "FP32"]
-
-
-def test_a_newer_model_is_used_between_two_batches_and_named_in_the_answer(run: Run):
-    with server(run) as (address, _):
-        remote = RemoteNetwork(address, run)
-        remote(batch_of(run))
-        publish_model(run.models, untrained(run), fence=2, step=20)
-        while remote.step == 10:
-            remote(batch_of(run))
-        assert (remote.fence, remote.step) == (2, 20)
-        remote.close()
 
 
 def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -112,17 +96,15 @@ def test_a_batch_leaves_when_its_time_is_over_although_nobody_else_has_asked(run
         remote.close()
 
 
-def test_a_client_that_goes_while_it_waits_is_dropped_and_does_not_stall_the_other(run: Run):
+def test_a_client_that_goes_while_it_waits_does_not_stall_the_other(run: Run):
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
         gone, other = (RemoteNetwork(address, run) for _ in range(2))
         call = gone.send(batch_of(run, 5))
-        while not batcher._requests:
-            time.sleep(0.01)
+        wait_until(lambda: batcher._requests)
         waiting = batcher._requests[0].future
         gone.close()
         assert call.answer() is None
-        while not waiting.cancelled():
-            time.sleep(0.01)
+        wait_until(waiting.cancelled)
         assert len(other(batch_of(run)).wdl) == 8
         assert batcher.evaluations == 8
         other.close()
@@ -140,26 +122,26 @@ def test_batches_of_one_client_are_answered_in_order_with_several_in_flight(run:
         remote.close()
 
 
-def test_a_batch_that_is_not_answered_in_time_is_given_up_and_the_next_is_answered(run: Run, caplog, monkeypatch):
+def test_a_batch_that_is_late_is_given_up_and_the_next_is_answered(run: Run, caplog, monkeypatch):
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
         submitted, submit = [], batcher.submit
         monkeypatch.setattr(batcher, "submit", lambda given: submitted.append(submit(given)) or submitted[-1])
         remote = RemoteNetwork(address, run, deadline_seconds=0.3, retry_seconds=0.1)
         late = [remote.send(batch_of(run, 3)) for _ in range(2)]
-        while len(submitted) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(submitted) == 2)
         assert [call.answer() for call in late] == [None, None]
         assert [record.message for record in caplog.records] == [
             f"the evaluator {address} is not used: it has not answered a batch in time; evaluating here"
         ]
-        while not remote.is_ready:
-            remote.refresh()
-            time.sleep(0.01)
-        while not all(future.cancelled() for future in submitted):  # once the server hears of it
-            time.sleep(0.01)
+        wait_until(lambda: remote.refresh() or remote.is_ready)
+        wait_until(lambda: all(future.cancelled() for future in submitted))  # once the server hears of it
         assert len(remote(batch_of(run, 8)).wdl) == 8
         assert batcher.evaluations == 8  # what was late has been dropped
         remote.close()
+
+
+def no_thread_is_left() -> bool:
+    return not any(thread.name in ("answers", "requests") for thread in threading.enumerate())
 
 
 def test_an_error_ends_the_stream_and_its_threads_with_one_sentence(run: Run, caplog: pytest.LogCaptureFixture):
@@ -169,8 +151,7 @@ def test_an_error_ends_the_stream_and_its_threads_with_one_sentence(run: Run, ca
         assert [call.answer() for call in calls] == [None, None]
         assert "is not used: expected precision FP16 or FP32, got 'INT4' (INVALID_ARGUMENT)" in caplog.text
         assert remote.send(batch_of(run)).answer() is None
-        while any(thread.name in ("answers", "requests") for thread in threading.enumerate()):
-            time.sleep(0.01)
+        wait_until(no_thread_is_left)
         remote.close()
 
 
@@ -178,11 +159,9 @@ def test_a_client_that_never_reads_its_answers_fills_nothing_and_delays_nobody(r
     with server(run, max_batch=1000, wait_seconds=60) as (address, batcher):
         greedy, other = (RemoteNetwork(address, run) for _ in range(2))
         calls = [greedy.send(batch_of(run)) for _ in range(20)]
-        while len(batcher._requests) < MAX_UNANSWERED:
-            time.sleep(0.01)
+        wait_until(lambda: len(batcher._requests) == MAX_UNANSWERED)
         other.send(batch_of(run, 3))
-        while len(batcher._requests[-1].observations) != 3:
-            time.sleep(0.01)
+        wait_until(lambda: len(batcher._requests[-1].observations) == 3)
         assert len(batcher._requests) == MAX_UNANSWERED + 1
         batcher._wait_seconds = 0.0  # the first ones are answered, and then the others are read
         with batcher._changed:
@@ -190,8 +169,7 @@ def test_a_client_that_never_reads_its_answers_fills_nothing_and_delays_nobody(r
         assert all(call.answer() for call in calls)
         for client in (greedy, other):
             client.close()
-        while any(thread.name in ("answers", "requests") for thread in threading.enumerate()):
-            time.sleep(0.01)
+        wait_until(no_thread_is_left)
 
 
 def test_the_positions_of_a_call_are_bounded(run: Run):
@@ -222,9 +200,7 @@ def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path
         assert "there is no model yet; workers play without one until it comes (UNAVAILABLE); evaluating" in caplog.text
         assert remote.send(batch_of(run)).answer() is None
         publish_model(run.models, untrained(run), fence=1, step=10)
-        while not remote.is_ready:
-            remote.refresh()
-            time.sleep(0.01)
+        wait_until(lambda: remote.refresh() or remote.is_ready)
         remote(batch_of(run))
         assert ask(address, "ModelReady", name=wire.model_name(run)).ready
         remote.close()
@@ -311,16 +287,10 @@ def test_an_answer_that_says_that_it_is_of_another_run_is_refused(run: Run, capl
     assert f"its answer is refused: it is of the run '{run.id.text}', and this is the run 01234567" in caplog.text
 
 
-def test_another_game_and_a_refused_port_are_one_warning_each_and_no_error(
-    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+def test_a_server_that_has_gone_is_one_warning_and_no_error(run: Run, caplog: pytest.LogCaptureFixture):
     with server(run) as (address, _):
-        other = RemoteNetwork(address, small_run(tmp_path / "other", "connect-four"))
-        assert not other.is_ready
-        assert f"this evaluator is for {wire.model_name(run)}" in caplog.text
-    other.close()
-    caplog.clear()
-    refused = RemoteNetwork(address, run, retry_seconds=0.05)  # the server has gone
+        pass
+    refused = RemoteNetwork(address, run, retry_seconds=0.05)
     for _ in range(20):
         refused.refresh()
         time.sleep(0.02)
@@ -408,9 +378,7 @@ def test_a_worker_stops_while_the_server_does_not_answer(run: Run):
     remote = RemoteNetwork("127.0.0.1:9", run)
     worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w", "stop": stop, "evaluator": remote})
     worker.start()
-    while not any(run.segments.iterdir()):
-        assert worker.is_alive()
-        time.sleep(0.05)
+    wait_until(lambda: any(run.segments.iterdir()))
     stop.set()
     worker.join(60)
     assert not worker.is_alive()

@@ -18,6 +18,7 @@ from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import publish_model
 from tests.helpers.buckets import new_prefix
 from tests.helpers.runs import small_run
+from tests.helpers.surroundings import wait_until
 from trainer.export import untrained
 
 
@@ -120,25 +121,22 @@ def kept(tmp_path: Path, run: Run) -> Iterator[Path]:
     assert not thread.is_alive()
 
 
-def wait_for(version: Path) -> None:
-    for _ in range(600):
-        if version.is_dir() and len([each for each in version.parent.iterdir() if each.is_dir()]) == 1:
-            return
-        threading.Event().wait(0.05)
-    raise AssertionError("waited in vain")
+def only_version(model: Path) -> str | None:
+    """Return the name of the only directory in `model`, None while there is none or more."""
+    names = [each.name for each in model.iterdir() if each.is_dir()] if model.is_dir() else []
+    return names[0] if len(names) == 1 else None
 
 
 def test_the_newest_model_of_a_run_is_the_version_with_its_step(run: Run, kept: Path):
     for step in (10, 20, 15):
         fence = 2 if step == 15 else 1  # a trainer that went back to an older state
         name = publish_model(run.models, untrained(run), fence=fence, step=step)
-        wait_for(kept / str(step))
+        wait_until(lambda step=step: only_version(kept) == str(step))
         assert visible(kept) == {f"{step}/model.onnx": (run.models / str(name)).read_bytes()}
     publish_model(run.models, b"no model", fence=3, step=30)
     threading.Event().wait(1)
     assert visible(kept).keys() == {"15/model.onnx"}  # a model that cannot be used is not shown to Triton
-    while heartbeat(run) != ("keeps a model repository", "000002-000000015"):
-        threading.Event().wait(0.05)
+    wait_until(lambda: heartbeat(run) == ("keeps a model repository", "000002-000000015"))
 
 
 def heartbeat(run: Run) -> tuple[str, str]:
@@ -175,14 +173,12 @@ dynamic_batching { max_queue_delay_microseconds: 2000 }
 
 
 def test_a_repository_that_cannot_be_written_is_one_warning_and_is_tried_again(run: Run, kept: Path, caplog):
-    while not kept.parent.exists():
-        threading.Event().wait(0.01)
+    wait_until(kept.parent.exists)
     kept.write_text("a file")
     publish_model(run.models, untrained(run), fence=1, step=10)
-    while "cannot be written, the model before stays in use" not in caplog.text:
-        threading.Event().wait(0.05)
+    wait_until(lambda: "cannot be written, the model before stays in use" in caplog.text)
     kept.unlink()
-    wait_for(kept / "10")
+    wait_until(lambda: only_version(kept) == "10")
     assert len([record for record in caplog.records if "cannot be written" in record.message]) == 1
 
 

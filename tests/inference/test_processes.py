@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -20,6 +20,7 @@ from plyzero.run.models import publish_model
 from tests.helpers import victims
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
+from tests.helpers.surroundings import wait_until
 from trainer.export import untrained
 
 SECONDS = 5.0
@@ -41,13 +42,6 @@ def evaluator(run: Run, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], 
                 raise AssertionError("the evaluator ended")
         finally:
             process.kill()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 class Worker:
@@ -92,9 +86,7 @@ def evaluations(run: Run) -> int:
 
 
 @pytest.mark.slow
-def test_workers_do_not_stall_when_others_die_and_no_game_is_lost_with_the_evaluator(
-    tmp_path: Path,
-):
+def test_workers_do_not_stall_when_others_die_and_no_game_is_lost_with_the_evaluator(tmp_path: Path):
     run = small_run(tmp_path / "r", "connect-four", "selfplay.cache_mb=0")
     publish_model(run.models, untrained(run), fence=1, step=10)
     with evaluator(run) as (process, address):

@@ -21,7 +21,6 @@ from plyzero.network import model_loader, onnx_network
 from plyzero.network.model_loader import ModelWatch, load_model, load_newest
 from plyzero.network.onnx_graph import MAX_POSITION_WORK
 from plyzero.network.onnx_network import ENCODING, Network
-from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, Outcome
 from plyzero.run.configuration import PRESETS
@@ -95,32 +94,14 @@ def test_a_key_in_numbers_that_are_longer_than_they_need_to_be_is_found(tmp_path
 
 DOUBLE = {"kind": TensorProto.DOUBLE}
 
-DOUBLES = {
-    "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
-    "tensors": [tensor("policy", INPUTS, ACTIONS, kind=np.float64), tensor("value", INPUTS, 3, kind=np.float64)],
-}
-
-CAST = [
-    helper.make_node("Cast", ["observations"], ["wide"], to=TensorProto.DOUBLE),
-    helper.make_node("Flatten", ["wide"], ["flat"]),
-    *linear().graph.node[1:],
-]
 
 UNFIT: dict[str, dict[str, Any]] = {
     "other planes": {"inputs": [port("observations", "n", 5, 3, 3)]},
     "planes of any size": {"inputs": [port("observations", "n", "c", "h", "w")]},
     "a second input": {"inputs": [port("observations", "n", *PLANES), port("more", "n")]},
-    "another input": {
-        "inputs": [port("board", "n", *PLANES)],
-        "nodes": [helper.make_node("Flatten", ["board"], ["flat"]), *linear().graph.node[1:]],
-    },
     "more actions": {
         "outputs": [port("logits", "n", 10), port("wdl", "n", 3)],
         "tensors": [tensor("policy", INPUTS, 10), tensor("value", INPUTS, 3)],
-    },
-    "two values": {
-        "outputs": [port("logits", "n", ACTIONS), port("wdl", "n", 2)],
-        "tensors": [tensor("policy", INPUTS, ACTIONS), tensor("value", INPUTS, 2)],
     },
     "no values": {"outputs": [port("logits", "n", ACTIONS)]},
     "a sequence": {
@@ -130,12 +111,11 @@ UNFIT: dict[str, dict[str, Any]] = {
             helper.make_tensor_sequence_value_info("wdl", TensorProto.FLOAT, None),
         ],
     },
-    "an unknown operation": {"nodes": [*linear().graph.node, helper.make_node("Harm", ["wdl"], ["x"])]},
-    "an operation of another domain": {
-        "nodes": [*linear().graph.node, helper.make_node("Harm", ["wdl"], ["x"], domain="os.system")]
+    "double precision": {
+        "inputs": [port("observations", "n", *PLANES, **DOUBLE)],
+        "outputs": [port("logits", "n", ACTIONS, **DOUBLE), port("wdl", "n", 3, **DOUBLE)],
+        "tensors": [tensor("policy", INPUTS, ACTIONS, kind=np.float64), tensor("value", INPUTS, 3, kind=np.float64)],
     },
-    "double precision": {"inputs": [port("observations", "n", *PLANES, **DOUBLE)], **DOUBLES},
-    "double precision behind": {"nodes": CAST, **DOUBLES},
     "one position at a time": {
         "inputs": [port("observations", 1, *PLANES)],
         "outputs": [port("logits", 1, ACTIONS), port("wdl", 1, 3)],
@@ -190,11 +170,8 @@ def test_a_model_in_a_run_never_imports_what_it_names(tmp_path: Path, monkeypatc
     assert not (tmp_path / "harm").exists()
 
 
-GAMES = ("tic-tac-toe", "connect-four", "othello(size=6)", "othello(size=8)")
-
-
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", ["tic-tac-toe", "othello(size=8)"])
 def test_what_the_trainer_exports_passes_its_own_checks(tmp_path: Path, game: str, preset: str):
     size = (f"network.{key}={value}" for key, value in PRESETS[preset].get("network", {}).items())
     assert untrained(small_run(tmp_path / "r", game, *size))
@@ -260,9 +237,7 @@ def published(directory: Path, model: onnx.ModelProto, step: int, run_id: RunId 
     return publish_model(directory, model.SerializeToString(), fence=1, step=step)
 
 
-def test_a_model_that_is_nan_at_some_positions_is_refused_also_after_a_restart(
-    tmp_path: Path,
-):
+def test_a_model_that_is_nan_at_some_positions_is_refused_also_after_a_restart(tmp_path: Path):
     published(tmp_path, linear(), step=1)
     published(tmp_path, after_stones(3.5), step=2)
     for _ in range(2):
@@ -293,13 +268,6 @@ def test_a_model_that_becomes_nan_in_self_play_is_dropped_and_not_recorded(
         assert set(positions["model_step"][positions["search"] > 0].tolist()) <= {1, 2}
         assert np.isfinite(positions["network_value"]).all()
     assert 1 in positions["model_step"]
-
-
-def test_a_bot_whose_model_becomes_nan_ends_in_one_sentence(tmp_path: Path, unseen: None):
-    path = tmp_path / "model.onnx"
-    path.write_bytes(after_stones(0.5).SerializeToString())
-    with pytest.raises(UserError, match=r"model.onnx: its logits are not finite numbers"):
-        Bot.load(path, game="tic-tac-toe").choose(TIC_TAC_TOE.start)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def with_settings(content: bytes, text: str) -> Network:
     return Network(model.SerializeToString(), load_game("connect-four"), label="x")
 
 
-def test_the_search_settings_of_a_model_of_version_0_1_are_read_by_their_old_names(content: bytes):
+def test_search_settings_of_version_0_1_are_read_by_their_old_names(content: bytes):
     old = {
         "search": {"kind": "puct", "c_puct": 2.5, "noise_alpha": 0.3, "noise_fraction": 0.1, "considered_actions": 8},
         "selfplay": {"slots": 3, "full_share": 0.5, "fast_kind": "gumbel"},

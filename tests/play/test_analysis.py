@@ -121,13 +121,12 @@ LINES_THAT_ARE_NO_QUERIES = [
     b"\xff\n",
     b"[" * 200_000 + b"\n",
     b'{"id": ' + b"[" * 500 + b"]" * 500 + b', "moves": []}\n',
-    b'{"id": ' + b"1" * 400 + b', "moves": []}\n',
     b'{"id": 1e999, "moves": []}\n',
     b'{"moves": []}' + b" " * MAX_LINE + b"\n",
 ]
 
 
-def test_lines_that_few_readers_survive_get_an_error_and_the_others_their_answers():
+def test_hostile_lines_get_an_error_and_the_others_their_answers():
     lines = b"".join(
         b"%s\xef\xbb\xbf" % line + b'{"id": %d, "moves": []}\n' % number
         for number, line in enumerate(LINES_THAT_ARE_NO_QUERIES)

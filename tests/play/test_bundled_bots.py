@@ -88,10 +88,7 @@ def test_the_bots_are_listed_with_their_strength():
         assert card.game in listed
 
 
-def test_play_needs_no_training_and_refuses_a_level_of_another_bot():
+def test_play_needs_no_training():
     played = plyzero("play", "connect-four", "--level", "1", text="4\nquit\n")
     assert "bundled bot, level 1" in played.stdout
     assert "The bot plays" in played.stdout
-    refused = plyzero("play", "connect-four", "--level", "1", "--simulations", "5")
-    assert refused.returncode == 2
-    assert "--level selects the bundled bot" in refused.stderr

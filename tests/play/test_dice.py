@@ -148,7 +148,7 @@ def test_a_match_with_random_openings_counts_moves_and_not_rolls(start):
     assert max(plies) <= start.max_plies
 
 
-def test_analysis_takes_rolls_among_the_moves_and_asks_for_one_where_it_is_missing():
+def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
     game = GameSpec("race", Race())
     queries = [[], ["one"], ["one", "throw"], ["one", "throw", "again", "three"], ["throw"]]
     answers = io.StringIO()

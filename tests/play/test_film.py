@@ -15,51 +15,39 @@ from plyzero.play.film import make_film, make_picture
 from plyzero.play.game_record import GameRecord, frames_of, from_moves, read_game, result_of
 from plyzero.rules.catalog import GameSpec, installed_games, load_game
 from plyzero.rules.chance import roll_dice
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game
 from plyzero.rules.notation import action_names, play_named
-from tests.helpers.cli import plyzero
+from tests.helpers.cli import plyzero, refused
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MOVES = "4 4 4 4 3 2 5 6 5 6 3 3 2 1 1 1 2 2"
 RED, YELLOW, HOLE, BLUE = (ImageColor.getrgb(each) for each in ("#d62f2f", "#f2c230", "#f5f5f5", "#2f5fb3"))
 
 
-RESIGNED = {"moves": ["4", "4"], "winner": "second", "end": "resign"}
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (json.dumps(RESIGNED).encode(), ""),
-        (b"\xef\xbb\xbf" + json.dumps(RESIGNED, indent=1).encode(), ""),
-        (b"(;GM[1]FF[4]SZ[9];B[ee])", "g.jsonl, line 1: this is an SGF file; expected a JSON object, such as "),
-        (b'{"moves": [], "values": [%s]}' % (b"9" * 400), "g.jsonl, line 1: expected a JSON object: a number has 400"),
-        (b"[" * 200_000, "g.jsonl, line 1: expected a JSON object, got more than 32 brackets inside one another"),
-        (b"\xff\n", "g.jsonl, line 1: expected a JSON object: it is no text in UTF-8"),
-    ],
-)
-def test_a_recorded_game_is_rendered_or_refused_in_one_sentence(content: bytes, says: str, tmp_path: Path):
-    (tmp_path / "g.jsonl").write_bytes(content)
-    done = plyzero("render", "connect-four", "g.jsonl", "-o", "g.html", cwd=tmp_path)
-    assert done.returncode == (2 if says else 0)
-    assert done.stderr.startswith(f"plyzero: {says}" if says else "")
-    if not says:
-        found = read_game(bounded_lines(io.BytesIO(content)), connect_four(), "1", "g.jsonl")
-        assert (result_of(found), len(found.moves)) == ("the first player resigned", 2)
+def test_a_recorded_game_may_have_a_byte_order_mark_and_several_lines(tmp_path: Path):
+    content = (
+        b"\xef\xbb\xbf" + json.dumps({"moves": ["4", "4"], "winner": "second", "end": "resign"}, indent=1).encode()
+    )
+    (tmp_path / "g.json").write_bytes(content)
+    assert plyzero("render", "connect-four", "g.json", "-o", "g.html", cwd=tmp_path).returncode == 0
+    found = read_game(bounded_lines(io.BytesIO(content)), connect_four(), "1", "g.json")
+    assert (result_of(found), len(found.moves)) == ("the first player resigned", 2)
 
 
 def connect_four() -> GameSpec:
     return load_game("connect-four")
 
 
-def some_moves(game: GameSpec, plies: int) -> str:
+def some_moves(start: Game, plies: int) -> str:
     """The names of the moves and rolls of the beginning of a random game."""
     rng = np.random.default_rng(3)
-    position, moves = roll_dice(game.start, rng)
+    position, moves = roll_dice(start, rng)
     while position.outcome() is None and len(moves) < plies:
         moves.append(int(rng.choice(position.legal_actions())))
         position, rolls = roll_dice(position.play(moves[-1]), rng)
         moves += rolls
-    return " ".join(action_names(game.start, tuple(moves)))
+    return " ".join(action_names(start, tuple(moves)))
 
 
 def frames_in(film: bytes) -> list[Image.Image]:
@@ -68,25 +56,6 @@ def frames_in(film: bytes) -> list[Image.Image]:
     for number in range(image.n_frames):
         image.seek(number)
         found.append(image.convert("RGB"))
-    return found
-
-
-def colour_tables(gif: bytes) -> list[int]:
-    """The number of colours in the table of a GIF, then of each of its frames, 0 for none of its own."""
-
-    def colours(flags: int) -> int:
-        return 2 << (flags & 7) if flags & 128 else 0
-
-    found, at = [colours(gif[10])], 13 + 3 * colours(gif[10])
-    while gif[at] != 0x3B:
-        if gif[at] == 0x2C:  # a frame
-            found.append(colours(gif[at + 9]))
-            at += 11 + 3 * found[-1]
-        else:
-            at += 2
-        while gif[at]:
-            at += gif[at] + 1
-        at += 1
     return found
 
 
@@ -101,14 +70,6 @@ def test_a_film_has_a_frame_more_than_plies_and_few_colours_and_stays_small(kind
     image = Image.open(io.BytesIO(film))
     times = [image.seek(number) or image.info["duration"] for number in range(19)]
     assert times == [500] * 18 + [2000]
-
-
-def test_all_frames_of_a_gif_share_one_palette():
-    film = make_film(frames_of(from_moves(connect_four(), MOVES)), "cut off", kind="GIF", size=200, seconds=1)
-    tables = colour_tables(film)
-    assert len(tables) == 20
-    assert 1 <= tables[0] <= 32
-    assert tables[1:] == [0] * 19
 
 
 def test_the_picture_of_a_known_position_has_its_colours_where_its_stones_are():
@@ -148,8 +109,9 @@ def test_rolls_are_part_of_the_frame_that_they_lead_to():
 )
 def test_every_game_gives_a_film(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    game = load_game(name)
-    record = GameRecord(*play_named(game.start, some_moves(game, 6).split()))
+    start = load_game(name).start
+    start = start.as_plain_python() if isinstance(start, CompiledGame) else start  # nothing to compile
+    record = GameRecord(*play_named(start, some_moves(start, 6).split()))
     frames = frames_of(record)
     assert len(frames_in(make_film(frames, "cut off", kind="GIF", size=120, seconds=1))) == len(frames) > 2
     sys.modules.pop(name.partition(":")[0] if ":" in name else "", None)
@@ -175,7 +137,7 @@ WON = json.dumps({"version": 1, "moves": ["4"], "winner": "first", "end": "rule"
         (LINE, ("--game", "2"), "expected --game from 1 to 1, the number of games in"),
         (LINE, ("--game", "00000000000000cc"), "none of the 1 games in"),
         (LINE, ("--game", "x"), "expected --game with a number from 1 on, or an id of 16 digits, got 'x'"),
-        ("{]", (), "line 1: expected a JSON object: "),
+        ("(;GM[1]FF[4]SZ[9];B[ee])", (), "line 1: this is an SGF file; expected a JSON object, such as "),
         ("[1]", (), "line 1: expected a JSON object, got [1]"),
         (LINE, ("--ply", "1"), "--ply is for .png, .svg, not for .gif; omit it"),
         (LINE, ("--moves", "4"), "expected a file GAMES or --moves"),
@@ -183,9 +145,7 @@ WON = json.dumps({"version": 1, "moves": ["4"], "winner": "first", "end": "rule"
 )
 def test_what_is_no_game_is_one_sentence_and_leaves_no_file(tmp_path: Path, text: str, arguments, sentence: str):
     (tmp_path / "games.jsonl").write_text(text)
-    done = plyzero("render", "connect-four", "games.jsonl", "-o", "game.gif", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout, sentence in done.stderr) == (2, "", True), done.stderr
-    assert done.stderr.count("\n") == 1
+    assert sentence in refused("render", "connect-four", "games.jsonl", "-o", "game.gif", *arguments, cwd=tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["games.jsonl"]
 
 
@@ -199,8 +159,7 @@ def test_what_is_no_game_is_one_sentence_and_leaves_no_file(tmp_path: Path, text
 )
 def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path, out: str, sentence: str):
     (tmp_path / "folder.gif").mkdir()
-    done = plyzero("render", "connect-four", "-o", out, "--moves", "4 4", cwd=tmp_path)
-    assert (done.returncode, done.stdout, sentence in done.stderr) == (2, "", True), done.stderr
+    assert sentence in refused("render", "connect-four", "-o", out, "--moves", "4 4", cwd=tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["folder.gif"]
 
 
@@ -229,8 +188,8 @@ def test_without_a_package_of_pictures_the_extra_is_named(
     monkeypatch.delitem(sys.modules, "plyzero.play.film", raising=False)
     if missing != "matplotlib":  # which is looked for, and never imported
         monkeypatch.setitem(sys.modules, missing, None)
-    done = plyzero("render", "connect-four", "-o", "game.gif", "--moves", "4 4", cwd=tmp_path)
-    assert (done.returncode, "pip install 'plyzero[plot]'" in done.stderr) == (2, True)
+    found = refused("render", "connect-four", "-o", "game.gif", "--moves", "4 4", cwd=tmp_path)
+    assert "pip install 'plyzero[plot]'" in found
 
 
 def test_the_picture_of_a_text_keeps_its_indentation():

@@ -70,24 +70,6 @@ def test_a_bot_finds_its_game_and_its_search_in_the_file(tmp_path: Path):
         Bot.load(copied, game="othello")
 
 
-@pytest.mark.parametrize("simulations", [-1, 10_000_001])
-def test_a_bot_refuses_a_number_of_simulations_that_cannot_be(simulations: int, tmp_path: Path):
-    run = small_run(tmp_path / "r")
-    publish_model(run.models, untrained(run), fence=1, step=1)
-    sentence = f"expected simulations from 0 to 10000000, got {simulations}"
-    with pytest.raises(UserError, match=sentence):
-        Bot.load(run.root, simulations=simulations)
-    with pytest.raises(UserError, match=sentence):
-        Bot.pure_mcts(run.game, np.random.default_rng(), simulations=simulations)
-
-
-def test_a_bot_refuses_a_position_of_another_game(tmp_path: Path):
-    run = small_run(tmp_path / "r")
-    publish_model(run.models, untrained(run), fence=1, step=1)
-    with pytest.raises(UserError, match=r"expected a position of tic-tac-toe, .* got one of ConnectFour"):
-        Bot.load(run.root).choose(load_game("connect-four").start)
-
-
 def test_positions_that_would_need_too_much_memory_are_searched_in_groups(monkeypatch: pytest.MonkeyPatch):
     game = load_game("tic-tac-toe")
     positions = [game.start, game.start.play(4), game.start.play(4).play(0)]
@@ -167,9 +149,7 @@ def test_a_bot_plays_with_an_evaluator_of_ones_own_and_the_default_settings():
     [
         (np.full((1, 9), np.nan), [[0, 1, 0]], "its logits are not finite"),
         (np.zeros((1, 9)), [[-0.5, 1, 0.5]], "its wdl are not finite numbers that are probabilities"),
-        (np.zeros((1, 9)), [[0.5, 0, 0]], "its wdl are not finite numbers that are probabilities"),
         (np.zeros((1, 8)), [[0, 1, 0]], "its outputs have the shapes"),
-        (np.zeros((1, 9)), [[np.nan, 0, 1]], "its wdl are not finite numbers that are probabilities"),
     ],
 )
 def test_an_evaluation_with_impossible_values_is_one_sentence(logits: np.ndarray, wdl: list, sentence: str):
@@ -178,8 +158,10 @@ def test_an_evaluation_with_impossible_values_is_one_sentence(logits: np.ndarray
         bot.choose(bot.game.start)
 
 
-@pytest.mark.parametrize("arguments", [{"simulations": -1}, {"temperature": -1.0}, {"temperature": float("nan")}])
-def test_a_bot_with_a_number_below_zero_is_one_sentence(arguments: dict):
+@pytest.mark.parametrize(
+    "arguments", [{"simulations": -1}, {"simulations": 10_000_001}, {"temperature": -1.0}, {"temperature": np.nan}]
+)
+def test_a_bot_with_a_number_that_cannot_be_is_one_sentence(arguments: dict):
     with pytest.raises(UserError, match=r"expected (simulations from 0|a temperature of at least 0).*, got "):
         Bot("own", load_game("tic-tac-toe"), first_action, **arguments)
 

@@ -88,7 +88,7 @@ def test_scores_that_cannot_be_read_are_no_error(run: Run, monkeypatch: pytest.M
     assert of(run, 9) == ("the scores of step 9 cannot be read: Input/output error", False)
 
 
-def test_bundled_bots_have_the_strength_on_their_cards_and_judge_and_a_file_has_none(run: Run, tmp_path: Path):
+def test_bundled_bots_have_the_strength_on_their_cards_and_files_none(run: Run, tmp_path: Path):
     for name in ("tic-tac-toe", "connect-four", "othello(size=6)"):
         text, judges = Bot.at_level(load_game(name)).strength()
         assert (text.startswith("the bundled bot, level "), text.endswith("; 0 Elo is mcts:200"), judges) == (True,) * 3

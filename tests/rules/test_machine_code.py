@@ -75,7 +75,7 @@ def processes(directory: Path, count: int = 1) -> list[str]:
     return [each.communicate()[0].strip() for each in started]
 
 
-def test_rules_are_compiled_once_and_again_when_anything_that_they_reach_has_changed(tmp_path: Path):
+def test_rules_are_compiled_once_and_again_when_anything_has_changed(tmp_path: Path):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     both = [each.split() for each in processes(tmp_path, 2)]
@@ -183,9 +183,7 @@ def test_code_that_uses_something_whose_changes_are_not_seen_is_not_kept(unknown
         describe(function_of("def f(): return x", x=unknown))
 
 
-def test_the_functions_compiled_last_are_kept_and_files_of_older_versions_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_functions_compiled_last_are_kept_and_older_files_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(machine_code, "MOST_FILES", 2)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     directory = Path(keep_rule(numba.njit(returning(9)), returning(9))._cache.cache_path)
@@ -249,7 +247,7 @@ def test_a_file_that_is_not_what_this_process_would_write_is_compiled_again(
     assert compiled(3)[0] == 3
 
 
-def test_a_kernel_cached_by_numba_is_compiled_when_a_table_of_another_file_changes(tmp_path: Path):
+def test_a_kernel_cached_by_numba_is_compiled_when_a_table_changes(tmp_path: Path):
     cached = HELPERS.replace("@kernel", "import tables\n@kernel(cache=True)").replace("+ 1", "+ 1 + tables.LAST")
     for name, text in {**FILES, "helpers.py": cached}.items():
         (tmp_path / name).write_text(text)

@@ -17,11 +17,10 @@ from plyzero.check.violations import find_violation
 from plyzero.errors import UserError
 from plyzero.rules.adapters import openspiel
 from plyzero.rules.catalog import load_game
-from plyzero.rules.chance import possible_moves
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import PlayedGame, random_game
 from plyzero.rules.trial import Trial, look
-from tests.helpers.cli import plyzero, plyzero_process, shown
+from tests.helpers.cli import plyzero_process, shown
 
 TURNED = (
     "amazons(board_size=6)",
@@ -77,25 +76,19 @@ def test_parameters_reach_the_game():
     [
         ("hexx", "OpenSpiel has no game 'hexx'; the closest names: hex, "),
         ("2048", "openspiel:2048 cannot be played: it is for 1 player, not for two"),
-        ("hearts", "openspiel:hearts cannot be played: it is for 4 players, not for two"),
-        ("chinese_checkers(players=3)", r"chinese_checkers\(players=3\): it is for 3 players, not for two"),
         ("goofspiel", "openspiel:goofspiel cannot be played: the players move at the same time"),
         ("kuhn_poker", "openspiel:kuhn_poker cannot be played: it has hidden information"),
         ("pig(players=3)", r"pig\(players=3\): it is for 3 players, not for two"),
-        ("markov_soccer", "openspiel:markov_soccer cannot be played: the players move at the same time"),
         ("yacht(num_dice=6)", r"yacht\(num_dice=6\): expected at most 8192 different rolls, got 46656$"),
         ("yacht(num_dice=32)", r"yacht\(num_dice=32\): expected at most 8192 different rolls, got far more$"),
         ("efg_game", "openspiel:efg_game cannot be played: it needs a file or another game"),
-        ("misere(game=tic_tac_toe())", "openspiel:misere cannot be played: it needs a file or another game"),
         ("hex(size=3)", "openspiel:hex has no parameter 'size'; it has: board_size, num_cols, num_rows"),
         ("hex(board_size='x')", "expected for board_size an integer such as 11, got 'x'"),
-        ("hex(board_size=True)", "expected for board_size an integer such as 11, got True"),
         ("hex(board_size=[3])", r"expected for board_size an integer such as 11, got \[3\]"),
         ("go(komi=7)", "expected for komi a float such as 7.5, got 7"),
         ("havannah(board_size=-1)", "expected for board_size an integer from 0 to 10000, got -1"),
         ("hex(board_size=2147483647)", "expected for board_size an integer from 0 to 10000, got 2147483647"),
         ("hex(board_size=999)", r"an observation of shape \(9, 999, 999\) with 998001 actions is too small or too lar"),
-        ("connect_four(rows=0)", "an observation of shape .* is too small or too large"),
         ("hex(board_size=7, num_cols=11)", "num_cols=11 is taken for not given, and then num_cols is 7 here"),
         ("checkers(rows=1)", "it is over before the first move"),
         ("amazons(board_size=3)", r"OpenSpiel refuses these parameters: amazons.cc:\d+ CHECK_TRUE\(board_size_ == 6"),
@@ -144,25 +137,12 @@ def test_without_the_extra_the_message_has_the_command_that_installs_it(monkeypa
     assert "openspiel:hex(board_size=7): OpenSpiel is missing (" in shown("games")
 
 
-def test_a_refusal_ends_with_exit_code_2_and_one_sentence():
-    done = plyzero("check", "openspiel:kuhn_poker")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "plyzero: openspiel:kuhn_poker cannot be played: it has hidden information\n"
-
-
 def test_the_list_of_games_has_those_of_openspiel_that_can_be_played():
     listed = re.findall(r"openspiel:(\w+) +(.*?) *$", shown("games"), re.MULTILINE)
     assert dict(listed)["mnk"] == "k=5, m=15, n=15"
     names = [name for name, _ in listed]
     assert {"backgammon", "chess", "go", "hex", "othello", "pig", "shogi"} <= set(names)
     assert not {"2048", "efg_game", "kuhn_poker", "misere"} & set(names)
-
-
-def test_every_listed_game_can_be_loaded():
-    for name in openspiel.playable_games():
-        start = start_of(name)
-        assert start.outcome() is None
-        assert len(possible_moves(start)) > 0
 
 
 # --- rules: the same as those of the games that plyzero includes ---
@@ -236,11 +216,6 @@ def test_hex_is_the_same_game_in_both_forms_by_the_names_of_its_moves():
     for size, is_same in ((3, True), (4, False)):
         broken = find_violation(lambda size=size: Hex(size, swap=False), games=5, extra_laws=[agreement])
         assert (broken is None) == is_same
-
-
-def test_a_match_is_played_by_name():
-    played = shown("match", "mcts:4", "random", "--game", "openspiel:hex(board_size=3)", "--games", "2")
-    assert "openspiel:hex(board_size=3)" in played
 
 
 # --- what the player to move sees ---
@@ -336,7 +311,7 @@ def test_an_observation_that_openspiel_turns_is_not_turned_again():
     assert after.observe()[:-1].argmax(axis=0)[0, 3] == after.play(2).observe()[:-1].argmax(axis=0)[0, 2]
 
 
-def test_a_tensor_that_is_alike_for_both_is_never_shown_without_a_turn_or_a_plane(monkeypatch):
+def test_a_tensor_alike_for_both_is_shown_with_a_turn_or_a_plane(monkeypatch):
     monkeypatch.setattr(openspiel, "MOVER_SEES", {"twixt"})
     start = start_of("twixt(board_size=8)")  # given in full: not loaded before
     assert start.play(start.legal_actions()[0]).observe()[-1].all()

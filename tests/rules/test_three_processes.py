@@ -105,6 +105,7 @@ def check_three_processes(cache: Path, first: list[str], second: list[str]) -> N
         assert lines(cache, *order) == expected
 
 
+@pytest.mark.slow
 def test_two_forms_of_every_game_compiled_by_two_processes_are_right_in_a_third(tmp_path: Path):
     check_three_processes(tmp_path, list(INCLUDED), list(INCLUDED.values()))
 
@@ -120,20 +121,8 @@ def test_forms_that_one_function_makes_are_right_in_a_third_process(tmp_path: Pa
     check_three_processes(tmp_path, *([f"piles:{each}" for each in some] for some in (FORMS, FORMS.values())))
 
 
-def test_a_rule_that_two_processes_compiled_at_once_is_right_in_a_third(tmp_path: Path):
-    (tmp_path / "piles.py").write_text(MADE)
-    command = [sys.executable, "-m", "tests.helpers.random_games"]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": f"{ROOT}:{tmp_path}"}
-    started = [
-        subprocess.Popen([*command, *games], env=environment, cwd=tmp_path, stdout=-1, text=True)
-        for games in (("piles:Three", "piles:Five"), ("piles:Five", "piles:Three"))
-    ]
-    one, other = (set(each.communicate()[0].splitlines()) for each in started)
-    assert one == other == set(lines(tmp_path, "piles:Three", "piles:Five").values())
-
-
 @pytest.mark.slow
-def test_no_name_in_the_kept_code_of_rules_and_search_can_be_that_of_another_process(tmp_path: Path):
+def test_no_name_in_kept_code_can_be_that_of_another_process(tmp_path: Path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     for game in ("tic-tac-toe", "pig"):
         command = [sys.executable, "-m", "plyzero", "match", "mcts:8", "random", "--game", game, "--games", "2"]

@@ -1,21 +1,20 @@
 """Chance in the search: proofs and expectations against expectimax, visits against probabilities, plain as compiled."""
 
 import copy
-import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plyzero.rules.chance import chances_of, first_decision, is_chance, rolled
+from plyzero.rules.chance import chances_of, first_decision, is_chance
 from plyzero.search.evaluators import Evaluation, Rollouts
 from plyzero.search.selection import select_chance
 from plyzero.search.slots import SearchSlots, search
 from plyzero.search.tree import EDGE, NO_NODE, NODE, UNPROVEN
 from plyzero.settings import SearchSettings
-from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race, after_move, all_positions, expectimax
-from tests.helpers.toys import Hashed
+from tests.helpers.dice import PlainRace, Race
+from tests.helpers.toys import Hashed, after_move, all_positions, solve
 
 both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
@@ -45,17 +44,17 @@ def nodes_of(slots, position, node=0):
 
 @both_kinds
 @both_games
-def test_proven_and_exact_values_are_those_of_expectimax(start, kind):
+def test_proven_and_exact_values_are_those_of_solve(start, kind):
     memo, proven, exact = {}, 0, 0
     for position in decisions(start):
         for record, edges, reached in nodes_of(searched(position, kind, 60), position):
             assert record["is_chance"] == is_chance(reached)
             if record["proven"] != UNPROVEN:
                 proven += 1
-                assert record["proven"] == expectimax(reached, memo)
+                assert record["proven"] == solve(reached, memo)
             if record["is_exact"]:
                 exact += 1
-                assert record["value_sum"] / record["visits"] == pytest.approx(expectimax(reached, memo), abs=1e-6)
+                assert record["value_sum"] / record["visits"] == pytest.approx(solve(reached, memo), abs=1e-6)
             for edge in edges:
                 if edge["proven"] != UNPROVEN:
                     proven += 1
@@ -85,7 +84,7 @@ class Knowing:
         self.memo = {}
 
     def __call__(self, leaves):
-        values = np.array([expectimax(each, self.memo) for each in leaves.positions()], np.float32)
+        values = np.array([solve(each, self.memo) for each in leaves.positions()], np.float32)
         wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
         return Evaluation(np.zeros((len(values), 2), np.float32), wdl)
 
@@ -217,15 +216,3 @@ def random_value(position):
     return sum(
         p * random_value(a) * (1 if a.to_play == position.to_play else -1) for p, a in zip(shares, after, strict=True)
     )
-
-
-def test_the_toy_rolls_by_its_probabilities():
-    rng, seen = np.random.default_rng(0), {}
-    thrown = first_decision(Race()).play(1)
-    for _ in range(4000):
-        after = rolled(thrown, rng)
-        seen[int(after.record["at"][0])] = seen.get(int(after.record["at"][0]), 0) + 1 / 4000
-    assert seen[1] == pytest.approx(CHANCES[0], abs=0.03)
-    assert seen[4] == pytest.approx(CHANCES[2], abs=0.03)
-    assert sum(seen.values()) == pytest.approx(1)
-    assert all(each.max_plies == 2 * GOAL for each in itertools.chain([Race()], [PlainRace()]))

@@ -144,7 +144,7 @@ def test_equal_observations_with_other_legal_actions_share_nothing(packs_bits):
     assert recalled(cache, 5, row_of(6)) is None
 
 
-def test_an_observation_of_bool_is_kept_as_bits_and_logits_of_legal_actions_alone():
+def test_observations_of_bool_are_kept_as_bits_and_legal_logits_alone():
     sizes = {"observation_size": 17 * 361, "num_actions": 362}
     cache, row = make_cache(1 << 20, **sizes, packs_bits=True), np.zeros(35, EDGE)
     row["action"] = np.arange(35)
@@ -166,7 +166,7 @@ def test_numbers_that_are_no_bits_are_not_taken_for_bits():
     assert recalled(cache, 3) == expected(3)
 
 
-def test_random_bits_are_even_differ_by_seed_and_place_and_agree_with_plain_python():
+def test_random_bits_are_even_and_differ_by_seed_and_place():
     seeds = [np.uint64(seed) for seed in (0, 1, 2**32, 2**63 + 5)]
     compiled = numba.njit(random_bits)
     drawn = np.array([[compiled(seed, n) for n in range(4000)] for seed in seeds])
@@ -178,7 +178,7 @@ def test_random_bits_are_even_differ_by_seed_and_place_and_agree_with_plain_pyth
     assert numba.njit(murmur_finalizer)(123_456_789) == murmur_finalizer(123_456_789)
 
 
-def test_a_worker_whose_cache_knows_every_position_still_looks_up_after_each_game():
+def test_a_worker_with_a_full_cache_still_looks_up_after_each_game():
     settings = Settings(selfplay=SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8))
     for start, positions in ((TicTacToe(), 4520), (Relay(6), 6)):
         games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)

@@ -37,14 +37,6 @@ def test_games_are_the_same_if_positions_are_not_kept_but_played_again(start, al
     assert played(start, algorithm) == expected
 
 
-def test_games_are_the_same_if_there_is_not_room_for_all_edges_at_first(monkeypatch):
-    start = Go(size=7)
-    expected = played(start, "gumbel")
-    monkeypatch.setattr("plyzero.search.storage.MAX_RESERVED", 0)
-    assert GamesInPlay(start, Settings(), seeds=itertools.count()).search.trees.edges.shape[1] < 50 * 65
-    assert played(start, "gumbel") == expected
-
-
 def test_games_are_the_same_if_memory_of_edges_is_given_back_after_each_search(monkeypatch):
     monkeypatch.setattr("plyzero.search.storage.MIN_RELEASED", sys.maxsize)
     expected = played(Go(size=7), "puct")

@@ -15,7 +15,7 @@ from plyzero.search.tree_reuse import keep_subtree
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
 from tests.helpers import toys
-from tests.helpers.runs import moves_of, records_by_seed, replay
+from tests.helpers.runs import moves_of, replay
 from tests.helpers.toys import Hashed, Plain, Wide, tree_of
 
 STARTS = [TicTacToe(), ConnectFour(), Othello(size=6), Wide(), Plain(ConnectFour())]
@@ -82,7 +82,7 @@ def test_without_room_for_the_next_search_nothing_is_kept_or_changed():
 
 
 @pytest.mark.parametrize("start", [TicTacToe(), ConnectFour(), Plain(ConnectFour())], ids=["ttt", "c4", "plain"])
-def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_true(start):
+def test_fast_searches_go_on_from_the_one_before_and_records_stay_true(start):
     settings = Settings(
         selfplay=SelfplaySettings(
             parallel_games=3,
@@ -108,12 +108,3 @@ def test_fast_searches_of_self_play_go_on_from_the_one_before_and_records_stay_t
             else:
                 assert moves_of(game, i)["visits"].sum() == record["simulations"]
     assert more > 10
-
-
-def test_plain_and_compiled_games_are_the_same_with_trees_kept():
-    settings = Settings(selfplay=SelfplaySettings(parallel_games=2, reuse_trees=True))
-    compiled, plain = (
-        [parts[1:3] for parts in records_by_seed(start, settings, Hashed(7), count=4)]
-        for start in (ConnectFour(), Plain(ConnectFour()))
-    )
-    assert compiled == plain

@@ -14,9 +14,7 @@ from plyzero.web.opponents import Opponents
 from plyzero.web.pages import make_report
 from plyzero.web.server import make_app
 from tests.helpers.runs import small_run
-from tests.helpers.web import serving
-
-axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'plyzero[browser]'")
+from tests.helpers.web import serving, violations
 
 pytestmark = pytest.mark.browser
 
@@ -70,11 +68,6 @@ def wait_for_chart(page, title):
 def number_in(page, tile):
     text = page.locator("dl.tiles div", has_text=tile).first.locator("dd").inner_text()
     return int(text.replace(",", ""))
-
-
-def violations(page):
-    found = axe_playwright.Axe().run(page).response["violations"]
-    return [(each["id"], each["nodes"][0]["html"][:200]) for each in found]
 
 
 def test_a_page_waits_for_its_run_shows_how_it_learns_and_that_a_worker_died(dashboard, start, open_page):

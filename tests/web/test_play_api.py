@@ -70,8 +70,6 @@ def test_an_earlier_position_is_shown_after_the_rolls_that_were_made():
 @pytest.mark.parametrize(
     ("moves", "words"),
     [
-        ("d9", "move 1: expected one of"),
-        ("a1 a1", "move 2: expected one of"),
         ("a1 b1 a2 b2 a3 b3", "the game is already over"),
         ("a1 " * MAX_TEXT, f"expected at most {MAX_TEXT} characters"),
     ],
@@ -81,9 +79,7 @@ def test_moves_that_are_impossible_are_one_sentence(moves, words):
         described("tic-tac-toe", moves)
 
 
-def test_nobody_searches_where_no_player_moves():
-    with pytest.raises(UserError, match="the game is over"):
-        unfinished_position(load_game("tic-tac-toe"), "a1 b1 a2 b2 a3")
+def test_nobody_searches_where_chance_moves():
     with pytest.raises(UserError, match="add the roll"):
         unfinished_position(load_game("backgammon"), "")
 
@@ -112,11 +108,3 @@ def test_the_view_of_the_network_is_that_of_the_player_to_move():
     assert sum(share for _, share in found["policy"]) == pytest.approx(1, abs=0.01)
     assert np.asarray(found["planes"]).shape == game.start.observation_shape
     assert found["planes"][1][0][0] == 1  # the opponent's stone
-
-
-def test_a_bot_gets_another_number_of_simulations_and_stays_the_same_otherwise():
-    bot = Bot("constant", load_game("tic-tac-toe"), Constant(9, 0.3, 0.4, 0.3), simulations=5)
-    assert bot.with_simulations(7).simulations == 7
-    assert bot.simulations == 5
-    with pytest.raises(UserError, match="expected simulations from 0 to 10, got 11"):
-        bot.with_simulations(11, most=10)

@@ -15,7 +15,6 @@ from plyzero.arena.entrants import Entrant
 from plyzero.arena.ladder import LADDER, TABLE, Limits, PairResult, open_ladder
 from plyzero.ops import curves
 from plyzero.play.ratings import MatchResult, wilson_interval
-from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run
 from plyzero.run.liveness import UNLOCKED_SECONDS
@@ -174,7 +173,7 @@ def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock,
     assert [*RunView(run, clock=clock).series(0)["workers"]] == ["w1.00000001", "w2.00000001"]
 
 
-def test_the_ladder_of_a_run_is_a_curve_of_its_checkpoints_and_levels_of_the_others(run: Run, clock: Clock):
+def test_a_ladder_is_a_curve_of_checkpoints_and_levels_of_the_others(run: Run, clock: Clock):
     view = RunView(run, clock=clock)
     assert view.series(0)["ladder"] is None
     learned(run, 50, time=1000.5)
@@ -215,7 +214,7 @@ def test_files_with_odd_values_make_json_that_a_browser_reads(run: Run, clock: C
     assert view.series(0)["ratings"]["?"]["played"][0] == 4
 
 
-def test_a_worker_shows_its_rates_its_share_in_the_network_and_how_old_its_model_is(run: Run, clock: Clock):
+def test_a_worker_shows_its_rates_and_how_old_its_model_is(run: Run, clock: Clock):
     for step in (12, 30):
         name = publish_model(run.models, b"x", fence=1, step=step)
         if step == 12:
@@ -384,10 +383,3 @@ def test_the_addresses_answer_and_refuse_what_is_no_number(run: Run):
             assert (status, answer["error"].startswith("expected ")) == (400, True)
         with pytest.raises(HTTPError, match="405"):
             urlopen(Request(f"{address}/api/run/state", method="POST"), timeout=60)
-
-
-def test_a_page_of_a_run_that_does_not_exist_is_answered(tmp_path: Path):
-    game = load_game("tic-tac-toe")
-    with serving(make_app(game, Opponents(game), run=tmp_path / "none")) as address:
-        assert "is not a run directory" in get(address, "/api/run/state")[1]["waits_for"]
-        assert get(address, "/api/run/games")[0] == get(address, "/api/run/series")[0] == 200
