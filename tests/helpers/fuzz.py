@@ -256,13 +256,27 @@ class Journals:
     def case(self) -> Case:
         rng = self.rng
         game, batches, bodies = pick(rng, self.whole)
-        bodies, damage = list(bodies), rng.random() < 0.4
+        bodies = list(bodies)
+        damage = rng.random() < 0.4
         if not damage:
             which = int(rng.integers(len(bodies)))
-            if which == 0:
+            if which == 0 and rng.random() < 0.5:
                 bodies[0] = json.dumps(twisted(rng, json.loads(bodies[0]))).encode("utf-8", "replace")
             else:
-                bodies[which] = damaged(rng, bodies[which], bodies[-1])
+                body = bytearray(bodies[which])
+                at = int(rng.integers(max(1, len(body) - 8)))
+                match int(rng.integers(4)):
+                    case 0:
+                        body[at : at + 4] = pick(
+                            rng, (b"\xff" * 4, bytes(4), b"\0\0\0\x80", b"\0\0\xc0\x7f", b"\1\0\0\0")
+                        )
+                    case 1:
+                        body[:4] = pick(rng, (b"\xff" * 4, bytes(4), b"\0\0\0\x80", b"\0\0\1\0"))
+                    case 2:
+                        body[at] = int(rng.integers(256))
+                    case _:
+                        body = bytearray(damaged(rng, bytes(body), bodies[-1]))
+                bodies[which] = bytes(body)
         content = b"".join(FRAME.pack(MAGIC, len(body), zlib.crc32(body)) + body for body in bodies)
         if damage:
             content = damaged(rng, content, content)

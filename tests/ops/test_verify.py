@@ -260,7 +260,7 @@ def test_a_model_that_cannot_be_read_hides_nothing_that_comes_after_it(run: Run,
 def test_an_export_leaves_out_a_segment_that_cannot_be_read_and_names_it(run: Run):
     done = plyzero("replay", "export", "--run", str(run.root))
     ids = [json.loads(line)["id"] for line in done.stdout.splitlines()]
-    assert (done.returncode, ids) == (0, [f"{number:016x}" for number in games_of(run).games["id"]])
+    assert (done.returncode, sorted(ids)) == (0, sorted(f"{number:016x}" for number in games_of(run).games["id"]))
     path = first_segment(run)
     os.truncate(path, 100)
     done = plyzero("replay", "export", "--run", str(run.root))
@@ -274,12 +274,11 @@ def test_an_export_leaves_out_a_segment_that_cannot_be_read_and_names_it(run: Ru
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("folders", ["replay", "journal models trainer workers metrics logs"])
-def test_an_absent_folder_of_a_run_is_an_empty_one(sound: Path, tmp_path: Path, folders: str):
+@pytest.mark.parametrize("folder", ["replay", "journal", "models", "trainer", "workers", "metrics", "logs"])
+def test_an_absent_folder_of_a_run_is_an_empty_one(sound: Path, tmp_path: Path, folder: str):
     """Git and some copies keep no empty folders."""
     root = Path(shutil.copytree(sound, tmp_path / "copy"))
-    for folder in folders.split():
-        shutil.rmtree(root / folder)
+    shutil.rmtree(root / folder)
     before = sorted(root.rglob("*"))
     for command in (["status"], ["replay", "verify"], ["replay", "ls"], ["replay", "export"]):
         done = plyzero(*command, "--run", str(root))
@@ -287,4 +286,4 @@ def test_an_absent_folder_of_a_run_is_an_empty_one(sound: Path, tmp_path: Path, 
     assert plyzero("report", "--run", str(root), "-o", str(tmp_path / "x.html")).returncode == 0
     assert sorted(root.rglob("*")) == before
     open_or_create_run(root, None)  # whoever writes has them all again
-    assert all((root / folder).is_dir() for folder in folders.split())
+    assert (root / folder).is_dir()
