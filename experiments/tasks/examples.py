@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from experiments.tasks.evaluate import check_opponents, find_agent, find_opponent
 from experiments.tasks.results import first_seen, write_text
-from plyzero.arena.match import MatchGame, PlayedGame, play_match
+from plyzero.arena.match import PlayedGame, play_match
 from plyzero.errors import UserError
 from plyzero.files import write_file
 from plyzero.play.game_record import Frame, GameRecord, frames_of, result_of
@@ -48,7 +48,7 @@ def examples(
     check_examples(game=game, opponents=names, games=games, simulations=simulations)
     spec = load_game(game)
     agent = find_agent(inputs, spec, simulations=simulations)
-    records: list[MatchGame] = []
+    records: list[dict[str, Any]] = []
     for number in range(games):
         report(f"game {number + 1} of {games}")
         turn, place = divmod(number, len(names))
@@ -76,14 +76,14 @@ def check_examples(*, game: str, opponents: Sequence[str], games: int, simulatio
     check_opponents(opponents, load_game(game), simulations=simulations)
 
 
-def _result(record: MatchGame, game: GameRecord) -> str:
+def _result(record: dict[str, Any], game: GameRecord) -> str:
     """Return how a game ended, as a clause, also if it was truncated or forfeited."""
     if record["end"] == "forfeit":
         return f"the {SIDES[record['winner'] == SIDES[0]]} player forfeited"
     return "truncated, a draw" if record["end"] == "truncated" else result_of(game)
 
 
-def _describe(record: MatchGame, frames: list[Frame], result: str) -> str:
+def _describe(record: dict[str, Any], frames: list[Frame], result: str) -> str:
     """Return a game as text: who plays, each move with the position after it, and the result."""
     parts = [f"{record['game']}: {record['first']} (first) against {record['second']} (second)"]
     if record["opening_plies"]:

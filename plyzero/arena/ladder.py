@@ -111,18 +111,6 @@ class RatedPlayer(TypedDict):
     reasons: dict[str, int]
 
 
-class RatedPair(TypedDict):
-    """Two players in ladder.json that have met."""
-
-    a: str
-    b: str
-    games: int
-    points: float
-    expected: float
-    z: float
-    misfit: bool
-
-
 class Table(About):
     """The ratings, as ladder.json has them. `side` and `draws` have a `value` with its interval, `low` and `high`."""
 
@@ -131,7 +119,7 @@ class Table(About):
     players: list[RatedPlayer]
     side: dict[str, float]
     draws: dict[str, float]
-    pairs: list[RatedPair]
+    pairs: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,19 +16,6 @@ from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game, Outcome, outcome_code
 from plyzero.rules.notation import action_names
 from plyzero.run.json_games import VERSION, WINNERS
-
-
-class MatchGame(TypedDict):
-    """A game of a match as JSON, with the fields of an exported game."""
-
-    version: int
-    game: str
-    first: str
-    second: str
-    moves: list[str]
-    winner: str | None
-    end: str
-    opening_plies: int
 
 
 class PlayedGame(NamedTuple):
@@ -47,7 +34,7 @@ class PlayedGame(NamedTuple):
     outcome: Outcome | None
     forfeit: str | None
 
-    def as_json(self, game: GameSpec, players: tuple[str, str]) -> MatchGame:
+    def as_json(self, game: GameSpec, players: tuple[str, str]) -> dict[str, Any]:
         """Return the game as a JSON object with the fields of an exported game; `players` are those of the match."""
         end = "truncated" if self.outcome is None else "rule" if self.forfeit is None else "forfeit"
         return {

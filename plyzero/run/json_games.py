@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,22 +35,7 @@ Column = NDArray[np.bool_ | np.number]
 """A number for every ply."""
 
 
-class ExportedGame(TypedDict):
-    """A game as `plyzero replay export` writes it."""
-
-    version: int
-    id: str
-    moves: list[str]
-    winner: str | None
-    end: str
-    opening_plies: int
-    players: list[int]
-    values: list[float]
-    full: list[int]
-    models: list[int]
-
-
-def games_to_json(games: Games, start: Game) -> Iterator[ExportedGame]:
+def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
     """Yield a JSON object per game; `start` is the initial position of the game."""
     for one in games:
         (game,), positions = one.games, one.positions

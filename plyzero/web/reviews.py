@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypedDict
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,22 +21,6 @@ MISTAKES: Final = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
 
 TOGETHER: Final = 64
 """Number of positions searched at a time: few enough for one group of `Bot.search`, so that progress adds up."""
-
-
-class Judged(TypedDict, total=False):
-    """A move of a player: how much of the expected score it has lost, and the name of the best move."""
-
-    by: int
-    lost: float
-    best: str
-    mistake: str | None
-
-
-class Ply(Judged):
-    """A position, and what is said of the move played there."""
-
-    winrate: float | None
-    drawrate: float | None
 
 
 def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callable[[Report], Event]:
@@ -58,9 +42,9 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
         decisions = [ply for ply, each in enumerate(positions) if each.outcome() is None and not is_chance(each)]
         found = dict(zip(decisions, _search(bot, [positions[ply] for ply in decisions], report), strict=True))
         scores = _exact_scores(positions, moves, found)
-        plies: list[Ply] = []
+        plies: list[dict[str, Any]] = []
         for ply, position in reversed(list(enumerate(positions))):
-            judged: Judged = {}
+            judged: dict[str, Any] = {}
             if ply in found:
                 move = moves[ply] if ply < len(moves) else None
                 scores[ply], judged = _judge(position, found[ply], move, scores.get(ply), scores.get(ply + 1))
@@ -115,7 +99,7 @@ def _seen_by(player: int, score: float) -> float:
 
 def _judge(
     position: Game, result: SearchResult, move: int | None, exact: float | None, after: float | None
-) -> tuple[float, Judged]:
+) -> tuple[float, dict[str, Any]]:
     """Return the expected score of player 0, and what is said of the move played.
 
     move:  None at the end of what was played.
@@ -139,7 +123,7 @@ def _judge(
     if move == result.best_action() and lost < MISTAKES[-1][0]:
         lost = 0.0  # of a move that the search itself would have played, less is noise
     mistake = next((name for bound, name in MISTAKES if lost >= bound), None)
-    judged: Judged = {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}
+    judged = {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}
     return _seen_by(mover, expected), judged
 
 
@@ -155,7 +139,7 @@ def _most_visited_but(move: int, result: SearchResult) -> int:
     return int(result.actions[order[-1]]) if others.any() else move
 
 
-def _accuracy(plies: Sequence[Ply], player: int) -> float | None:
+def _accuracy(plies: Sequence[dict[str, Any]], player: int) -> float | None:
     """Return the mean accuracy of the moves of `player`, in percent.
 
     A move that loses nothing has 100 %; one that loses a share x of the expected score has
