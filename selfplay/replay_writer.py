@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName, TakenError, now
+from plyzero.run.journals import Journal, TakenError, now
 from plyzero.run.liveness import GONE_SECONDS
-from plyzero.run.records import Games, check_games
+from plyzero.run.records import Games, JournalName, check_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.threads import Thread
 from plyzero.volume_errors import TRANSIENT_WRITES, explain

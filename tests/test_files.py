@@ -14,7 +14,8 @@ from plyzero import files
 from plyzero.errors import UserError
 from plyzero.files import lock, read_file, write_at, write_file
 from plyzero.run.directory import read_run
-from plyzero.run.journals import Journal, JournalName
+from plyzero.run.journals import Journal
+from plyzero.run.records import JournalName
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS, UnreadableError, explain, retry, wait_for
 from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.hostile import failing

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple, TypedDict
 
 from plyzero.run.directory import RunDirectory
-from plyzero.run.journals import JournalName, list_journals
+from plyzero.run.journals import list_journals
 from plyzero.run.metrics import Beat, number
+from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments
 
 

@@ -22,8 +22,9 @@ from plyzero.ops.accounts import find_gaps
 from plyzero.rules.game import Game
 from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run, RunDirectory
-from plyzero.run.journals import JournalName, list_journals, read_journal
+from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.models import ModelName, list_models, read_model
+from plyzero.run.records import JournalName
 from plyzero.run.replay import find_disagreement, find_recorded_game
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from plyzero.volume_errors import explain

@@ -14,14 +14,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import struct
 import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from plyzero.errors import plain
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, RunId
-from plyzero.run.records import GAME, MOVE, POSITION, Games, describe_game, find_valid, pack_bits, unpack_bits
+from plyzero.run.records import GAME, MOVE, POSITION, Games, JournalName, find_valid, identify, pack_bits, unpack_bits
 from plyzero.volume_errors import NO_LOCKS, FileErrors, UnreadableError
 
 SCHEMA: Final = "plyzero.journal/1"
@@ -46,11 +45,6 @@ FRAME: Final = struct.Struct("<4sII")
 MAX_BYTES: Final = 1 << 30
 """Largest size of a journal file that is read, in bytes."""
 
-NAME: Final = re.compile(
-    r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.(?P<kind>wal|taken)"
-)
-"""Pattern of the file name of a journal, which ends in `taken` once a process has taken it from its owner."""
-
 log = logging.getLogger(__name__)
 
 
@@ -63,43 +57,6 @@ class TakenError(Exception):
     def __init__(self, *, written: bool) -> None:
         super().__init__("another process has taken the journal")
         self.written = written
-
-
-class JournalName(NamedTuple):
-    """The fields of a journal's file name; its games become the segment of the same first three.
-
-    worker:      name of the worker.
-    incarnation: 8 hex digits, new with every start of a worker's process.
-    sequence:    0, 1, 2, ... per incarnation.
-    taken:       whether a process has taken it from its owner, to seal it.
-    """
-
-    worker: str
-    incarnation: str
-    sequence: int
-    taken: bool = False
-
-    def __str__(self) -> str:
-        kind = "taken" if self.taken else "wal"
-        return f"{self.worker}.{self.incarnation}-{self.sequence:08d}.{kind}"
-
-    @property
-    def owner(self) -> str:
-        """The name of the process that wrote it, which is also that of its heartbeat."""
-        return f"{self.worker}.{self.incarnation}"
-
-    @property
-    def writer(self) -> dict[str, object]:
-        """The writer of the games, as journals and segments name it."""
-        return {"worker": self.worker, "incarnation": self.incarnation, "sequence": self.sequence}
-
-    @staticmethod
-    def parse(name: str) -> JournalName | None:
-        """Return the fields of the file name `name`, None if it is not the name of a journal."""
-        match = NAME.fullmatch(name)
-        if not match:
-            return None
-        return JournalName(match["worker"], match["incarnation"], int(match["sequence"]), match["kind"] == "taken")
 
 
 class Journal:
@@ -259,7 +216,7 @@ def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | Non
 
 
 def _identity(game: GameSpec) -> dict[str, object]:
-    return {**describe_game(game), "observation_dtype": np.dtype(game.start.observation_dtype).name}
+    return {**identify(game), "observation_dtype": np.dtype(game.start.observation_dtype).name}
 
 
 def _frame(body: bytes) -> bytes:

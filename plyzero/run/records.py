@@ -7,9 +7,10 @@ position.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,11 @@ TRUNCATED: Final = 1
 
 FOREIGN_FENCE: Final = 2**32 - 1
 """The `model_fence` of moves that a model of another run has evaluated; its `model_step` is then 1."""
+
+JOURNAL_NAME: Final = re.compile(
+    r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.(?P<kind>wal|taken)"
+)
+"""Pattern of the file name of a journal, which ends in `taken` once a process has taken it from its owner."""
 
 GAME: Final = np.dtype(
     [
@@ -67,6 +73,43 @@ MOVE: Final = np.dtype(
     ]
 )
 """The record of a legal action and of the search's statistics for it."""
+
+
+class JournalName(NamedTuple):
+    """The fields of a journal's file name; its games become the segment of the same first three.
+
+    worker:      name of the worker.
+    incarnation: 8 hex digits, new with every start of a worker's process.
+    sequence:    0, 1, 2, ... per incarnation.
+    taken:       whether a process has taken it from its owner, to seal it.
+    """
+
+    worker: str
+    incarnation: str
+    sequence: int
+    taken: bool = False
+
+    def __str__(self) -> str:
+        kind = "taken" if self.taken else "wal"
+        return f"{self.worker}.{self.incarnation}-{self.sequence:08d}.{kind}"
+
+    @property
+    def owner(self) -> str:
+        """The name of the process that wrote it, which is also that of its heartbeat."""
+        return f"{self.worker}.{self.incarnation}"
+
+    @property
+    def writer(self) -> dict[str, object]:
+        """The writer of the games, as journals and segments name it."""
+        return {"worker": self.worker, "incarnation": self.incarnation, "sequence": self.sequence}
+
+    @staticmethod
+    def parse(name: str) -> JournalName | None:
+        """Return the fields of the file name `name`, None if it is not the name of a journal."""
+        match = JOURNAL_NAME.fullmatch(name)
+        if not match:
+            return None
+        return JournalName(match["worker"], match["incarnation"], int(match["sequence"]), match["kind"] == "taken")
 
 
 @dataclass(frozen=True)
@@ -129,7 +172,7 @@ class Games:
         )
 
 
-def describe_game(game: GameSpec) -> dict[str, object]:
+def identify(game: GameSpec) -> dict[str, object]:
     """Return which game records are of, and its sizes, as journals and segments name them."""
     shape = list(game.start.observation_shape)
     return {"game": game.identity, "observation_shape": shape, "num_actions": game.start.num_actions}

@@ -21,7 +21,7 @@ from plyzero.rules.chance import replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.run import journals
 from plyzero.run.directory import KEY, Run, RunDirectory, open_run, to_path
-from plyzero.run.records import FOREIGN_FENCE, TRUNCATED, Games
+from plyzero.run.records import FOREIGN_FENCE, TRUNCATED, Games, JournalName
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.run.zarr_zip import MAX_BYTES, Archive
 
@@ -81,7 +81,7 @@ def copy_games(source: Run, target: Run) -> int:
             continue
         evaluated = games.positions["model_fence"] > 0
         games.positions["model_fence"][evaluated], games.positions["model_step"][evaluated] = FOREIGN_FENCE, 1
-        journal = journals.JournalName("imported", incarnation, sequence)
+        journal = JournalName("imported", incarnation, sequence)
         write_segment(target.segments, games, target.game, journal, run_id=target.id)
         copied, sequence = copied + len(games.games), sequence + 1
     if not copied:

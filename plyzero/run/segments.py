@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from plyzero.files import list_names, read_file, write_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, RunId
-from plyzero.run.journals import JournalName
-from plyzero.run.records import GAME, MOVE, POSITION, Games, describe_game, find_valid, pack_bits, unpack_bits
+from plyzero.run.records import GAME, MOVE, POSITION, Games, JournalName, find_valid, identify, pack_bits, unpack_bits
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 from plyzero.volume_errors import UnreadableError
 
@@ -174,7 +173,7 @@ def _name_for(games: Games, journal: JournalName) -> SegmentName:
 
 
 def _attributes(journal: JournalName, game: GameSpec) -> dict[str, object]:
-    return {"schema": SCHEMA, **describe_game(game), **journal.writer}
+    return {"schema": SCHEMA, **identify(game), **journal.writer}
 
 
 def _columns(games: Games) -> dict[str, NDArray[np.generic]]:

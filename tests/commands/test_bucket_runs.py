@@ -11,9 +11,9 @@ import pytest
 from plyzero.bucket import BucketPath
 from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run
-from plyzero.run.journals import JournalName
 from plyzero.run.metrics import Heartbeat, read_heartbeats
 from plyzero.run.models import publish_model
+from plyzero.run.records import JournalName
 from tests.helpers.buckets import connected, new_prefix, server_of_tests
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.runs import play_segment, small_run

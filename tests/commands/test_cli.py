@@ -27,11 +27,10 @@ from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import liveness
 from plyzero.run.directory import create_run
-from plyzero.run.journals import JournalName
 from plyzero.run.json_games import Fault, import_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import publish_model
-from plyzero.run.records import Games
+from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import write_segment
 from tests.helpers.cli import plyzero, plyzero_process, shown
 from tests.helpers.runs import small_run

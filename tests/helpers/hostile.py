@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.journals import Journal, JournalName
-from plyzero.run.records import Games
+from plyzero.run.journals import Journal
+from plyzero.run.records import Games, JournalName
 
 
 class TooSlow(BaseException):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName, list_journals
+from plyzero.run.journals import Journal, list_journals
 from plyzero.run.liveness import STALLED_SECONDS
-from plyzero.run.records import Games
+from plyzero.run.records import Games, JournalName
 from tests.helpers.clock import Clock
 
 

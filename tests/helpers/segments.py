@@ -7,8 +7,7 @@ import numpy as np
 
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, RunId
-from plyzero.run.journals import JournalName
-from plyzero.run.records import GAME, MOVE, POSITION, Games
+from plyzero.run.records import GAME, MOVE, POSITION, Games, JournalName
 from plyzero.run.segments import write_segment
 from tests.helpers.toys import Relay
 

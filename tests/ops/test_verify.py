@@ -13,9 +13,9 @@ from plyzero.ops import verify
 from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_or_create_run, open_run
-from plyzero.run.journals import JournalName
 from plyzero.run.json_games import games_to_json
 from plyzero.run.models import list_models, publish_model
+from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments, read_segment
 from tests.helpers.cli import plyzero
 from tests.helpers.journals import adopt_journals, leave

@@ -17,10 +17,10 @@ from plyzero import files
 from plyzero.run import adoption as adoption_module
 from plyzero.run.adoption import Adoption, seal_taken, take_journal
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName, list_journals, read_journal
+from plyzero.run.journals import Journal, list_journals, read_journal
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat
-from plyzero.run.records import Games
+from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import list_segments
 from selfplay import replay_writer
 from selfplay.replay_writer import ReplayWriter

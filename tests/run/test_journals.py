@@ -10,8 +10,8 @@ import pytest
 
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, RunId
-from plyzero.run.journals import Journal, JournalName, owners, read_journal
-from plyzero.run.records import Games
+from plyzero.run.journals import Journal, owners, read_journal
+from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.volume_errors import FileErrors
 from tests.helpers.hostile import failing

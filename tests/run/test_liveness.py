@@ -9,10 +9,11 @@ import pytest
 
 from plyzero.run import liveness
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName
+from plyzero.run.journals import Journal
 from plyzero.run.lease import Lease
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, UNLOCKED_SECONDS, LivenessMonitor, watch_run
 from plyzero.run.metrics import Heartbeat
+from plyzero.run.records import JournalName
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 

@@ -16,8 +16,9 @@ from plyzero.rules.catalog import load_game
 from plyzero.run import directory as directory_module
 from plyzero.run.adoption import seal_taken, take_journal
 from plyzero.run.directory import Run, create_run, open_or_create_run, open_run, read_run
-from plyzero.run.journals import Journal, JournalName, list_journals, read_journal
+from plyzero.run.journals import Journal, list_journals, read_journal
 from plyzero.run.models import list_models, publish_model
+from plyzero.run.records import JournalName
 from plyzero.run.replay import read_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from tests.helpers.runs import small_run

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from plyzero.run.directory import Run
-from plyzero.run.journals import JournalName, read_journal
-from plyzero.run.records import Games
+from plyzero.run.journals import read_journal
+from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import list_segments, read_segment
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.runs import small_run

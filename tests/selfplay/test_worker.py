@@ -19,10 +19,10 @@ from plyzero.network.model_loader import load_model
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.run import adoption
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName
+from plyzero.run.journals import Journal
 from plyzero.run.metrics import read_heartbeat, read_heartbeats, read_lines
 from plyzero.run.models import publish_model
-from plyzero.run.records import BY_RULE, TRUNCATED, Games
+from plyzero.run.records import BY_RULE, TRUNCATED, Games, JournalName
 from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT

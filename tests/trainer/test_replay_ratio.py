@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName
+from plyzero.run.journals import Journal
 from plyzero.run.metrics import TRAINER, Heartbeat
 from plyzero.run.models import list_models, publish_model
-from plyzero.run.records import Games
+from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import write_segment
 from selfplay.backpressure import PROGRESS_SECONDS, Backpressure
 from selfplay.replay_writer import ReplayWriter

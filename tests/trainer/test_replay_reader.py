@@ -11,7 +11,8 @@ import pytest
 from plyzero import files
 from plyzero.ops.verify import restore
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName
+from plyzero.run.journals import Journal
+from plyzero.run.records import JournalName
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run

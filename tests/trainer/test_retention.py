@@ -13,10 +13,11 @@ from plyzero import files
 from plyzero.files import Room
 from plyzero.ops.verify import restore
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal, JournalName
+from plyzero.run.journals import Journal
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
+from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments
 from tests.helpers.cli import shown
 from tests.helpers.clock import Clock
