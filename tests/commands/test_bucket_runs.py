@@ -15,7 +15,7 @@ from plyzero.run.metrics import Heartbeat, read_heartbeats
 from plyzero.run.models import publish_model
 from plyzero.run.records import JournalName
 from tests.helpers.buckets import connected, new_prefix, server_of_tests
-from tests.helpers.cli import plyzero, shown
+from tests.helpers.cli import plyzero, refused, shown
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.segments import some_games
 from trainer.export import untrained
@@ -47,11 +47,8 @@ def run(root: BucketPath) -> Run:
 
 def test_a_run_is_created_once(root: BucketPath):
     assert "created s3://runs/" in shown("init", "tic-tac-toe", "--run", str(root))
-    again = plyzero("init", "tic-tac-toe", "--run", str(root))
-    assert (again.returncode, again.stderr) == (
-        2,
-        f"plyzero: {root} is a run directory already; it was not changed\n",
-    )
+    again = refused("init", "tic-tac-toe", "--run", str(root))
+    assert again == f"plyzero: {root} is a run directory already; it was not changed\n"
 
 
 def test_commands_that_read_a_run_read_one_in_a_bucket(run: Run, tmp_path: Path):
@@ -103,13 +100,9 @@ def test_health_reads_the_scratch_directory_alone(endpoint: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("command", "variables", "message"),
     [
-        (("status", "--run", "s3://nobody/a"), {}, "there is no bucket nobody; create it first"),
         (("init", "tic-tac-toe", "--run", "s3://nobody/a"), {}, "there is no bucket nobody; create it first"),
         (("status", "--run", "s3://runs/nothing"), {}, "s3://runs/nothing is not a run directory: it has no run.toml"),
         (("selfplay", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
-        (("trainer", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
-        (("train", "tic-tac-toe", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
-        (("evaluator", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
         (("health", "--run", "s3://runs/a"), {}, "s3://runs/a is in a bucket: give --scratch DIR"),
         (("selfplay", "--run", "here", "--scratch", "x"), {}, "--scratch is for a run in a bucket, and here is a"),
         (("status", "--run", "s3://"), {}, "expected s3://BUCKET/PREFIX, got 's3://'"),
@@ -127,7 +120,4 @@ def test_health_reads_the_scratch_directory_alone(endpoint: str, tmp_path: Path)
 )
 def test_bad_input_is_one_sentence(endpoint: str, command: tuple[str, ...], variables: dict[str, str], message: str):
     with connected(variables.get("AWS_ENDPOINT_URL", endpoint)):
-        done = plyzero(*command)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+        assert message in refused(*command)

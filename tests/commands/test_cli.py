@@ -32,14 +32,11 @@ from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import write_segment
-from tests.helpers.cli import plyzero, plyzero_process, shown
+from tests.helpers.cli import plyzero, plyzero_process, refused, shown
+from tests.helpers.old_runs import contents
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 from trainer.export import untrained
-
-
-def files_of(root: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +47,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.root
 
 
-RULES = """
-from plyzero.check.template.tic_tac_toe import TicTacToe
+TEMPLATE = "from plyzero.check.template.tic_tac_toe import TicTacToe"
 
-class NotAGame: pass
-class Half(TicTacToe): num_actions = property()
+RULES = f"""
+{TEMPLATE}
+
 class NoActions(TicTacToe): num_actions = 0
-class NoEnd(TicTacToe): max_plies = -4
 class NoShape(TicTacToe): observation_shape = 3
 class NoSize(TicTacToe): observation_shape = (0, 3, 3)
 class Nobody(TicTacToe): to_play = 7
@@ -77,21 +73,14 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Things that are wrong: D/ in the arguments of `test_bad_input_is_one_sentence_and_changes_nothing`."""
     place = tmp_path_factory.mktemp("places")
     (place / "empty").mkdir()
-    (place / "empty.onnx").write_bytes(b"")
     (place / "junk.onnx").write_bytes(b"junk" * 100)
     other = small_run(place / "c4", "connect-four")
     (place / "c4.onnx").write_bytes(untrained(other))
     (place / "ttt.onnx").write_bytes(next((root / "models").iterdir()).read_bytes())
-    (place / "loop").symlink_to("loop")
-    os.mkfifo(place / "pipe")
-    for name, content in (("nottoml", b"= ="), ("binary", bytes(range(256))), ("format", b"format = 9\n")):
+    for name in ("binary", "pipes"):
         (place / name).mkdir()
-        (place / name / "run.toml").write_bytes(content)
-    (place / "pipes").mkdir()
+    (place / "binary" / "run.toml").write_bytes(bytes(range(256)))
     os.mkfifo(place / "pipes" / "run.toml")
-    for directory in ("replay", "journal", "models", "workers"):
-        shutil.copytree(root, place / f"no-{directory}")
-        shutil.rmtree(place / f"no-{directory}" / directory)
     shutil.copytree(root, place / "emptied")
     next((place / "emptied" / "models").iterdir()).write_bytes(b"")
     return place
@@ -102,13 +91,11 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("train conect-four --run R", "'conect-four' is not an installed game; the closest names: connect-four"),
         ("train connect-four --run R", "is a run of tic-tac-toe, not of connect-four"),
-        ("play connect-four --run R", "is a run of tic-tac-toe, not of connect-four"),
         ("train tic-tac-toe --run R -o selfplay.slot=1", "no setting is called selfplay.slot; "),
         ("selfplay --run R -o selfplay.parallel_games=x", "setting selfplay.parallel_games from -o"),
         ("trainer --run R/none", "is not a run directory"),
         ("init tic-tac-toe --run R", "is a run directory already; it was not changed"),
         ("init tic-tac-toe --run R/run.toml/below", "cannot use R/run.toml/below"),
-        ("play tic-tac-toe --net R/run.toml", "is not a model that ONNX Runtime can read"),
         ("play tic-tac-toe --net R/none.onnx", "cannot use R/none.onnx"),
         ("play tic-tac-toe --run R/none", "R/none is not a run directory: it has no run.toml; make one"),
         ("play tic-tac-toe --as third", "'third' is not one of 'first', 'second', 'random'"),
@@ -117,7 +104,6 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("play tic-tac-toe --run R --model last", "expected model newest, best or a step, got 'last'"),
         ("play tic-tac-toe --run R --model best", "no model in R/models has been measured"),
         ("play tic-tac-toe --net R/models", "R/models is a directory; expected --net FILE, or --run"),
-        ("analyze tic-tac-toe --net R/run.toml", "is not a model that ONNX Runtime can read"),
         ("match nobody random --game tic-tac-toe", "'nobody' does not exist; expected a player: random"),
         ("match R random --game connect-four", "is a run of tic-tac-toe, not of connect-four"),
         ("match R@7 random --game tic-tac-toe", "no model of step 7 in R/models; the newest are 12"),
@@ -126,12 +112,8 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "unknown law 'gravity'; the laws are numbers_fit_their_fields, compiled_as",
         ),
         ("check tic-tac-toe --skip rules_answer", "rules_answer cannot be skipped: rules that raise"),
-        ("check tic-tac-toe --against xyz", "'xyz' is not an installed game"),
         ("new 'two words'", "begins with a letter and has only letters, digits and hyphens, got 'two words'"),
         ("new numpy", "'numpy' would be the module numpy, which exists in Python already; choose another name"),
-        ("new class", "'class' would be the module class, which"),
-        ("train 'othello(size=7)' --run R", "expected size 6 or 8, got 7"),
-        ("status --run R/models", "is not a run directory"),
         # what every command reads first
         ("frobnicate", "No such command 'frobnicate'"),
         ("train", "Missing argument 'GAME'; see plyzero train --help"),
@@ -141,21 +123,15 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("replay list", "No such command 'list'"),
         # settings
         ("init tic-tac-toe --run D/n -o x", "expected -o SECTION.KEY=VALUE, such as"),
-        ("init tic-tac-toe --run D/n -o ''", "expected -o SECTION.KEY=VALUE, such as"),
         ("init tic-tac-toe --run D/n -o a.b.c=3", "-o: no section is called 'a'"),
         ("init tic-tac-toe --run D/n -o selfplay.simulations=-1", "greater than or equal to 2, got '-1'"),
-        ("init tic-tac-toe --run D/n -o selfplay.simulations=nan", "a valid integer"),
         ("init tic-tac-toe --run D/n -o trainer.learning_rate=nan", "a finite number, got 'nan'"),
-        ("init tic-tac-toe --run D/n -o trainer.learning_rate=inf", "a finite number, got 'inf'"),
-        ("init tic-tac-toe --run D/n -o network.channels=100000000", "but an ONNX file has at most 2.1 GB"),
-        ("init tic-tac-toe --run D/n -o network.blocks=100000000", "less than or equal to 1024"),
         ("init tic-tac-toe --run D/n -o selfplay.parallel_games=1000000000", "less than or equal to 65536"),
         ("init tic-tac-toe --run D/n -o selfplay.simulations=1000000000", "less than or equal to 10000000"),
         ("init tic-tac-toe --run D/n -o trainer.batch_size=1000000000", "less than or equal to 131072"),
         ("init tic-tac-toe --run D/n -o selfplay.threads=100000", "less than or equal to 1024"),
         ("init tic-tac-toe --run D/n -o selfplay.cache_mb=100000000", "less than or equal to 65536"),
         ("init tic-tac-toe --run D/n -o rating.opponents=alice", "expected random, or mcts:N with 1 to 10000000"),
-        ("init tic-tac-toe --run D/n -o rating.opponents=mcts:99999999999", "expected mcts:N with 1 to 10000000"),
         ("init tic-tac-toe --run D/n --preset huge", "expected one of the presets quick, standard, gpu"),
         ("init tic-tac-toe --run D/n --seed -1", "expected a seed from 0 to 2^63 - 1, got -1"),
         (
@@ -163,41 +139,20 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "'tpu' is not one of 'auto', 'cpu', 'cuda'",
         ),
         ("train tic-tac-toe --run D/n --workers 0", "Invalid value for '--workers'"),
-        ("train tic-tac-toe --run D/n --workers 1000000", "Invalid value for '--workers'"),
         ("train tic-tac-toe --run D/n --minutes nan", "Invalid value for '--minutes'"),
         ("train tic-tac-toe --run D/n --minutes inf", "Invalid value for '--minutes'"),
         ("selfplay --run R --log-format xml", "'xml' is not one of 'text', 'json'"),
         # places
         ("init tic-tac-toe --run ''", "expected --run DIR, got an empty name"),
-        ("init tic-tac-toe --run /proc/x", "cannot use /proc/x: No such file or directory"),
         ("init tic-tac-toe --run /dev/null", "cannot use /dev/null/replay: Not a directory"),
-        ("init tic-tac-toe --run D/loop", "Too many levels of symbolic links"),
-        ("init tic-tac-toe --run D/pipe", "cannot use D/pipe/replay: Not a directory"),
         (f"init tic-tac-toe --run {'x' * 300}", "File name too long"),
-        ("status --run ''", "expected --run DIR, got an empty name"),
-        ("status --run /dev/null", "/dev/null is not a run directory: it has no run.toml"),
         ("status --run D/empty", "is not a run directory: it has no run.toml"),
-        ("status --run D/nottoml", "D/nottoml/run.toml is not valid TOML"),
         ("status --run D/binary", "D/binary/run.toml is not valid TOML"),
-        ("status --run D/format", "has format 9; this version of plyzero reads format 1"),
         ("status --run D/pipes", "D/pipes/run.toml cannot be read: not a file"),
-        ("status --run D/loop", "D/loop/run.toml cannot be read: not a file"),
-        ("health --run D/empty", "is not a run directory: it has no run.toml"),
         ("health --run R --within nan", "Invalid value for '--within'"),
-        ("health --run R --within inf", "Invalid value for '--within'"),
         # games
-        ("check ''", "expected a game such as connect-four, othello(size=6) or my_module:MyGame, got ''"),
-        ("check a:b:c", "expected a game such as"),
-        ("check no_such_module:Game", "there is no module 'no_such_module' in this directory"),
-        ("check 'othello(6)'", "expected parameters as in othello(size=6)"),
-        ("check 'othello(size=6, size=8)'", "expected parameters as in othello(size=6)"),
-        ("check 'othello(sise=6)'", "othello has no parameter 'sise'; it has: size"),
-        ("check 'othello(size='\"'\"'x'\"'\"')'", "expected size 6 or 8, got 'x'"),
         ("check tic-tac-toe --games 0", "Invalid value for '--games'"),
-        ("play wrong_rules:NotAGame", "wrong_rules:NotAGame is not a subclass of plyzero.Game"),
-        ("play wrong_rules:Missing", "module 'wrong_rules' has no class 'Missing'; its games: "),
         ("play wrong_rules:NoActions", "wrong_rules:NoActions.num_actions: expected a number from 1 on, got 0"),
-        ("play wrong_rules:NoEnd", "wrong_rules:NoEnd.max_plies: expected a number from 1 on, got -4"),
         ("play wrong_rules:ManyPlanes", "ManyPlanes.policy_planes: expected a number from 0 to 1, got 2"),
         ("play wrong_rules:NoShape", "observation_shape: expected (planes, rows, columns), got 3"),
         ("play wrong_rules:NoSize", "observation_shape: expected (planes, rows, columns), got (0, 3, 3)"),
@@ -209,60 +164,39 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("play two_lines:Game", "cannot import two_lines: RuntimeError: two lines (two_lines.py, line 1)"),
         ("play exits:Game", "cannot import exits: SystemExit: 3 (exits.py, line 1)"),
         # models
-        ("play tic-tac-toe --net D/empty.onnx", "is not a model that ONNX Runtime can read"),
         ("play tic-tac-toe --net D/junk.onnx", "is not a model that ONNX Runtime can read"),
         ("play tic-tac-toe --net D/c4.onnx", "its game is 'connect-four v1', expected 'tic-tac-toe v1'"),
         ("play tic-tac-toe --net /dev/zero", "cannot use /dev/zero: not a file"),
-        ("play tic-tac-toe --net D/pipe", "cannot use D/pipe: not a file"),
-        ("play tic-tac-toe --net D/loop", "cannot use D/loop: not a file"),
         ("play tic-tac-toe --run D/emptied", "no model in D/emptied/models can be used: "),
-        ("play tic-tac-toe --run R --model -1", "expected model newest, best or a step, got '-1'"),
         (f"play tic-tac-toe --run R --model {'9' * 5000}", "expected model newest, best or a step, got '999"),
-        ("play tic-tac-toe --run R --model 99999", "no model of step 99999 in "),
-        ("play tic-tac-toe --level 99", "expected a level from 1 to "),
-        ("play 'connect-four(columns=5)' --level 1", "there is no bundled bot for connect-four(columns=5) v1"),
         ("play tic-tac-toe --level 1 --simulations 5", "--level selects the bundled bot"),
         ("play tic-tac-toe --simulations -1", "Invalid value for '--simulations'"),
         ("play tic-tac-toe --simulations 99999999999", "expected simulations from 0 to 10000000, got 99999999999"),
-        ("analyze tic-tac-toe --net D/c4.onnx", "its game is 'connect-four v1', expected 'tic-tac-toe v1'"),
-        ("analyze tic-tac-toe --simulations 9999999999", "expected simulations from 0 to 10000000"),
         # matches
         ("match random random", "Missing option '--game'"),
         ("match random random --game tic-tac-toe --games 0", "Invalid value for '--games'"),
-        ("match random random --game tic-tac-toe --games -3", "Invalid value for '--games'"),
         ("match random random --game tic-tac-toe --games 3", "expected an even number of --games"),
-        ("match random random --game tic-tac-toe --games 1000000000000", "Invalid value for '--games'"),
         ("match random random --game tic-tac-toe --opening-plies 500", "expected opening_plies from 0 to 8, got 500"),
         ("match mcts:-5 random --game tic-tac-toe", "expected mcts:N with 1 to 10000000 rollouts per move"),
-        ("match mcts:99999999999999 random --game tic-tac-toe", "expected mcts:N with 1 to 10000000"),
-        (f"match {'mcts:' + '9' * 5000} random --game tic-tac-toe", "expected mcts:N with 1 to 10000000"),
-        ("match bot:99 random --game tic-tac-toe", "expected a level from 1 to "),
-        ("match bot:-1 random --game tic-tac-toe", "expected bot or bot:LEVEL, such as bot:3, got 'bot:-1'"),
         ("match '' random --game tic-tac-toe", "'' does not exist; expected a player: random"),
-        (f"match {'x' * 300} random --game tic-tac-toe", "does not exist; expected a player: random"),
-        ("match R@ random --game tic-tac-toe", "expected model newest, best or a step, got ''"),
         ("match D/ttt.onnx@best random --game tic-tac-toe", "@ chooses among the models of a run directory"),
-        ("match D/empty random --game tic-tac-toe", "is not a run directory: it has no run.toml"),
+        # settings of the search
+        (
+            "analyze tic-tac-toe --run R -o search.cpuct=2",
+            "no setting is called search.cpuct; the nearest is search.c_puct",
+        ),
+        ("match R random --game tic-tac-toe -o search.c_puct=0", "setting search.c_puct: Input should be greater than"),
+        ("match R random --game tic-tac-toe -o selfplay.threads=9", "-o: expected a setting of the search, such as "),
         # serve and gtp
         ("serve tic-tac-toe --run a --net b", "expected --run or --net, got both"),
         ("serve tic-tac-toe --net none.onnx", "none.onnx is not a file"),
-        ("serve no-such-game", "is not an installed game"),
         ("serve tic-tac-toe --host 300.1.1.1", "cannot listen on 300.1.1.1 port 8765"),
         ("gtp tic-tac-toe --run a --player random", "expected one of --run, --net and --player, got several"),
-        ("gtp tic-tac-toe --run a --net b", "expected --run or --net, got both"),
-        (
-            "gtp tic-tac-toe --coordinates sgf",
-            "'sgf' is not one of 'names', 'points'",
-        ),
-        ("gtp tic-tac-toe --player nobody", "'nobody' does not exist; expected a player: "),
+        ("gtp tic-tac-toe --coordinates sgf", "'sgf' is not one of 'names', 'points'"),
         ("gtp pig --player random --coordinates points", "pig has no board"),
-        ("gtp no-such-game", "is not an installed game"),
         # bench
-        ("bench tic-tac-toe --net D/c4.onnx", "its game is 'connect-four v1', expected 'tic-tac-toe v1'"),
         ("bench tic-tac-toe --seconds inf", "Invalid value for '--seconds'"),
         ("bench tic-tac-toe --channels 100000000", "but an ONNX file has at most 2.1 GB"),
-        ("bench tic-tac-toe --channels 2", "greater than or equal to 4, got '2'"),
-        ("new ../x", "begins with a letter and has only letters, digits and hyphens, got '../x'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(
@@ -276,15 +210,12 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
     }
     for name, content in modules.items():
         (tmp_path / name).write_text(content)
-    before = files_of(root) | files_of(places)
+    before = contents(root), contents(places)
     given = [_placed(argument, root, places) for argument in shlex.split(arguments)]
-    done = plyzero(*given, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("plyzero: ")
-    assert sentence.replace("R/", f"{root}/").replace("D/", f"{places}/") in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert len(done.stderr) < 1000
-    assert files_of(root) | files_of(places) == before
+    found = refused(*given, cwd=tmp_path)
+    assert sentence.replace("R/", f"{root}/").replace("D/", f"{places}/") in found
+    assert len(found) < 1000
+    assert (contents(root), contents(places)) == before
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == set(modules)
 
 
@@ -298,13 +229,13 @@ def _placed(argument: str, root: Path, places: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (["play", "wrong_rules:Raises"], "RuntimeError: two lines (wrong_rules.py, line 12)"),
+        (["play", "wrong_rules:Raises"], "RuntimeError: two lines (wrong_rules.py, line 9)"),
         (["play", "wrong_rules:Nothing"], "AttributeError: 'NoneType' object"),
         (["play", "wrong_rules:NoOutcome"], "AttributeError: 'int' object"),
-        (["play", "wrong_rules:NoBoard"], "RuntimeError: no board (wrong_rules.py, line 18)"),
+        (["play", "wrong_rules:NoBoard"], "RuntimeError: no board (wrong_rules.py, line 15)"),
         (
             ["match", "random", "random", "--game", "wrong_rules:Raises"],
-            "RuntimeError: two lines (wrong_rules.py, line 12)",
+            "RuntimeError: two lines (wrong_rules.py, line 9)",
         ),
         (["match", "random", "random", "--game", "wrong_rules:Nothing"], "AttributeError: 'NoneType' object"),
     ],
@@ -330,7 +261,7 @@ def test_rules_that_fail_are_named_with_their_line_and_with_how_to_test_them(
         (["check"], 1, "broken law play_makes_a_new_position"),
     ],
 )
-def test_rules_that_end_the_process_or_cannot_open_a_file_are_named_as_others_are(
+def test_rules_that_end_the_process_or_open_no_file_are_named_as_others(
     arguments: list[str], code: int, said: str, failure: str, tmp_path: Path
 ):
     (tmp_path / "fails.py").write_text(
@@ -346,7 +277,7 @@ def test_rules_that_end_the_process_or_cannot_open_a_file_are_named_as_others_ar
 
 def test_what_rules_print_is_not_in_the_report_of_check_and_is_bounded(tmp_path: Path):
     (tmp_path / "noisy.py").write_text(
-        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass Noisy(TicTacToe):\n"
+        f"{TEMPLATE}\n\nclass Noisy(TicTacToe):\n"
         "    def outcome(self):\n"
         "        print('looking at the board ' * 50)\n        return super().outcome()\n"
     )
@@ -387,6 +318,8 @@ class Loud(TicTacToe):
         "ladder loud:Loud --players random greedy --games 2 --processes 1 --out l --json",
         "replay export --run r",
         "replay verify --run r --rules --json",
+        "gtp loud:Loud --player random",
+        "check loud:Loud --games 2",
     ],
 )
 def test_what_rules_print_is_never_among_the_data(command: str, tmp_path: Path):
@@ -397,17 +330,18 @@ def test_what_rules_print_is_never_among_the_data(command: str, tmp_path: Path):
         (games,) = import_games([won], run.game)
         assert isinstance(games, Games)
         write_segment(run.segments, games, run.game, JournalName("w0", "0" * 8, 0), run_id=run.id)
-    done = plyzero_process(*command.split(), cwd=tmp_path, text='{"moves": []}\n')
-    assert (done.returncode, {"imported", "asked", "in C"} - {*done.stderr.splitlines()}) == (0, set())
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(lines) == 1
-
-
-def test_what_rules_print_in_c_is_not_in_the_report_of_check(tmp_path: Path):
-    (tmp_path / "loud.py").write_text(LOUD)
-    done = plyzero_process("check", "loud:Loud", "--games", "2", cwd=tmp_path)
-    assert (done.returncode, {"imported", "asked", "in C"} & {*done.stdout.splitlines()}) == (0, set())
-    assert done.stdout.startswith("loud:Loud v1: ")
+    text = "genmove b\n" if command.startswith("gtp") else '{"moves": []}\n'
+    done = plyzero_process(*command.split(), cwd=tmp_path, text=text)
+    said = {"imported", "asked", "in C"}
+    assert (done.returncode, said & {*done.stdout.splitlines()}) == (0, set())
+    if command.startswith("check"):
+        assert done.stdout.startswith("loud:Loud v1: ")
+        return
+    assert said - {*done.stderr.splitlines()} == set()
+    if command.startswith("gtp"):
+        assert re.fullmatch(r"= [abc][123]\n\n", done.stdout)
+    else:
+        json.loads(done.stdout)
 
 
 def commands_of(app: typer.Typer, *before: str) -> Iterator[list[str]]:
@@ -429,17 +363,12 @@ def test_every_command_has_a_short_option_for_help_and_the_version_is_told():
         (["check", "twin"], "'twin' is not an installed game; did you mean twin:Twin?"),
         (["train", "twin.py", "--run", "r"], ", got 'twin.py'; did you mean twin:Twin?"),
         (["check", "./twin.py:Twin"], ", got './twin.py:Twin'; did you mean twin:Twin?"),
-        (["check", "twin.py:Twin"], "expected MODULE:CLASS, without .py, got 'twin.py:Twin'; did you mean twin:Twin?"),
         (["init", "folder/both.py", "--run", "r"], "; did you mean folder.both:One or folder.both:Two?"),
         (["init", "folder.both:Tow", "--run", "r"], "module 'folder.both' has no class 'Tow'; its games: One, Two"),
         (["check", "nothing.py"], "my_module:MyGame, got 'nothing.py'\n"),
         (
             ["init", "twin:Twin", "--run", "r", "-o", "trainer.targets=my_targets.final_result"],
             "setting trainer.targets from -o: expected MODULE:FUNCTION, such as my_targets:final_result, got ",
-        ),
-        (
-            ["init", "twin:Twin", "--run", "r", "-o", "trainer.loss=mean"],
-            "setting trainer.loss from -o: expected MODULE:FUNCTION, such as my_targets:final_result, got 'mean'",
         ),
         (
             ["init", "twin:Twin", "--run", "r", "-o", "network.module=nets.py:Net"],
@@ -454,13 +383,8 @@ def test_a_name_in_another_form_is_answered_with_the_right_one(command: list[str
     (tmp_path / "twin.py").write_text(f"{TEMPLATE}\n\nclass Twin(TicTacToe): pass\n")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "both.py").write_text(f"{TEMPLATE}\n\nclass One(TicTacToe): pass\n\nclass Two(One): pass\n")
-    done = plyzero(*command, cwd=tmp_path)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert says in done.stderr
+    assert says in refused(*command, cwd=tmp_path)
     assert not (tmp_path / "r").exists()
-
-
-TEMPLATE = "from plyzero.check.template.tic_tac_toe import TicTacToe"
 
 
 @pytest.mark.parametrize(
@@ -497,13 +421,10 @@ except KeyboardInterrupt as error:
     ("module", "error", "command"),
     [
         ("typer", "KeyboardInterrupt", ["games"]),
-        ("typer", "ImportError('numpy: an import that was interrupted')", ["games"]),
-        *(
-            ("own", error, command)
-            for error in ("KeyboardInterrupt", "ImportError('numpy: an import that was interrupted')", "SystemExit(3)")
-            for command in (["check", "own:Own"], ["train", "own:Own", "--run", "r"])
-        ),
-        ("own", "ImportError('interrupted')", ["analyze", "own:Own"]),
+        ("typer", "ImportError('interrupted')", ["games"]),
+        ("own", "KeyboardInterrupt", ["check", "own:Own"]),
+        ("own", "ImportError('interrupted')", ["train", "own:Own", "--run", "r"]),
+        ("own", "SystemExit(3)", ["check", "own:Own"]),
         ("own", "ImportError('interrupted')", ["match", "own:Own", "random", "--game", "tic-tac-toe"]),
         ("numba", "ImportError('interrupted')", ["play", "tic-tac-toe"]),
         ("onnxruntime", "ImportError('interrupted')", ["gtp", "tic-tac-toe"]),
@@ -520,21 +441,6 @@ def test_ctrl_c_while_something_is_imported_is_one_sentence(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_process_that_got_bad_input_says_one_sentence_and_ends_with_2(tmp_path: Path):
-    done = plyzero_process("train", "conect-four", "--run", str(tmp_path / "r"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("plyzero: 'conect-four' is not an installed game")
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_that_cannot_be_written_to_is_one_sentence(tmp_path: Path):
-    tmp_path.chmod(0o500)
-    done = plyzero("init", "tic-tac-toe", "--run", str(tmp_path / "r"))
-    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
-
-
 def test_check_reports_what_a_game_looks_like():
     text = shown("check", "tic-tac-toe", "--games", "8")
     assert "tic-tac-toe v1: 19 laws hold on 8 random games\n" in text
@@ -545,9 +451,7 @@ def test_check_reports_what_a_game_looks_like():
 
 
 def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
-    (tmp_path / "bad_rules.py").write_text(
-        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass Bad(TicTacToe):\n    max_plies = 1\n"
-    )
+    (tmp_path / "bad_rules.py").write_text(f"{TEMPLATE}\n\nclass Bad(TicTacToe): max_plies = 1\n")
     done = plyzero("check", "bad_rules:Bad", "--games", "20", cwd=tmp_path)
     assert done.returncode == 1
     assert "broken law games_end: No game without dice is longer than max_plies, and " in done.stdout
@@ -558,7 +462,7 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
 
 def test_check_shows_the_first_example_then_a_shorter_one_and_leaves_no_files(tmp_path: Path):
     (tmp_path / "goes_on.py").write_text(
-        "from plyzero.check.template.tic_tac_toe import TicTacToe\n\n\nclass GoesOn(TicTacToe):\n"
+        f"{TEMPLATE}\n\nclass GoesOn(TicTacToe):\n"
         "    def legal_actions(self):\n        return [each for each in range(9) if not self.board[each]]\n"
     )
     done = plyzero_process("check", "goes_on:GoesOn", "--games", "5", cwd=tmp_path)
@@ -635,6 +539,13 @@ def test_match_tells_the_score_to_people_and_to_programs(root: Path):
     assert elo.startswith("Elo difference")
 
 
+@pytest.mark.parametrize("considered", [1, 4])
+def test_analyze_searches_with_the_settings_it_is_given(root: Path, considered: int):
+    options = ("--simulations", "16", "-o", f"search.max_considered_actions={considered}")
+    answer = json.loads(shown("analyze", "tic-tac-toe", "--run", str(root), *options, text='{"id": 1, "moves": []}\n'))
+    assert sum(move["visits"] > 0 for move in answer["moveInfos"]) == considered
+
+
 def test_the_games_of_a_match_are_saved_for_imitation_and_never_replace_a_file(tmp_path: Path):
     path = tmp_path / "games.jsonl"
     command = ("match", "greedy", "random", "--game", "tic-tac-toe", "--games", "20", "--save", str(path))
@@ -643,19 +554,8 @@ def test_the_games_of_a_match_are_saved_for_imitation_and_never_replace_a_file(t
     games = [*import_games(lines.splitlines(), load_game("tic-tac-toe"))]
     assert len(games) == 20
     assert not any(isinstance(game, Fault) for game in games)
-    done = plyzero(*command)
-    assert done.returncode == 2
-    assert f"{path} exists already; expected --save FILE with the name of a new file" in done.stderr
+    assert f"{path} exists already; expected --save FILE with the name of a new file" in refused(*command)
     assert path.read_bytes() == lines
-
-
-def test_status_and_replay_ls_speak_to_people_and_to_programs(root: Path):
-    assert "models: 1, newest 000001-000000012-" in shown("status", "--run", str(root))
-    found = json.loads(shown("status", "--run", str(root), "--json"))
-    assert (found["version"], found["game"], found["models"]["count"]) == (1, "tic-tac-toe v1", 1)
-    assert "total" in shown("replay", "ls", "--run", str(root))
-    listed = json.loads(shown("replay", "ls", "--run", str(root), "--json"))
-    assert listed == {"version": 1, "segments": [], "totals": {"games": 0, "positions": 0, "full": 0}}
 
 
 def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
@@ -736,7 +636,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
 
 def test_replay_ls_lists_every_segment_and_the_sums_and_changes_nothing(played: tuple[Path, Games]):
     root, games = played
-    before = files_of(root)
+    before = contents(root)
     listed = json.loads(shown("replay", "ls", "--run", str(root), "--json"))
     assert listed["totals"] == {"games": 3, "positions": len(games.positions), "full": games.num_full}
     one, other = listed["segments"]
@@ -745,7 +645,7 @@ def test_replay_ls_lists_every_segment_and_the_sums_and_changes_nothing(played: 
     rows = [line.split() for line in shown("replay", "ls", "--run", str(root)).splitlines()[1:]]
     assert [row[:3] for row in rows] == [["w0.0123abcd", "0", "1"], ["w0.0123abcd", "1", "2"], ["total", "2", "3"]]
     assert [row[5:] for row in rows] == [["no", "model"], ["40", "to", "40"], []]
-    assert files_of(root) == before
+    assert contents(root) == before
 
 
 def test_status_says_what_every_process_does_and_changes_nothing(
@@ -753,10 +653,10 @@ def test_status_says_what_every_process_does_and_changes_nothing(
 ):
     monkeypatch.setattr(liveness, "UNLOCKED_SECONDS", 0.1)
     root, games = played
-    before = files_of(root)
+    before = contents(root)
     found = json.loads(shown("status", "--run", str(root), "--json"))
     before_a_model = int(games.positions["full"][: games.games["positions"][0]].sum())
-    assert found["problem"] is None
+    assert (found["version"], found["game"], found["problem"]) == (1, "tic-tac-toe v1", None)
     assert found["workers"] == {"running": 0, "ended": 1}
     assert found["replay"] == {
         "read_games": 1,
@@ -785,7 +685,7 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     assert "1 ended process of w0" in text
     assert "gone" in text
     assert "3 games" in text
-    assert files_of(root) == before
+    assert contents(root) == before
 
 
 def test_a_worker_that_was_started_again_is_one_worker_that_runs(played: tuple[Path, Games], tmp_path: Path):
@@ -801,29 +701,24 @@ def test_a_worker_that_was_started_again_is_one_worker_that_runs(played: tuple[P
     assert found["workers"] == {"running": 0, "ended": 2}
 
 
-def test_status_says_in_a_sentence_that_games_do_not_add_up(played: tuple[Path, Games], tmp_path: Path):
+@pytest.mark.parametrize(
+    ("read", "cursor", "counts", "problem", "says"),
+    [
+        (0, 0, (0, 3, 0), "None", "the trainer: 0 games read, 3 not read yet\n"),
+        (8, 2, (8, 0, 5), "None", "the trainer: 8 games read, 0 not read yet, 5 read and removed since\n"),
+        (0, 1, (0, 2, 0), "has read 0 games: 1 games are damaged or occur twice", "occur twice"),
+    ],
+)
+def test_status_compares_the_games_of_the_trainer_with_those_on_the_volume(
+    played: tuple[Path, Games], tmp_path: Path, read: int, cursor: int, counts: tuple, problem: str, says: str
+):
     root = Path(shutil.copytree(played[0], tmp_path / "r"))
-    for cursor, problem in (
-        (1, "has passed segments with 1 games, but has read 0 games: 1 games are damaged or occur twice"),
-        (0, None),
-    ):
-        fields = {"role": "trainer", "state": "stopped", "games": 0, "cursor": {"0123abcd": cursor}}
-        Heartbeat(root / "workers" / "trainer.json").beat(fields)
-        found = json.loads(shown("status", "--run", str(root), "--json"))
-        assert found["replay"]["unread_games"] == 3 - cursor
-        assert (problem or "None") in str(found["problem"])
-        assert (problem is not None) == ("occur twice" in shown("status", "--run", str(root)))
-
-
-def test_games_that_were_read_and_removed_are_counted(played: tuple[Path, Games], tmp_path: Path):
-    root = Path(shutil.copytree(played[0], tmp_path / "r"))
-    fields = {"role": "trainer", "state": "stopped", "games": 8, "cursor": {"0123abcd": 2}}
+    fields = {"role": "trainer", "state": "stopped", "games": read, "cursor": {"0123abcd": cursor}}
     Heartbeat(root / "workers" / "trainer.json").beat(fields)
-    replay = json.loads(shown("status", "--run", str(root), "--json"))["replay"]
-    assert (replay["games"], replay["read_games"], replay["unread_games"], replay["removed_games"]) == (3, 8, 0, 5)
-    assert "the trainer: 8 games read, 0 not read yet, 5 read and removed since\n" in shown(
-        "status", "--run", str(root)
-    )
+    found = json.loads(shown("status", "--run", str(root), "--json"))
+    assert tuple(found["replay"][f"{key}_games"] for key in ("read", "unread", "removed")) == counts
+    assert problem in str(found["problem"])
+    assert says in shown("status", "--run", str(root))
 
 
 def test_without_a_terminal_what_goes_on_is_a_line_now_and_then(
@@ -876,6 +771,7 @@ def test_a_match_that_is_interrupted_says_how_far_it_was(monkeypatch: pytest.Mon
     [
         ["match", "random", "random", "--game", "tic-tac-toe", "--games", "100000"],
         ["status", "--run", "R", "--watch"],
+        ["gtp", "tic-tac-toe", "--player", "random"],
     ],
     ids=lambda arguments: arguments[0],
 )

@@ -14,25 +14,21 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
 from plyzero.search.slots import SearchResult
 from tests.helpers import toys
-from tests.helpers.cli import plyzero
+from tests.helpers.cli import plyzero, refused
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
-TWICE = toys.Written("0110", "01" * 8)  # player 1 moves twice in the middle
 
 
 class Screen:
     """A terminal whose person types what a list says, and whose bot plays the moves of another list."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys, game: str = "tic-tac-toe", person: int = 0):
-        spec = load_game(game)
-        bot = Bot.pure_mcts(spec, np.random.default_rng(0), simulations=60)
-        self.terminal = Terminal(Session(spec, person), bot)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys):
         self.monkeypatch, self.capsys = monkeypatch, capsys
+        self.begin(TIC_TAC_TOE, 0)
 
     def begin(self, game: GameSpec, person: int) -> None:
-        """Play another game than the one that was named."""
-        self.terminal.session = Session(game, person)
-        self.terminal.bot = Bot.pure_mcts(game, np.random.default_rng(0), simulations=60)
+        bot = Bot.pure_mcts(game, np.random.default_rng(0), simulations=60)
+        self.terminal = Terminal(Session(game, person), bot)
 
     def types(self, *lines: str, bot: str = "") -> str:
         """Return what the screen shows when `lines` are typed, then the end of input."""
@@ -77,45 +73,34 @@ def test_the_verdict_is_the_persons(screen: Screen, lines: list[str], bot: str, 
     assert screen.types(*lines, bot=bot).splitlines()[-3:] == [verdict, "new, undo, save FILE, load FILE or quit: ", ""]
 
 
-def test_the_person_may_move_second(monkeypatch: pytest.MonkeyPatch, capsys):
-    shown = Screen(monkeypatch, capsys, person=1).types("a1", bot="b2 c3")
+def test_the_person_may_move_second(screen: Screen):
+    screen.begin(TIC_TAC_TOE, 1)
+    shown = screen.types("a1", bot="b2 c3")
     assert "tic-tac-toe: you move second; the bot is mcts:60.\n" in shown
     assert shown.index("The bot plays b2; it expects a ") < shown.index("Your move: ")
     assert "The bot plays c3" in shown
 
 
-def test_a_player_who_moves_twice_is_asked_twice(monkeypatch: pytest.MonkeyPatch, capsys):
-    screen = Screen(monkeypatch, capsys, person=1)
-    screen.begin(GameSpec("twice", TWICE), 1)
-    screen.types("1", "0", bot="0 1")
-    assert screen.terminal.session.moves == [0, 1, 0, 1]
-    assert screen.terminal.session.undo()
-    assert screen.terminal.session.moves == [0, 1]
-    assert screen.terminal.session.undo()
-    assert screen.terminal.session.moves == [0]
-    assert not screen.terminal.session.undo()
+def test_a_player_who_moves_twice_is_asked_twice_and_told(screen: Screen):
+    screen.begin(GameSpec("twice", toys.Written("01100", "01" * 16)), 1)
+    shown = screen.types("1", "0", bot="0 1 0")
+    assert (shown.count("You move again.\n"), shown.count("The bot moves again.\n")) == (1, 1)
+    session = screen.terminal.session
+    assert session.moves == [0, 1, 0, 1, 0]
+    assert session.undo()
+    assert session.moves == [0, 1]
+    assert session.undo()
+    assert session.moves == [0]
+    assert not session.undo()
 
 
 def test_what_is_neither_move_nor_command_says_what_was_expected(screen: Screen):
-    shown = screen.types("a4", "fly home", "A1")
+    shown = screen.types("a4", "fly home", "undo 2", "A1")
     sentence = "That is neither a legal move nor a command: expected one of a1 b1 c1 a2 b2 c2 a3 b3 c3, got"
     assert f"{sentence} 'a4'; help lists the commands.\n" in shown
     assert f"{sentence} 'fly home'" in shown
+    assert "Expected undo without an argument.\n" in shown
     assert "The bot plays" in shown
-
-
-def test_a_command_takes_nothing_after_it_unless_it_wants_a_file(screen: Screen):
-    shown = screen.types("undo 2", "legal now", "save", "load")
-    assert "Expected undo without an argument.\nYour move: \nExpected legal without an argument." in shown
-    assert "Expected save FILE, such as save game.json.\n" in shown
-
-
-def test_who_moves_again_is_told(monkeypatch: pytest.MonkeyPatch, capsys):
-    screen = Screen(monkeypatch, capsys, person=1)
-    screen.begin(GameSpec("twice", toys.Written("01100", "01" * 16)), 1)
-    shown = screen.types("1", "0", bot="0 1 0")
-    assert shown.count("You move again.\n") == 1
-    assert shown.count("The bot moves again.\n") == 1
 
 
 def test_a_folder_that_is_not_there_is_not_made(screen: Screen, tmp_path: Path):
@@ -202,8 +187,6 @@ def test_a_game_that_was_saved_can_be_gone_on_with(screen: Screen, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("{", "expected a JSON object: "),
-        ("[" * 100_000, "expected a JSON object, got more than 32 brackets"),
         ("[]", "expected a JSON object, got []"),
         ('{"version": 1, "game": "connect-four v1"}', "it is a game of 'connect-four v1', not of tic-tac-toe v1"),
         ('{"version": 1, "game": "tic-tac-toe v1", "moves": "a1"}', "expected moves as a list of action names"),
@@ -239,22 +222,20 @@ def test_a_record_keeps_who_won(tmp_path: Path):
     assert Session.from_record(TIC_TAC_TOE, resigned.record("b")).outcome == Outcome(1)
 
 
-def test_a_move_that_is_called_like_a_command_is_a_move(monkeypatch: pytest.MonkeyPatch, capsys):
-    screen = Screen(monkeypatch, capsys)
+def test_a_move_that_is_called_like_a_command_is_a_move(screen: Screen, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(type(TIC_TAC_TOE.start), "action_names", ("hint", *(str(n) for n in range(1, 9))))
     screen.types("hint")
     assert screen.terminal.session.moves[0] == 0
 
 
 @pytest.mark.parametrize("simulations", [0, 1, 60])
-def test_the_bot_answers_with_any_number_of_simulations(monkeypatch: pytest.MonkeyPatch, capsys, simulations: int):
-    screen = Screen(monkeypatch, capsys, person=1)
+def test_the_bot_answers_with_any_number_of_simulations(screen: Screen, simulations: int):
+    screen.begin(TIC_TAC_TOE, 1)
     screen.terminal.bot.simulations = simulations
     assert "The bot plays" in screen.types("hint", "thoughts")
 
 
-def test_an_opponent_without_a_search_plays_and_says_that_it_has_none(monkeypatch: pytest.MonkeyPatch, capsys):
-    screen = Screen(monkeypatch, capsys)
+def test_an_opponent_without_a_search_plays_and_says_that_it_has_none(screen: Screen):
     screen.terminal.bot = find_player("greedy", TIC_TAC_TOE, np.random.default_rng(0))
     printed = screen.types("a1", "hint", "thoughts", "undo", "b2")
     assert "the bot is greedy." in printed
@@ -262,12 +243,11 @@ def test_an_opponent_without_a_search_plays_and_says_that_it_has_none(monkeypatc
     assert printed.count("The bot plays ") == 2
 
 
-def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(monkeypatch: pytest.MonkeyPatch, capsys):
+def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(screen: Screen):
     class Lost(Agent):
         def choose(self, position):
             raise RuntimeError("no idea")
 
-    screen = Screen(monkeypatch, capsys)
     screen.terminal.bot = AgentPlayer("lost", Lost())
     printed = screen.types("a1", "undo", "a2")
     assert printed.count("lost forfeits: RuntimeError: no idea") == 2
@@ -275,9 +255,7 @@ def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(monkeypa
 
 
 def test_against_names_the_opponent_alone():
-    done = plyzero("play", "tic-tac-toe", "--against", "greedy", "--level", "1")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "plyzero: --against names the opponent; omit --run, --net, --simulations and --level\n",
+    assert refused("play", "tic-tac-toe", "--against", "greedy", "--level", "1") == (
+        "plyzero: --against names the opponent; omit --run, --net, --simulations and --level\n"
     )
     assert "the bot is alphabeta:2." in plyzero("play", "tic-tac-toe", "--against", "alphabeta:2", text="").stdout

@@ -87,9 +87,7 @@ def test_a_second_ctrl_c_is_answered_and_interrupts_nothing(root: Path, monkeypa
     assert "stopped and saved, but there is no model yet" in said
 
 
-def test_a_process_that_failed_is_one_sentence_without_a_hint_that_it_does_not_have(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_process_that_failed_is_one_sentence_without_a_hint(root: Path, monkeypatch: pytest.MonkeyPatch):
     def happens(**_: object) -> None:
         raise ChildFailedError("trainer stopped by itself: the volume is full")
 
