@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from games.gomoku import has_row_through, observe_pieces
 from plyzero.rules.board import Board, grid
-from plyzero.rules.compiled_game import CompiledGame, Record
+from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, mirror_columns
 
@@ -38,7 +37,7 @@ class ConnectFour(CompiledGame, version=1):
             row += 1
         s["board"][row, action] = s["to_play"] + 1
         s["plies"] += 1
-        if has_row_through(s["board"], row, action, 4, 9):
+        if four_through(s["board"], row, action):
             s["result"] = s["to_play"]
         elif s["plies"] == s["board"].size:
             s["result"] = DRAW
@@ -48,7 +47,11 @@ class ConnectFour(CompiledGame, version=1):
         return s["result"]
 
     def observe(s: Record, planes: Record) -> None:
-        observe_pieces(s["board"], s["to_play"], planes)
+        rows, columns = s["board"].shape
+        for row in range(rows):
+            for column in range(columns):
+                if s["board"][row, column]:
+                    planes[(s["board"][row, column] - 1) ^ s["to_play"], row, column] = 1
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the left-right reflection."""
@@ -57,3 +60,20 @@ class ConnectFour(CompiledGame, version=1):
     def render(self) -> Board:
         files = "".join(self.action_names)
         return grid(self.record["board"], rows_up=True, files=files, by_column=True, style="holes")
+
+
+@kernel
+def four_through(board: Record, row: int, column: int) -> bool:
+    """Return whether the disc on (row, column) is one of at least four in a row, in any direction."""
+    disc = board[row, column]
+    rows, columns = board.shape
+    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        count = 1
+        for sign in (-1, 1):
+            r, c = row + sign * down, column + sign * right
+            while 0 <= r < rows and 0 <= c < columns and board[r, c] == disc:
+                count += 1
+                r, c = r + sign * down, c + sign * right
+        if count >= 4:
+            return True
+    return False

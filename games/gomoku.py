@@ -46,7 +46,7 @@ class Gomoku(CompiledGame, version=1):
         row, column = divmod(action, s["board"].shape[1])
         s["board"][row, column] = s["to_play"] + 1
         s["plies"] += 1
-        if has_row_through(s["board"], row, column, 5, s["longest"]):
+        if five_through(s["board"], row, column, s["longest"]):
             s["result"] = s["to_play"]
         elif s["plies"] == s["board"].size:
             s["result"] = DRAW
@@ -56,7 +56,11 @@ class Gomoku(CompiledGame, version=1):
         return s["result"]
 
     def observe(s: Record, planes: Record) -> None:
-        observe_pieces(s["board"], s["to_play"], planes)
+        rows, columns = s["board"].shape
+        for row in range(rows):
+            for column in range(columns):
+                if s["board"][row, column]:
+                    planes[(s["board"][row, column] - 1) ^ s["to_play"], row, column] = 1
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the rotations and reflections of the board."""
@@ -67,27 +71,17 @@ class Gomoku(CompiledGame, version=1):
 
 
 @kernel
-def observe_pieces(board: Record, to_play: int, planes: Record) -> None:
-    """Show the pieces of the player to move, and then those of the opponent; the board has 1 and 2 for the players'."""
-    rows, columns = board.shape
-    for row in range(rows):
-        for column in range(columns):
-            if board[row, column]:
-                planes[(board[row, column] - 1) ^ to_play, row, column] = 1
-
-
-@kernel
-def has_row_through(board: Record, row: int, column: int, shortest: int, longest: int) -> bool:
-    """Return whether the piece on (row, column) is in a row of `shortest` to `longest` pieces, in any direction."""
-    piece = board[row, column]
+def five_through(board: Record, row: int, column: int, longest: int) -> bool:
+    """Return whether the stone on (row, column) is in a row of 5 to `longest` stones, in any direction."""
+    stone = board[row, column]
     rows, columns = board.shape
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
         count = 1
         for sign in (-1, 1):
             r, c = row + sign * down, column + sign * right
-            while 0 <= r < rows and 0 <= c < columns and board[r, c] == piece:
+            while 0 <= r < rows and 0 <= c < columns and board[r, c] == stone:
                 count += 1
                 r, c = r + sign * down, c + sign * right
-        if shortest <= count <= longest:
+        if 5 <= count <= longest:
             return True
     return False
