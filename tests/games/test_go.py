@@ -1,7 +1,4 @@
-"""Go: known answers on small boards; captures and suicide are compared with OpenSpiel's.
-
-The rules run as plain Python here, so that nothing is compiled.
-"""
+"""Go: known answers on small boards. The rules run as plain Python here, so that nothing is compiled."""
 
 from itertools import zip_longest
 
@@ -29,6 +26,44 @@ def legal(position: Game) -> set[str]:
 
 def board(position: Game) -> str:
     return "/".join("".join(line.split()[1:]) for line in str(position).splitlines()[:-1])
+
+
+# --- capture and suicide ---
+
+
+def test_a_stone_without_liberties_is_captured():
+    position = toys.after(go(), "a2 a1 b1")
+    assert board(position) == "...../...../...../x..../.x..."
+
+
+def test_connected_stones_are_captured_together():
+    position = toys.after(go(), "a2 a1 b2 b1 c1")
+    assert board(position) == "...../...../...../xx.../..x.."
+
+
+def test_one_move_captures_several_chains():
+    position = toys.after(go(), "b2 b1 a3 a2 d1 c1 c2 e5 a1")  # the chains a2 and b1-c1
+    assert board(position) == "....o/...../x..../.xx../x..x."
+
+
+def test_connected_stones_share_their_liberties():
+    position = toys.after(go(), "b1 a2 b2 e5 e4")  # the only liberty of a white stone on a1 would be a3
+    assert "a1" in legal(position)
+    assert "a1" not in legal(toys.after(position, "d1 a3"))
+
+
+def test_suicide_of_one_stone_and_of_several_is_forbidden():
+    one = placed("a2 b1", "e5 e4")
+    assert "a1" in legal(one)
+    assert "a1" not in legal(toys.after(one, "c3"))
+    several = placed("a3 b2 c1", "a2 b1 e5")
+    assert "a1" not in legal(toys.after(several, "e4"))
+
+
+def test_a_move_without_liberties_that_captures_is_no_suicide():
+    position = placed("a2 b1 e5", "a3 b2 c1")
+    assert "a1" in legal(toys.after(position, "e4"))
+    assert board(toys.after(position, "e4 a1")).endswith("/o..../.o.../o.o..")
 
 
 # --- ko and superko ---

@@ -1,4 +1,4 @@
-"""Hex: when a game ends, and what is seen; moves and swaps are compared with OpenSpiel's.
+"""Hex: when a game ends, swaps, and what is seen; moves are compared with OpenSpiel's.
 
 The rules run as plain Python here, so that nothing is compiled.
 """
@@ -39,6 +39,26 @@ def test_a_game_ends_when_and_only_when_two_sides_are_connected(swap):
             connected = [reaches_the_other_side(rows == "x"), reaches_the_other_side((rows == "o").T)]
             outcome = position.outcome()
             assert connected == [outcome == Outcome(0), outcome == Outcome(1)]
+
+
+def test_who_swaps_gets_the_first_stone_in_the_mirrored_place():
+    position = toys.after(hex_game(swap=True), "b1")
+    assert "swap" in position.legal_names().split()
+    assert board(position) == ".x./.../..."
+    swapped = toys.after(position, "swap")
+    assert swapped.to_play == 0
+    assert board(swapped) == ".../o../..."
+    assert "swap" not in swapped.legal_names().split()
+    assert toys.after(swapped, "c3 b1 c2").outcome() is None
+    assert toys.after(swapped, "c3 b1 c2 c1").outcome() == Outcome(1)  # from a2, the stone that was swapped
+
+
+def test_only_the_second_move_may_be_a_swap():
+    position = hex_game(swap=True)
+    for move in ("b2", "a1", "c3", "c1"):
+        assert ("swap" in position.legal_names().split()) == (move == "a1")
+        position = toys.after(position, move)
+    assert hex_game().num_actions == 9
 
 
 def test_the_player_to_move_sees_a_board_on_which_to_connect_top_and_bottom():
