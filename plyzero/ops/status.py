@@ -90,7 +90,9 @@ def _warnings(
     """Return the current warnings."""
     said = []
     for beat in processes:
-        keys = ("warning", "read_error", "write_error", "thread_error") if beat["life"] in ALIVE else ("warning",)
+        keys = ["warning", "thread_error"]
+        if beat["life"] in ALIVE or beat["name"] == TRAINER:  # of another process that has ended, they are over
+            keys += ["read_error", "write_error"]
         said += [(beat["name"], text) for key in keys if isinstance(text := beat.get(key), str)]
     if problem:
         said.append(("store", problem))

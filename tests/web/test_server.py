@@ -158,7 +158,7 @@ def test_a_search_ends_when_its_visitor_leaves(address, monkeypatch):
 def test_the_page_of_another_site_starts_no_search(address, headers, status):
     found = get(address, "/api/inspect", moves="a1", headers=headers)
     assert found[0] == status
-    assert status == 200 or "by the page of another site" in found[1]["error"]
+    assert status == 200 or "from a page of another site" in found[1]["error"]
 
 
 class Endless(Agent):
