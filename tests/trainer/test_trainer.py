@@ -384,7 +384,8 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     assert struct.pack("<f", line["policy_loss"]) in events.read_bytes()
     beat = read_heartbeat(run.workers / "trainer.json") or {}
     names = list(list_segments(run.segments))
-    assert (beat["cursor"], beat["games"]) == ({"00000001": len(names)}, sum(name.games for name in names))
+    assert (beat["state"], beat["cursor"]) == ("stopped", {"00000001": len(names)})
+    assert beat["games"] == sum(name.games for name in names)
     assert "cursor" not in line
     assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
 
