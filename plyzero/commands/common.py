@@ -83,7 +83,11 @@ def read_directory(text: str) -> Path:
 
 
 GameArgument = Annotated[
-    str, typer.Argument(metavar="GAME", help="Such as connect-four, othello(size=6), openspiel:go or my_module:MyGame.")
+    str,
+    typer.Argument(
+        metavar="GAME",
+        help="Such as connect-four, othello(size=6), my_module:MyGame, openspiel:go or azg:module:Class.",
+    ),
 ]
 GameOption = Annotated[
     str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")

@@ -145,10 +145,18 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
     yield from (f"advice: {sentence}" for sentence in found.advice)
 
 
-def new(name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the game, such as my-game.")]) -> None:
-    """Create a project for a game of your own: a folder with rules, tests and a README."""
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the game, such as my-game.")],
+    original: Annotated[
+        str | None, typer.Option("--from", metavar="GAME", help="A game to rewrite, such as azg:my_module:MyGame.")
+    ] = None,
+) -> None:
+    """Create a project for a game of your own: a folder with rules, tests and, for new rules, a README."""
     from plyzero.check.new_project import make_project
 
-    root = make_project(Path(), name)
+    root = make_project(Path(), name, find_game(original) if original else None)
+    if original:
+        print(f"Created {root}. Next: fill in the methods, and compare them with the original: pytest {root}")
+        return
     print((root / "README.md").read_text())
     print(f"Created {root}. Next: cd {root}")

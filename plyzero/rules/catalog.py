@@ -37,6 +37,9 @@ MAIN: Final = "__main__"
 OPENSPIEL: Final = "openspiel:"
 """Prefix of the names of OpenSpiel's games."""
 
+ALPHA_ZERO_GENERAL: Final = "azg:"
+"""Prefix of the names of games that were written for alpha-zero-general."""
+
 ROOT: Final = Path(__file__).parents[2]
 TEMPLATE: Final = str(ROOT / "plyzero" / "check" / "template")
 """The template of a user's own game, whose files count as the user's."""
@@ -99,7 +102,7 @@ def load_game(game: str | type[Game]) -> GameSpec:
     Raises UserError with the closest names if there is no such game, and with the reason if its class is unusable.
     """
     text = game if isinstance(game, str) else _name_of(game)
-    match = re.fullmatch(r"\s*([\w-]+|[\w.]*\w:\w+)\s*(?:\(.*\))?\s*", text)
+    match = re.fullmatch(r"\s*([\w-]+|(?:azg:)?[\w.]*\w:\w+)\s*(?:\(.*\))?\s*", text)
     if not match:
         expected = "expected a game such as connect-four, othello(size=6) or my_module:MyGame"
         raise UserError(f"{expected}, got {shown(text)}{_offer(text)}")
@@ -205,6 +208,10 @@ def _import_class(target: str) -> type[Game]:
     if target.startswith(OPENSPIEL):
         found: type[Game] = openspiel().game_class(target.removeprefix(OPENSPIEL))
         return found
+    if target.startswith(ALPHA_ZERO_GENERAL):
+        from plyzero.rules.adapters import alpha_zero_general
+
+        return alpha_zero_general.game_class(target, load_object(target.removeprefix(ALPHA_ZERO_GENERAL)))
     if ":" in target:
         module_name, _, class_name = target.partition(":")
         if module_name.endswith(".py"):

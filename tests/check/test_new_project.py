@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plyzero.check.new_project import make_project
+from plyzero.check.new_project import TEMPLATE, make_project
 from plyzero.errors import UserError
 from tests.helpers.cli import shown
+
+TIC_TAC_TOE = (TEMPLATE / "tic_tac_toe.py").read_text()
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -34,6 +36,22 @@ def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path)
     assert done.returncode == 0, done.stdout
     assert "23 passed" in done.stdout
     assert shown("check", "my_game:MyGame", "--games", "10", cwd=root).startswith("my_game:MyGame v1: 17 laws hold")
+
+
+def test_a_game_that_is_rewritten_has_its_numbers_and_is_compared_with_the_original(tmp_path: Path):
+    shown("new", "noughts", "--from", "tic-tac-toe", cwd=tmp_path)
+    text = (tmp_path / "noughts" / "noughts.py").read_text()
+    assert "num_actions = 9\n    observation_shape = (2, 3, 3)\n    max_plies = 9\n" in text
+    done = run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "agree_with_the_original", cwd=tmp_path / "noughts"
+    )
+    assert done.returncode == 1
+    assert "NotImplementedError" in done.stdout
+    (tmp_path / "noughts" / "noughts.py").write_text(TIC_TAC_TOE.replace("TicTacToe", "Noughts"))
+    done = run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "agree_with_the_original", cwd=tmp_path / "noughts"
+    )
+    assert "1 passed" in done.stdout
 
 
 def test_its_tests_notice_a_broken_rule(tmp_path: Path):

@@ -1,0 +1,79 @@
+"""Games written for alpha-zero-general are played unchanged, with the planes and symmetries that a trial finds."""
+
+import numpy as np
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.rules.catalog import load_game
+from plyzero.rules.random_game import random_game
+from tests.helpers import azg_games
+
+NAME = "azg:tests.helpers.azg_games:"
+GAMES = ("Noughts", "InPlace", "Absolute", "Unturned", "Fork", "Objects", "Old")
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_game_of_each_kind_is_the_game_that_it_describes(name: str):
+    start, native = load_game(NAME + name).start, load_game("tic-tac-toe").start
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        game = random_game(start, rng)
+        position = native
+        for here, move in zip(game.positions, [*game.moves, None], strict=True):
+            assert here.outcome() == position.outcome()
+            assert list(here.legal_actions()) == list(position.legal_actions())
+            if here.outcome() is None:
+                assert here.to_play == position.to_play
+                planes = np.array(here.observe())
+                turned = int(name == "Unturned" and here.to_play)
+                own, other = planes[turned], planes[1 - turned]
+                assert np.array_equal([own, other], np.asarray(position.observe())[:2])
+            if move is not None:
+                position = position.play(move)
+    assert start.max_plies >= 9
+
+
+@pytest.mark.parametrize(("name", "symmetries"), [("Noughts", 7), ("Fork", 7), ("Absolute", 7), ("Lost", 0)])
+def test_symmetries_are_those_of_get_symmetries_that_hold(name: str, symmetries: int):
+    assert len(load_game(NAME + name).start.symmetries()) == symmetries
+
+
+def test_where_the_canonical_board_does_not_turn_a_plane_shows_who_moves():
+    start = load_game(NAME + "Unturned").start
+    assert start.observation_shape == (3, 3, 3)
+    assert not start.observe()[2].any()
+    assert start.play(4).observe()[2].all()
+
+
+def test_moves_have_the_names_of_squares_and_the_board_is_drawn():
+    position = load_game(NAME + "Noughts").start.play(4)
+    assert position.action_name(0) == "a1"
+    assert position.action_name(9) == "pass"
+    assert position.policy_planes == 1
+    assert str(position).splitlines()[1].split() == ["2", ".", "x", "."]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Fork(players=3)", "it is for 3 players, not for two"),
+        ("RandomStart", "getInitBoard returns different boards"),
+        ("RandomMove", "getNextState returns different boards for move"),
+        ("Endless", "a random game has not ended after 2000 moves"),
+        ("Stuck", "getValidMoves allows no move after the moves"),
+        ("Half", "it has no getActionSize, getNextState"),
+        ("LINES", "it is not a class"),
+        ("Nothing", "has no class or function 'Nothing'"),
+        ("Noughts(n=3)", "has no parameter 'n'"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_with_the_reason(name: str, reason: str):
+    with pytest.raises(UserError, match=reason.replace("(", r"\(")):
+        load_game(NAME + name)
+
+
+def test_a_game_is_the_same_in_every_process():
+    first = load_game(NAME + "Noughts").start
+    azg_games_again = load_game(NAME + "Noughts").start
+    assert first.version == azg_games_again.version == load_game(NAME + "InPlace").start.version
+    assert hasattr(azg_games, "Noughts")
