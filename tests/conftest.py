@@ -1,4 +1,4 @@
-"""What all tests share: fixed randomness, Ctrl-C, a run, a clock, and the option that rewrites golden files."""
+"""Fixtures of all tests: fixed randomness, Ctrl-C, a run, a clock, and the option that rewrites golden files."""
 
 import signal
 from pathlib import Path

@@ -36,7 +36,7 @@ class ModelCounts(TypedDict):
 
 
 class Reported(TypedDict):
-    """What is wrong, and who reports it: a process, the store or the disk."""
+    """A warning, and its source: a process, the store or the disk."""
 
     who: str
     text: str

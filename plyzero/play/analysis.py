@@ -26,7 +26,7 @@ COLOURS: Final = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
 class MoveInfo(TypedDict):
-    """What a search has found of a legal action."""
+    """The result of a search for a legal action."""
 
     move: str  # the name of the action
     visits: int  # number of simulations through it
@@ -37,7 +37,7 @@ class MoveInfo(TypedDict):
 
 
 class RootInfo(TypedDict):
-    """What a search has found of the position itself, for the player to move."""
+    """The result of a search for the position itself, from the point of view of the player to move."""
 
     currentPlayer: int  # the player to move, 0 or 1
     visits: int  # number of simulations

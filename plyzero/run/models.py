@@ -129,7 +129,7 @@ def _points(measured: Scores) -> float:
 
 
 class Scores(NamedTuple):
-    """What `train` has measured of a model: opponent -> wins, draws and losses."""
+    """The scores that `train` has measured for a model: opponent -> wins, draws and losses."""
 
     model: ModelName
     counts: dict[str, tuple[int, int, int]]

@@ -46,7 +46,7 @@ F = TypeVar("F", bound=Function)
 T = TypeVar("T")
 
 Implementation = tuple[Signature, Callable[[CPUContext, IRBuilder, Signature, Sequence[Value]], Value]]
-"""What `intrinsic` expects: a signature, and the function that writes the LLVM code for it."""
+"""The type that `intrinsic` expects: a signature, and the function that writes the LLVM code for it."""
 
 
 @typing.overload

@@ -7,6 +7,7 @@ work as well.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import functools
@@ -35,7 +36,7 @@ METHODS: Final = (
     *("getInitBoard", "getActionSize", "getNextState", "getValidMoves", "getGameEnded", "getCanonicalForm"),
     "getSymmetries",
 )
-"""What a game of alpha-zero-general has to define."""
+"""The methods that a game of alpha-zero-general must define."""
 
 TRIAL_GAMES: Final = 8
 TRIAL_PLIES: Final = 300  # of random games together, at least
@@ -54,7 +55,7 @@ PIECES: Final = {0: "", 1: "0", -1: "1"}
 
 @dataclass(frozen=True)
 class _Channel:
-    """How a part of the board is shown: by a plane for each of `values`, or divided by `scale` where that is empty."""
+    """The planes of a part of the board: one for each of `values`, or, without any, its numbers over `scale`."""
 
     values: tuple[int, ...]
     scale: float
@@ -81,7 +82,6 @@ class _Rules:
         self.sides = (0, 1) if hasattr(game, "getNumberOfPlayers") else (1, -1)
         self.as_in_search = self.shows_mover = False
         self.start = self.initial_board()
-
         self.display = getattr(game, "display", None) or getattr(sys.modules[type(game).__module__], "display", None)
 
     def text(self, board: Any) -> str:
@@ -136,7 +136,7 @@ class AzgGame(Game):
     to_play: int
 
     def __new__(cls, **parameters: Any) -> Self:
-        return cast(Self, _initial_position(cls, repr(sorted(parameters.items())), _Parameters(parameters)))
+        return cast(Self, _initial_position(cls, repr(dict(sorted(parameters.items())))))
 
     @classmethod
     def _at(cls, board: Any, player: int) -> Self:
@@ -215,13 +215,6 @@ class AzgGame(Game):
         return self._rules.text(self._board) if board is None else str(board)
 
 
-class _Parameters(dict[str, Any]):
-    """Parameters of a constructor, as a key of a cache that their text distinguishes already."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return 0
-
-
 def game_class(name: str, game: Any) -> type[AzgGame]:
     """Return the class of plyzero for `game`, a class of alpha-zero-general that is called `name`.
 
@@ -247,12 +240,13 @@ def _subclass(name: str, game: Any) -> type[AzgGame]:
 
 
 @functools.lru_cache(maxsize=64)
-def _initial_position(cls: type[AzgGame], text: str, parameters: dict[str, Any]) -> AzgGame:
+def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
     """Return the initial position, with what random games show of the game. It is the same in every process.
 
+    parameters: as a literal, which a cache can have as its key.
     Raises ValueError if plyzero cannot play the game.
     """
-    rules = _Rules(cls._game(**parameters))
+    rules = _Rules(cls._game(**ast.literal_eval(parameters)))
     if not _is_same(rules.start, rules.initial_board()):
         raise ValueError(
             "getInitBoard returns different boards; a game begins with one position, and can roll dice there"
@@ -320,7 +314,7 @@ def _compare(rules: _Rules, games: list[list[tuple[Any, int, int]]]) -> None:
     """Find out whether moves are played as in their Arena, and whether the canonical board shows who is to move.
 
     Their Arena plays moves on the real board, their search on the canonical one. Where the results differ, the one is
-    right whose results are those of two opponents. Raises ValueError if neither is.
+    right whose results are those of two opponents.
     """
     ends = [rules.play(*game[-1]) for game in games]
     differs = any(
