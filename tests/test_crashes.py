@@ -184,7 +184,7 @@ def at_progress(run: Run, kills: str) -> Iterator[int | None]:
         models, deadline = list_models(run.models)[:1], time.monotonic() + 300
         while len([name for name in list_models(run.models) if [name] > models]) < 2:
             assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.05)
+            time.sleep(0.2)
         yield None if each == "t" else int(each)
 
 
@@ -299,7 +299,9 @@ def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: py
     monkeypatch.setattr(files, "BUCKET_SECONDS", 0.5)
     (tmp_path / "server").mkdir()
     with server_of_tests(request.param, tmp_path / "server") as (endpoint, variables), connected(endpoint, **variables):
-        yield replace(small_run(new_prefix(), "tic-tac-toe", *SURVIVAL), scratch=tmp_path / "scratch")
+        # one request after another: with segments of 100 positions the trainer would read more slowly than they come
+        larger = (*SURVIVAL, "selfplay.seal_positions=2000")
+        yield replace(small_run(new_prefix(), "tic-tac-toe", *larger), scratch=tmp_path / "scratch")
 
 
 @pytest.mark.slow
