@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from plyzero import Board, Game, Outcome, Symmetry, grid, square_names, turns_and_mirrors
 
-EDGES = 0  # plane of the edges that have been taken
-BOXES = (1, 2)  # planes of the boxes of player 0 and of player 1
+EMPTY, EDGE = 0, 3  # of a cell; a box is 1 if player 0 owns it, 2 if player 1 does
+IS = [bytes(cell == wanted for cell in range(256)) for wanted in range(4)]  # board.translate(IS[EDGE]): 1 at an edge
 
 
 class DotsAndBoxes(Game, version=1):
@@ -29,41 +29,47 @@ class DotsAndBoxes(Game, version=1):
             raise ValueError(f"expected a size from 1 to 12, got {size!r}")
         # A grid of cells as on paper: dots where row and column are even, boxes where both are odd, and edges on the
         # other cells. Edges and boxes are neighbours in this grid, which suits the network's convolutions.
-        self.width = 2 * size + 1
-        self.observation_shape = (3, self.width, self.width)  # edges, own boxes, the opponent's boxes
-        self.planes = np.zeros(self.observation_shape, np.bool_)  # EDGES, then BOXES
-        self.names = square_names(self.width, self.width)
+        width = self.width = 2 * size + 1
+        self.observation_shape = (3, width, width)  # edges, own boxes, the opponent's boxes
+        self.board = bytes(width**2)  # row by row; bytes are copied and read much faster than a small array
+        self.names = square_names(width, width)
         # action = index of the edge
-        self.edges = [cell for cell in range(self.width**2) if (cell // self.width + cell % self.width) % 2]
-        self.num_actions = len(self.edges)
+        self.edges = [cell for cell in range(width**2) if (cell // width + cell % width) % 2]
+        self.num_actions = self.edges_left = len(self.edges)
         self.max_plies = len(self.edges)  # every ply takes one
+        # cell of an edge -> the boxes beside it, each with its four sides
+        self.boxes: dict[int, list[tuple[int, tuple[int, ...]]]] = {edge: [] for edge in self.edges}
+        for box in (row * width + column for row in range(1, width, 2) for column in range(1, width, 2)):
+            sides = (box - width, box - 1, box + 1, box + width)
+            for edge in sides:
+                self.boxes[edge].append((box, sides))
 
     def legal_actions(self) -> list[int]:
-        actions: list[int] = np.flatnonzero(~self.planes[EDGES].take(self.edges)).tolist()
-        return actions
+        board = self.board
+        return [action for action, edge in enumerate(self.edges) if board[edge] == EMPTY]
 
     def play(self, action: int) -> Self:
+        edge, board = self.edges[action], bytearray(self.board)
+        board[edge] = EDGE
+        completed = [box for box, sides in self.boxes[edge] if all(board[side] for side in sides)]
+        for box in completed:
+            board[box] = self.to_play + 1
         after = copy.copy(self)  # positions are immutable: change a copy
-        after.planes = self.planes.copy()
-        edges = after.planes[EDGES]
-        edges.flat[self.edges[action]] = True
-        four_sides = edges[:-1:2, 1::2] & edges[2::2, 1::2] & edges[1::2, :-1:2] & edges[1::2, 2::2]
-        boxes = after.planes[:, 1::2, 1::2]
-        completed = four_sides & ~boxes[BOXES[0]] & ~boxes[BOXES[1]]
-        if completed.any():
-            boxes[BOXES[self.to_play]] |= completed
-        else:
+        after.board = bytes(board)
+        after.edges_left -= 1
+        if not completed:
             after.to_play = 1 - self.to_play
         return after
 
     def outcome(self) -> Outcome | None:
-        if not self.planes[EDGES].take(self.edges).all():
+        if self.edges_left:
             return None
-        first, second = (int(self.planes[boxes].sum()) for boxes in BOXES)
+        first, second = self.board.count(1), self.board.count(2)
         return Outcome(winner=None if first == second else int(second > first))
 
     def observe(self) -> NDArray[np.bool_]:
-        return self.planes[[EDGES, BOXES[self.to_play], BOXES[1 - self.to_play]]]
+        planes = b"".join(self.board.translate(IS[cell]) for cell in (EDGE, self.to_play + 1, 2 - self.to_play))
+        return np.frombuffer(planes, np.bool_).reshape(self.observation_shape)
 
     def action_name(self, action: int) -> str:
         return self.names[self.edges[action]]
@@ -76,5 +82,5 @@ class DotsAndBoxes(Game, version=1):
         )
 
     def render(self) -> Board:
-        edges, *boxes = self.planes
-        return grid(boxes[0] + 2 * boxes[1] + 3 * edges, pieces=("", "0", "1", "#"), style="dots")
+        board = np.frombuffer(self.board, np.uint8).reshape(self.width, self.width)
+        return grid(board, pieces=("", "0", "1", "#"), style="dots")

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import check_not_over, failed_rules, with_location
-from plyzero.rules.chance import chances_of
-from plyzero.rules.game import ONGOING, Game, outcome_code
+from plyzero.rules.game import ONGOING, Game
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
+from plyzero.search.known_position import KnownPosition
 from plyzero.search.slots import ALGORITHMS, SearchSlots
 from plyzero.search.tree import NO_EDGE
 from plyzero.settings import Settings
@@ -174,8 +174,8 @@ class GamesInPlay:
         game = self._records.games[slot]
         game["seed"], game["edge"] = next(self._seeds), NO_EDGE
         try:
-            position = self._roll(slot, self._start, ply=0)
-            check_not_over(position)
+            position = self._roll(slot, KnownPosition(self._start), ply=0)
+            check_not_over(position.position)
         except (Exception, SystemExit) as error:
             self._give_up(slot, error)
             return
@@ -200,20 +200,20 @@ class GamesInPlay:
         began = perf_counter()
         plies, row = self._records.games[slot][["plies", "rows"]].tolist()
         action = int(self._records.positions[slot, row]["action"])
-        following = self._roll(slot, self.search.position(slot).play_unchecked(action), ply=plies + 1)
-        became = finish_move(self.search.trees, self._records, slot, outcome_code(following.outcome()))
+        following = self._roll(slot, self.search.root(slot).after(action), ply=plies + 1)
+        became = finish_move(self.search.trees, self._records, slot, following.outcome)
         if became == SUBTREE_KEPT:
             self.search.place_subtree(slot)
         elif became == PLAYED:
             self.search.place(slot, following)
         self._seconds["rules"] += perf_counter() - began
 
-    def _roll(self, slot: int, position: Game, *, ply: int) -> Game:
+    def _roll(self, slot: int, position: KnownPosition, *, ply: int) -> KnownPosition:
         """Return `position` after the rolls, if any, before the move number `ply`."""
         game, number = self._records.games[slot], 0
         nodes, edges = self.search.trees.nodes[slot], self.search.trees.edges[slot]
-        while len(chances := chances_of(position)):
-            position = position.play_unchecked(roll(game, chances, nodes, edges, ply, number))
+        while len(position.chances):
+            position = position.after(roll(game, position.chances, nodes, edges, ply, number))
             number += 1
         return position
 

@@ -26,6 +26,9 @@ DRAW: Final = -1
 MAX_NAMES: Final = 20
 """Largest number of legal actions that an error message lists."""
 
+COPIED_IN_ANOTHER_WAY: Final = {"__slots__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"}
+"""Attributes of a class whose objects `copy.copy` does not copy attribute by attribute."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -99,6 +102,8 @@ class Game(ABC):
         if "play" in vars(cls):
             cls.play_unchecked = vars(cls)["play"]  # type: ignore[method-assign]
             cls.play = _checked(cls.play_unchecked)  # type: ignore[method-assign, assignment]
+        if vars(cls).keys() & COPIED_IN_ANOTHER_WAY and "__copy__" not in vars(cls):
+            cls.__copy__ = None  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # abstract for type checkers only: an attribute, of the class or of the object, works as well
 
@@ -106,6 +111,12 @@ class Game(ABC):
         @abstractmethod
         def to_play(self) -> int:
             """The player to move, 0 or 1. Either value is allowed when the game is over."""
+
+    def __copy__(self) -> Self:
+        """Return a copy with the same attributes: what `copy.copy` does anyway, in a quarter of the time."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
 
     @abstractmethod
     def legal_actions(self) -> Sequence[int]:

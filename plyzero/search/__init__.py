@@ -9,6 +9,7 @@ gumbel            completed values, improved policy, sequential halving
 policy            the policy that a finished search recommends
 slots             many searches side by side, and what they found
 evaluators        evaluation without a network: uniform, random playouts
+known_position    what rules in plain Python have answered, while a game lasts
 evaluation_cache  evaluations kept until the next network
 storage           the memory of trees, their positions and their edges
 tree_reuse        the tree below the move that was played, kept for the next search

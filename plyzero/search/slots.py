@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import failed_rules
-from plyzero.rules.chance import chances_of, is_chance
 from plyzero.rules.compiled_game import CompiledGame
-from plyzero.rules.game import Game, outcome_code
+from plyzero.rules.game import ONGOING, Game
 from plyzero.search.evaluation_cache import forget
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
+from plyzero.search.known_position import KnownPosition
 from plyzero.search.mcts import advance_all, begin_search, principal_variation
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values
@@ -154,7 +154,7 @@ class SearchSlots:
         """
         self._start = start
         self._settings = settings
-        self._positions: list[dict[int, Game]] = [{} for _ in range(slots)]  # plain games only: node -> position
+        self._positions: list[dict[int, KnownPosition]] = [{} for _ in range(slots)]  # plain games only, by node
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
         self._answer = self._no_answer
         self._evaluator: object = None
@@ -180,33 +180,38 @@ class SearchSlots:
         limit = self.trees.schedules.shape[1] - 1
         if not 0 <= simulations <= limit:
             raise ValueError(f"expected at most {limit} simulations, got {simulations}")
-        if position.outcome() is not None:
+        root = KnownPosition(position)
+        if root.outcome != ONGOING:
             raise ValueError(f"expected a position that is not finished, got\n{position}")
-        if is_chance(position):
+        if len(root.chances):
             raise ValueError(f"expected a position in which a player moves, so roll first; got\n{position}")
-        self.place(slot, position)
+        self.place(slot, root)
         noise_seed = 0 if rng is None else int(rng.integers(1 << 32))
         code = ALGORITHMS[algorithm or self._settings.algorithm]
         begin_search(self.trees.slots[slot], code, simulations, rng is not None, noise_seed)
 
-    def place(self, slot: int, position: Game) -> None:
-        """Put `position` into `slot`, without a search."""
-        if isinstance(position, CompiledGame):
-            self.trees.states[slot, 0] = position.state
+    def place(self, slot: int, root: KnownPosition) -> None:
+        """Put a position into `slot`, without a search."""
+        if isinstance(root.position, CompiledGame):
+            self.trees.states[slot, 0] = root.position.state
         else:
-            self._positions[slot] = {0: position}
+            self._positions[slot] = {0: root}
 
     def place_subtree(self, slot: int) -> None:
         """Keep in `slot`, of a plain game, the positions of the subtree that `keep_subtree` has just kept."""
         number = self.trees.renumbered[0].tolist()
         positions = self._positions[slot].items()
         self._positions[slot] = {number[node]: position for node, position in positions if number[node] != NO_NODE}
-        self.trees.roots[slot] = self.position(slot).observe()
+        self.trees.roots[slot] = self.root(slot).view()[1]
 
     def position(self, slot: int) -> Game:
         """Return the position that is searched in `slot`."""
         if isinstance(self._start, CompiledGame):
             return self._start.with_state(self.trees.states[slot, 0])
+        return self.root(slot).position
+
+    def root(self, slot: int) -> KnownPosition:
+        """Return the position that is searched in `slot`, of a plain game."""
         return self._positions[slot][0]
 
     def idle(self, slot: int) -> None:
@@ -346,34 +351,34 @@ class SearchSlots:
     def _read_plain_leaves(self, unread: NDArray[np.intp]) -> None:
         """Do the work of `read_leaf` for the slots `unread` of a plain game."""
         trees, slots = self.trees, self.trees.slots[unread]
-        actions = trees.edges[unread, slots["leaf_edge"]]["action"]  # of a root, which has no edge, anything
-        outcomes, players, chance = [], [], []
+        actions = trees.edges["action"][unread, slots["leaf_edge"]]  # of a root, which has no edge, anything
+        outcomes, players, chance, viewed, views = [], [], [], [], []
         for slot, leaf, parent, action in zip(
             unread.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
         ):
             self.failing, positions = slot, self._positions[slot]
-            position = positions[0] if parent == NO_NODE else positions[parent].play_unchecked(action)
-            outcome = position.outcome()
-            chances = chances_of(position)
-            chance.append(len(chances) > 0)
-            if len(chances):
-                positions[leaf] = position
-                trees.chances[slot] = chances
-                players.append(position.to_play)
-            elif outcome is None:
-                positions[leaf] = position
-                mask = trees.masks[slot]
-                mask[:] = False
-                mask[list(position.legal_actions())] = True
-                trees.observations[slot] = position.observe()
-                players.append(position.to_play)
-            else:
-                players.append(0)
-            outcomes.append(outcome_code(outcome))
+            known = positions[0] if parent == NO_NODE else positions[parent].after(action)
+            is_over, is_chance = known.outcome != ONGOING, len(known.chances) > 0
+            if not is_over:
+                positions[leaf] = known
+            if is_chance:
+                trees.chances[slot] = known.chances
+            elif not is_over:
+                viewed.append(slot)
+                views.append(known.view())
+            outcomes.append(known.outcome)
+            players.append(0 if is_over else known.position.to_play)
+            chance.append(is_chance)
         trees.slots["outcome"][unread] = outcomes
         trees.slots["to_play"][unread] = players
         trees.slots["is_chance"][unread] = chance
         trees.slots["phase"][unread] = EXPAND
+        if views:
+            masks, observations = zip(*views, strict=True)
+            trees.masks[viewed] = np.frombuffer(b"".join(masks), np.bool_).reshape(len(views), -1)
+            trees.observations[viewed] = np.concatenate(observations).reshape(
+                len(views), *self._start.observation_shape
+            )
 
     def _leaf_positions(self) -> list[Game]:
         waiting = np.flatnonzero(self.trees.slots["phase"] == NETWORK)
@@ -381,7 +386,8 @@ class SearchSlots:
         if isinstance(self._start, CompiledGame):
             rows = leaves if self.trees.settings[0]["keeps_all_states"] else np.minimum(leaves, 1)
             return [self._start.with_state(state) for state in self.trees.states[waiting, rows]]
-        return [self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True)]
+        known = (self._positions[slot][leaf] for slot, leaf in zip(waiting.tolist(), leaves.tolist(), strict=True))
+        return [each.position for each in known]
 
 
 def _doubled(array: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -58,6 +58,36 @@ class Relay(Chain):
         super().__init__(("01" * n)[:n])
 
 
+class Branching(Game):
+    """Six plies with three moves each; who has made more moves 2 wins. A position is its moves."""
+
+    num_actions, observation_shape, max_plies = 3, (6, 3, 1), 6
+    moves: tuple[int, ...] = ()
+
+    @property
+    def to_play(self):
+        return len(self.moves) % 2
+
+    def legal_actions(self):
+        return [0, 1, 2] if len(self.moves) < self.max_plies else []
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.moves = (*self.moves, action)
+        return after
+
+    def outcome(self):
+        if len(self.moves) < self.max_plies:
+            return None
+        first, second = self.moves[::2].count(2), self.moves[1::2].count(2)
+        return Outcome(None if first == second else int(second > first))
+
+    def observe(self):
+        planes = np.zeros(self.observation_shape)
+        planes[range(len(self.moves)), self.moves] = 1
+        return planes
+
+
 class Written(Game):
     """A tree written down: two moves, 0 and 1, at every ply.
 

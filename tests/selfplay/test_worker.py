@@ -4,10 +4,11 @@ import itertools
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Container
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ from selfplay.worker import game_seeds, run_worker
 from tests.helpers.buckets import new_prefix
 from tests.helpers.runs import games_of, moves_of, play_bootstrap, playing, replay, small_run
 from tests.helpers.segments import some_games
-from tests.helpers.toys import Relay
+from tests.helpers.toys import Branching, Relay
 from trainer.export import untrained
 
 
@@ -181,6 +182,39 @@ def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
         assert (record["positions"], record["end"], record["winner"]) == (3, TRUNCATED, ONGOING)
 
 
+class Asked(Branching):
+    """Counts what its rules are asked, by question and the moves so far."""
+
+    counts: ClassVar[Counter[tuple[str, tuple[int, ...]]]] = Counter()
+
+    def play(self, action):
+        self.counts["play", (*self.moves, action)] += 1
+        return super().play_unchecked(action)
+
+    def outcome(self):
+        self.counts["outcome", self.moves] += 1
+        return super().outcome()
+
+    def legal_actions(self):
+        self.counts["legal_actions", self.moves] += 1
+        return super().legal_actions()
+
+    def observe(self):
+        self.counts["observe", self.moves] += 1
+        return super().observe()
+
+
+@pytest.mark.parametrize("reuse_trees", [False, True])
+def test_the_rules_are_asked_once_about_each_position_of_a_game(reuse_trees: bool):
+    Asked.counts.clear()
+    played(Asked(), 1, parallel_games=1, simulations=20, fast_simulations=20, cache_mb=0, reuse_trees=reuse_trees)
+    once = {question for question, count in Asked.counts.items() if count == 1 and question[1]}
+    searched_twice = [moves for name, moves in once if name == "observe" and len(moves) > 1]
+    assert len(searched_twice) > 20
+    # the second game has begun, so its first positions, and the start, are asked about again
+    assert {moves for (_, moves), count in Asked.counts.items() if count > 1} <= {(), (0,), (1,), (2,)}
+
+
 @pytest.mark.parametrize("dtype", [bool, np.float32])
 def test_games_of_any_length_are_recorded_page_by_page(dtype: type, monkeypatch: pytest.MonkeyPatch):
     start = ConnectFour()
@@ -309,7 +343,7 @@ class FailsSometimes(Relay):
 def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, caplog):
     class Seldom(FailsSometimes):
         calls = itertools.count()
-        fails_at = (70,)
+        fails_at = (45,)
 
     Seldom.method, Seldom.error = method, error
     games = played(Seldom(), 20, **FOUR_AT_A_TIME)
