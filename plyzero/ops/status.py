@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 from plyzero.errors import plain
-from plyzero.files import free_room
+from plyzero.files import Room, free_room
 from plyzero.ops.accounts import Accounts, balance_accounts
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
 from plyzero.run.metrics import TRAINER, Beat, last_line, number, read_heartbeats
 from plyzero.run.models import list_models
+from plyzero.settings import StoreSettings
 
 VERSION: Final = 1
 """Format version of a snapshot; docs/formats.md lists the fields."""
@@ -56,6 +57,7 @@ class Snapshot(TypedDict):
     rating: dict[str, object] | None
     waiting: str
     balance: dict[str, float] | None
+    disk: dict[str, int]
     processes: list[Process]
 
 
@@ -66,6 +68,7 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
         {**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()
     ]
     accounts, problem = balance_accounts(run, monitor.heartbeats.get(TRAINER))
+    free, store = free_room(run.root), run.settings.store
     workers = _with_role(processes, "selfplay")
     running = [each for each in workers if each["life"] in ALIVE]
     return {
@@ -74,18 +77,19 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
         "game": run.identity,
         "replay": accounts,
         "problem": problem,
-        "warnings": _warnings(processes, problem, accounts, run),
+        "warnings": _warnings(processes, problem, accounts, free, store),
         "workers": {"running": len(running), "ended": len(workers) - len(running)},
         "models": {"count": len(models), "newest": str(models[0]) if models else None},
         "rating": last_line(run.metrics / "rating.jsonl"),
         "waiting": describe_waiting(processes, unread=accounts["unread_games"] or 0),
         "balance": balance(processes, ratio=run.settings.trainer.replay_ratio),
+        "disk": {"free_mb": free.bytes >> 20, "min_free_mb": store.min_free_mb, "keep_mb": store.keep_mb},
         "processes": processes,
     }
 
 
 def _warnings(
-    processes: Sequence[Process], problem: str | None, accounts: Accounts, run: RunDirectory
+    processes: Sequence[Process], problem: str | None, accounts: Accounts, free: Room, store: StoreSettings
 ) -> list[Reported]:
     """Return the current warnings."""
     said = []
@@ -100,7 +104,6 @@ def _warnings(
         games = f", with {accounts['quarantined_games']} games in segments" if accounts["quarantined_games"] else ""
         advice = "plyzero replay restore brings back those that are valid"
         said.append(("store", f"{quarantined} damaged files are in quarantine/{games}; {advice}"))
-    free, store = free_room(run.root), run.settings.store
     if free.bytes < store.min_free_mb << 20 or free.files < store.min_free_files:
         text = f"the volume is almost full: {free.bytes >> 20} MB and room for {free.files} files left; workers pause"
         said.append(("disk", text))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError, plain
-from plyzero.files import free_room
 from plyzero.ops.curves import RunSeries, words_of
 from plyzero.ops.status import Process, Snapshot, snapshot
 from plyzero.run.directory import RunDirectory, read_run
@@ -90,16 +89,16 @@ class _Watched:
         """Return the state of the run."""
         self._monitor.refresh()
         self.series.refresh()
-        found, free = snapshot(self.run, self._monitor), free_room(self.run.root)
+        found = snapshot(self.run, self._monitor)
         newest = ModelName.parse(found["models"]["newest"] or "")
         processes = [self._process(each, newest) for each in _listed(found["processes"])]
         speeds = [figure(each, "positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
         trainer: Mapping[str, object] = self._monitor.heartbeats.get(TRAINER) or {}
         row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
-        warnings, store = found["warnings"], self.run.settings.store
+        warnings = found["warnings"]
         now = {words_of(each["text"]) for each in warnings}
         return {
-            **{key: found.get(key) for key in ("game", "replay", "waiting", "balance", "models")},
+            **{key: found.get(key) for key in ("game", "replay", "waiting", "balance", "models", "disk")},
             "ended": found["workers"]["ended"],
             "waits_for": self._waits_for(found),
             "seconds": self.series.trained_seconds(figure(trainer, "seconds")),
@@ -111,7 +110,6 @@ class _Watched:
             "processes": processes,
             "warnings": warnings,
             "earlier_warnings": [each for each in self.series.warnings[::-1] if words_of(each["text"]) not in now],
-            "disk": {"free_mb": free.bytes >> 20, "min_free_mb": store.min_free_mb, "keep_mb": store.keep_mb},
             "settings": self._settings(),
         }
 

@@ -131,6 +131,7 @@ class AzgGame(Game):
     _game: ClassVar[Any]
     _rules: ClassVar[_Rules]
     _channels: ClassVar[tuple[_Channel, ...]]
+    _shape: ClassVar[tuple[int, ...]]
     _symmetries: ClassVar[tuple[Symmetry, ...]] = ()
     _board: Any
     to_play: int
@@ -186,12 +187,9 @@ class AzgGame(Game):
     def symmetries(self) -> tuple[Symmetry, ...]:
         return self._symmetries
 
-    def _shape(self) -> tuple[int, ...]:
-        return np.shape(_array(self._board))
-
     def action_name(self, action: int) -> str:
         """Return the square or the column, where there are as many of them as actions; then "pass" may be one more."""
-        shape = self._shape()
+        shape = self._shape
         squares = shape[0] * shape[1] if len(shape) == 2 and shape[1] <= 26 else 0
         if squares and self.num_actions == shape[1]:
             return square_names(1, shape[1])[action][0]
@@ -200,7 +198,7 @@ class AzgGame(Game):
         return str(action)
 
     def render(self) -> Board | None:
-        shape = self._shape()
+        shape = self._shape
         if len(shape) != 2 or shape[1] > 26:
             return None
         side = -1 if self._rules.as_in_search and self.to_play else 1
@@ -247,7 +245,7 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
     Raises ValueError if plyzero cannot play the game.
     """
     rules = _Rules(cls._game(**ast.literal_eval(parameters)))
-    if not _is_same(rules.start, rules.initial_board()):
+    if not all(_is_same(rules.start, rules.initial_board()) for _ in range(TRIAL_GAMES)):
         raise ValueError(
             "getInitBoard returns different boards; a game begins with one position, and can roll dice there"
         )
@@ -255,6 +253,7 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
     games = list(_random_games(rules))
     _compare(rules, games)
     boards = [_parts(rules.canonical(board, player)) for game in games for board, player, _ in game]
+    made._shape = np.shape(_array(rules.start))
     made._channels = tuple(_channel(np.array(channel)) for channel in zip(*boards, strict=True))
     rows, columns = boards[0].shape[1:]
     made.observation_shape = (sum(each.planes for each in made._channels) + rules.shows_mover, rows, columns)
@@ -287,7 +286,7 @@ def _random_games(rules: _Rules) -> Iterator[list[tuple[Any, int, int]]]:
     Raises ValueError if a move is random, a position has no legal move, or a game does not end.
     """
     rng = np.random.default_rng(0)
-    for number in range(TRIAL_GAMES):
+    for _ in range(TRIAL_GAMES):
         board, player = rules.start, 0
         moves: list[tuple[Any, int, int]] = []
         while rules.outcome(board, player) is None:
@@ -299,13 +298,11 @@ def _random_games(rules: _Rules) -> Iterator[list[tuple[Any, int, int]]]:
                 raise ValueError(f"a random game has not ended after {LONGEST_TRIAL} moves")
             action = int(rng.choice(legal))
             moves.append((board, player, action))
-            reached = rules.play(board, player, action)
-            if not number:
-                again = rules.play(board, player, action)
-                if reached[1] != again[1] or not _is_same(reached[0], again[0]):
-                    raise ValueError(
-                        f"getNextState returns different boards for move {action} {after}; dice need chances()"
-                    )
+            reached, again = (rules.play(board, player, action) for _ in range(2))
+            if reached[1] != again[1] or not _is_same(reached[0], again[0]):
+                raise ValueError(
+                    f"getNextState returns different boards for move {action} {after}; dice need chances()"
+                )
             board, player = reached
         yield moves
 
