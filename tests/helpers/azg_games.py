@@ -148,6 +148,15 @@ class RandomStart(Noughts):
         return board
 
 
+class TwoStarts(Noughts):
+    """A coin decides where the first stone lies, as in their Santorini."""
+
+    def getInitBoard(self):
+        board = super().getInitBoard()
+        board[1, 1], board[0, 0] = (1, -1) if np.random.randint(2) else (-1, 1)
+        return board
+
+
 class RandomMove(Noughts):
     def getNextState(self, board, player, action):
         board = np.copy(board)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
+from plyzero.rules.adapters import alpha_zero_general
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from tests.helpers import azg_games
@@ -45,6 +46,26 @@ def test_where_the_canonical_board_does_not_turn_a_plane_shows_who_moves():
     assert start.play(4).observe()[2].all()
 
 
+def test_where_boards_have_a_class_of_their_own_a_plane_shows_the_ply():
+    start = load_game(NAME + "Objects").start
+    assert start.observation_shape == (3, 3, 3)
+    positions = random_game(start, np.random.default_rng(0)).positions
+    shown = [position.observe()[2] * start.max_plies for position in positions]
+    assert np.array_equal(np.rint(shown), np.ones((len(shown), 3, 3)) * np.arange(len(shown))[:, None, None])
+
+
+def test_of_a_few_initial_boards_every_game_begins_with_the_same(caplog: pytest.LogCaptureFixture):
+    starts = set()
+    for seed in range(8):
+        np.random.seed(seed)
+        state = np.random.get_state()[1].tolist()
+        starts.add(load_game(f"{NAME}TwoStarts").start.key())
+        assert np.random.get_state()[1].tolist() == state
+        alpha_zero_general._initial_position.cache_clear()
+    assert len(starts) == 1
+    assert "getInitBoard returns different boards; every game begins with the same one" in caplog.text
+
+
 def test_moves_have_the_names_of_squares_and_the_board_is_drawn():
     position = load_game(NAME + "Noughts").start.play(4)
     assert position.action_name(0) == "a1"
@@ -57,7 +78,7 @@ def test_moves_have_the_names_of_squares_and_the_board_is_drawn():
     ("name", "reason"),
     [
         ("Fork(players=3)", "it is for 3 players, not for two"),
-        ("RandomStart", "getInitBoard returns different boards"),
+        ("RandomStart", "getInitBoard shuffles the board"),
         ("RandomMove", "getNextState returns different boards for move"),
         ("Endless", "a random game has not ended after 2000 moves"),
         ("Stuck", "getValidMoves allows no move after the moves"),

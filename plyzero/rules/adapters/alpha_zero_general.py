@@ -14,6 +14,7 @@ import functools
 import inspect
 import io
 import logging
+import random
 import re
 import sys
 import threading
@@ -39,6 +40,7 @@ METHODS: Final = (
 """The methods that a game of alpha-zero-general must define."""
 
 TRIAL_GAMES: Final = 8
+MAX_BEGINNINGS: Final = 4  # different initial boards, such as one for each player who may begin; more are shuffled
 TRIAL_PLIES: Final = 300  # of random games together, at least
 LONGEST_TRIAL: Final = 2000  # plies after which a game is cut off
 """The trial of a game when it is loaded. Its version depends on these."""
@@ -71,6 +73,7 @@ class _Rules:
     sides:        their numbers of the two players.
     as_in_search: whether moves are played on the canonical board, as their search does, and not as in their Arena.
     shows_mover:  whether the canonical board leaves open who is to move.
+    shows_ply:    whether a plane shows the number of plies, which boards with a class of their own may count.
     """
 
     def __init__(self, game: Any) -> None:
@@ -82,6 +85,7 @@ class _Rules:
         self.sides = (0, 1) if hasattr(game, "getNumberOfPlayers") else (1, -1)
         self.as_in_search = self.shows_mover = False
         self.start = self.initial_board()
+        self.shows_ply = not isinstance(self.start, np.ndarray | list | tuple)
         self.display = getattr(game, "display", None) or getattr(sys.modules[type(game).__module__], "display", None)
 
     def text(self, board: Any) -> str:
@@ -92,9 +96,17 @@ class _Rules:
                 self.display(_copied(board))
         return re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).strip("\n") or str(board)
 
-    def initial_board(self) -> Any:
+    def initial_board(self, seed: int = 0) -> Any:
+        """Return their initial board, as it is where their random numbers begin with `seed`."""
         with self.lock:
-            return _copied(self.game.getInitBoard())
+            before = random.getstate(), np.random.get_state()
+            random.seed(seed)
+            np.random.seed(seed)
+            try:
+                return _copied(self.game.getInitBoard())
+            finally:
+                random.setstate(before[0])
+                np.random.set_state(before[1])
 
     def canonical(self, board: Any, player: int) -> Any:
         with self.lock:
@@ -134,15 +146,16 @@ class AzgGame(Game):
     _shape: ClassVar[tuple[int, ...]]
     _symmetries: ClassVar[tuple[Symmetry, ...]] = ()
     _board: Any
+    _ply: int
     to_play: int
 
     def __new__(cls, **parameters: Any) -> Self:
         return cast(Self, _initial_position(cls, repr(dict(sorted(parameters.items())))))
 
     @classmethod
-    def _at(cls, board: Any, player: int) -> Self:
+    def _at(cls, board: Any, player: int, ply: int) -> Self:
         position = object.__new__(cls)
-        position._board, position.to_play = board, player
+        position._board, position.to_play, position._ply = board, player, ply
         return position
 
     @functools.cached_property
@@ -164,9 +177,9 @@ class AzgGame(Game):
 
     def play(self, action: int) -> Self:
         if not self._rules.as_in_search:
-            return self._at(*self._rules.play(self._board, self.to_play, action))
+            return self._at(*self._rules.play(self._board, self.to_play, action), self._ply + 1)
         board, mover = self._rules.play(self._board, 0, action)
-        return self._at(self._rules.canonical(board, mover), mover ^ self.to_play)
+        return self._at(self._rules.canonical(board, mover), mover ^ self.to_play, self._ply + 1)
 
     def outcome(self) -> Outcome | None:
         return self._outcome
@@ -178,11 +191,14 @@ class AzgGame(Game):
         ]
         if self._rules.shows_mover:
             parts.append(np.full((1, *self.observation_shape[1:]), self.to_play))
+        if self._rules.shows_ply:
+            parts.append(np.full((1, *self.observation_shape[1:]), self._ply / self.max_plies))
         return np.concatenate(parts).astype(self.observation_dtype)
 
     def key(self) -> Hashable:
-        is_array = isinstance(self._board, np.ndarray)
-        return self.to_play, self._board.tobytes() if is_array else self._rules.game.stringRepresentation(self._board)
+        if self._rules.shows_ply:
+            return self._ply, self.to_play, self._rules.game.stringRepresentation(self._board)
+        return self.to_play, _array(self._board).tobytes()
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         return self._symmetries
@@ -245,10 +261,11 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
     Raises ValueError if plyzero cannot play the game.
     """
     rules = _Rules(cls._game(**ast.literal_eval(parameters)))
-    if not all(_is_same(rules.start, rules.initial_board()) for _ in range(TRIAL_GAMES)):
-        raise ValueError(
-            "getInitBoard returns different boards; a game begins with one position, and can roll dice there"
-        )
+    others = [rules.initial_board(seed) for seed in range(1, 2 * MAX_BEGINNINGS)]
+    if (beginnings := len({_array(board).tobytes() for board in (rules.start, *others)})) > MAX_BEGINNINGS:
+        raise ValueError("getInitBoard shuffles the board; a game begins with one position, and can roll dice there")
+    if beginnings > 1:
+        log.warning("%s: getInitBoard returns different boards; every game begins with the same one", cls.azg_name)
     made: type[AzgGame] = type(cls.__name__, (cls,), {"_rules": rules, "num_actions": int(rules.game.getActionSize())})
     games = list(_random_games(rules))
     _compare(rules, games)
@@ -256,12 +273,14 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
     made._shape = np.shape(_array(rules.start))
     made._channels = tuple(_channel(np.array(channel)) for channel in zip(*boards, strict=True))
     rows, columns = boards[0].shape[1:]
-    made.observation_shape = (sum(each.planes for each in made._channels) + rules.shows_mover, rows, columns)
-    made.observation_dtype = bool if all(each.values for each in made._channels) else np.float32
+    planes = sum(each.planes for each in made._channels) + rules.shows_mover + rules.shows_ply
+    made.observation_shape = (planes, rows, columns)
+    is_binary = all(each.values for each in made._channels) and not rules.shows_ply
+    made.observation_dtype = bool if is_binary else np.float32
     made.max_plies = 2 * max(map(len, games))
     if made.num_actions in (rows * columns, rows * columns + 1) and rows > 1 < columns:
         made.policy_planes = 1
-    start = made._at(rules.canonical(rules.start, 0) if rules.as_in_search else rules.start, 0)
+    start = made._at(rules.canonical(rules.start, 0) if rules.as_in_search else rules.start, 0, 0)
     trial = play_trial(start, plies=TRIAL_PLIES)
     proposed = list(_proposed_symmetries(made))
     made._symmetries = trial.proven(proposed)
@@ -381,7 +400,8 @@ def _proposed_symmetries(made: type[AzgGame]) -> Iterator[Symmetry]:
             planes += [source - channel * size + (first + k) * size for k in range(spec.planes)]
             first += spec.planes
         else:
-            planes += [np.arange(size) + first * size] * made._rules.shows_mover
+            for plane in range(first, made.observation_shape[0]):  # of the mover and of the ply, which stay
+                planes.append(np.arange(size) + plane * size)
             yield Symmetry(np.concatenate(planes).astype(np.intp), np.argsort(moved.ravel().astype(int)))
 
 
