@@ -8,7 +8,7 @@ from games.breakthrough import Breakthrough
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import random_game
-from tests.helpers import toys
+from tests.helpers import naive_breakthrough, toys
 
 
 def breakthrough(size: int = 4) -> CompiledGame:
@@ -43,6 +43,15 @@ def test_the_compiled_game_is_the_example(size):
         assert np.array_equal(one.planes, other.planes)
         assert np.array_equal(one.actions, other.actions)
     compare(breakthrough(size), size, positions=50)
+
+
+def test_the_game_as_people_write_it_first_is_the_example():
+    game, position = random_game(Example(), np.random.default_rng(0)), naive_breakthrough.Breakthrough()
+    for example, action in zip(game.positions, [*game.moves, None], strict=True):
+        assert (position.outcome(), position.to_play) == (example.outcome(), example.to_play)
+        assert position.legal_actions() == example.legal_actions()
+        assert np.array_equal(position.observe(), example.observe())
+        position = position if action is None else position.play_unchecked(action)
 
 
 @pytest.mark.slow
