@@ -38,7 +38,7 @@ from plyzero.rules.game import Game
 from plyzero.rules.machine_code import Function, digest_of, keep_rule
 
 Library = Any  # a ctypes.CDLL, with the digest of its file
-GUARD: Final = 256  # bytes on either side of an array, which show whether a function writes outside of it
+GUARD: Final = 1024  # bytes on either side of an array, which show whether a function writes outside of it
 NAME_BYTES: Final = 64
 CLEAN, NOT_CLEAN = 101, 102  # exit codes of the child process of `tried`
 _call: Final = mmap.mmap(-1, 1 << 24)  # the last checked call and its state, which the parent of a child process reads

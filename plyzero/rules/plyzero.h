@@ -1,4 +1,4 @@
-/* The rules of a game as functions over the bytes of a state, for plyzero.NativeGame (docs/writing-a-game.md).
+/* The rules of a game as functions over the bytes of a state, for plyzero.NativeGame (docs/games.md).
 
    A state is a plain struct without pointers, one field of which, to_play, is the player to move, 0 or 1. It is aligned
    as its size demands, to 16 bytes at most. plyzero copies states with memcpy, and calls the functions from several
