@@ -14,7 +14,7 @@ from typing import ClassVar, Final, TypeGuard
 
 import numpy as np
 
-from plyzero.check.agreement import COMPILED_LAWS, NATIVE_LAWS
+from plyzero.check.agreement import COMPILED_LAWS, state_has_all
 from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
@@ -29,10 +29,7 @@ from plyzero.rules.native_game import NativeGame
 GAMES_PER_INTERPRETED_GAME: Final = 4
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many games."""
 
-STEP_LAWS: Final = (*NATIVE_LAWS, *CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS)
-"""The laws of GameTraces, but those of compiled games."""
-
-ALL_LAWS: Final = (*COMPILED_LAWS, *STEP_LAWS, *CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS)
+ALL_LAWS: Final = (*COMPILED_LAWS, *CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS)
 """All laws, in the order in which they are checked."""
 
 RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_answer")
@@ -100,7 +97,7 @@ def find_violation(
     find_and_shorten = functools.partial(find_position_violation, on_violation=on_violation)
     searches: list[tuple[Callable[..., Violation | None], list[Law], int]] = [
         (find_and_shorten, COMPILED_LAWS, max(1, games // GAMES_PER_INTERPRETED_GAME)),
-        (find_and_shorten, [*STEP_LAWS, *extra_laws], games),
+        (find_and_shorten, [*CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
         (find_sample_violation, [*CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS], games),
     ]
     end = time.monotonic() + seconds
@@ -114,8 +111,8 @@ def find_violation(
 
 def laws_of(start: Game) -> list[Law]:
     """Return the laws that apply to a game, some to compiled or native games only, some to games with dice only."""
-    native, compiled = (isinstance(start, kind) for kind in (NativeGame, CompiledGame))
-    without = [*(COMPILED_LAWS if native or not compiled else []), *([] if native else NATIVE_LAWS)]
+    native, compiled = isinstance(start, NativeGame), isinstance(start, CompiledGame)
+    without = [law for law in COMPILED_LAWS if not compiled or native != (law.check is state_has_all)]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
     return [law for law in ALL_LAWS if law not in without]
 

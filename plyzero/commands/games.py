@@ -89,9 +89,8 @@ def check(
         end, broken = time.monotonic() + (seconds or math.inf), None
 
         def is_clean(checked: Game) -> bool:
-            if find(seconds=(end - time.monotonic()) / 2, on_progress=played.__setitem__):
-                return False
-            return bool(survey(checked, games=games)) and TIME_IS_OVER not in played
+            found = find(seconds=(end - time.monotonic()) / 2, on_progress=played.__setitem__)
+            return not found and TIME_IS_OVER not in played and bool(survey(checked, games=games))
 
         if not isinstance(spec.start, NativeGame) or not spec.start.tried(is_clean):
             broken = find(seconds=end - time.monotonic(), on_progress=on_progress, on_violation=show_first)

@@ -1,12 +1,5 @@
 """Native games: rules in C, C++, Rust or any language that makes a shared library, as plyzero.h declares them.
 
-```python
-class Nim(NativeGame, version=1):
-    library = "libnim.so"  # from the folder of this file; Python would import nim.so in place of nim.py
-    State = np.dtype([("stones", "i1"), ("to_play", "i1")])  # the struct of the library
-    num_actions, observation_shape, max_plies = 3, (1, 1, 1), 21
-```
-
 The search calls each function through a line of compiled code, under a name that follows from the content of the
 library. The linker finds its address, so code on disk holds none. All else calls it by ctypes, between guard bytes.
 """
@@ -29,12 +22,10 @@ import numba
 import numpy as np
 from llvmlite import binding
 from numba import types
-from numba.core.typing.templates import Signature
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain
 from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, CompiledGame, Rules, kernel, no_chances
-from plyzero.rules.game import Game
 from plyzero.rules.machine_code import Function, digest_of, keep_rule
 
 Library = Any  # a ctypes.CDLL, with the digest of its file
@@ -48,7 +39,7 @@ _tried: set[tuple[Library, int]] = set()
 
 
 class NativeGame(CompiledGame):
-    """A game whose rules are functions of a shared library, in the form shown at the top of this module.
+    """A game whose rules are functions of a shared library, as in examples/native.
 
     `State` has the layout of the library's struct (`align=True` if that has gaps), with a field `to_play`.
     """
@@ -103,13 +94,12 @@ class NativeGame(CompiledGame):
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "rules"}  # which are of this process
 
-    def tried(self, is_clean: Callable[[Game], bool]) -> bool:
+    def tried(self, is_clean: Callable[[Any], bool]) -> bool:
         """Return what `is_clean` of this position with checked rules returns in a child process; False if it raises.
 
         Raises UserError with the function that has ended the process, if one has.
         """
-        child = os.fork()
-        if not child:
+        if not (child := os.fork()):
             try:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
                 os._exit(CLEAN if is_clean(self.as_plain_python()) else NOT_CLEAN)
@@ -138,7 +128,7 @@ def _load(path: Path, status: tuple[int, ...]) -> Library:
 
 @functools.cache
 def _compile_calls(library: Library) -> Rules:
-    def compiled(name: str, signature: Signature) -> Any:
+    def compiled(name: str, signature: object) -> Any:
         symbol, rule = f"plyzero_{library.digest}_{name}", cast(Function, no_chances)
         if function := getattr(library, f"plyzero_{name}", None):
             binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
