@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from plyzero.rules.chance import played, rolled
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
     from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome
+    from plyzero.rules.native_game import NativeGame
     from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
     from plyzero.run.records import Games
     from plyzero.run.replay import read_games
@@ -53,6 +54,7 @@ _MODULES = {
     "plyzero.rules.chance": ["played", "rolled"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
     "plyzero.rules.game": ["DRAW", "ONGOING", "Game", "IllegalActionError", "Outcome"],
+    "plyzero.rules.native_game": ["NativeGame"],
     "plyzero.rules.symmetry": ["Symmetry", "mirror_columns", "turns_and_mirrors"],
     "plyzero.run.records": ["Games"],
     "plyzero.run.replay": ["read_games"],
@@ -75,6 +77,7 @@ __all__ = [
     "Games",
     "IllegalActionError",
     "Label",
+    "NativeGame",
     "Outcome",
     "RandomPlayer",
     "Record",

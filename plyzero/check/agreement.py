@@ -31,7 +31,7 @@ MAX_WIDE_ACTIONS: Final = 8
 """Largest number of legal actions that `numbers_fit_their_fields` plays at one position."""
 
 COMPILED_LAWS: Final[list[Law]] = []
-"""The laws that are checked at every position of a compiled game."""
+"""The laws that are checked at every position of a compiled game: all but the last, or of a native one the last."""
 
 
 @register(COMPILED_LAWS)
@@ -76,6 +76,16 @@ def compiled_as_written(trace: GameTrace) -> None:
                 f"play({action}), {name_of(plain, action)}, stores {one} in the field {name!r} in plain Python and "
                 f"{other} when compiled",
             )
+
+
+@register(COMPILED_LAWS)
+def state_has_all(trace: GameTrace) -> None:
+    """The functions of a library keep all in the bytes of the state: nothing in variables, or behind pointers."""
+    position, other = trace.position, trace.replica("in turns", trace.make)  # which plays between the moves of this one
+    advice = "keep all in the state, without pointers, static variables and random numbers, and read only what is in it"
+    expect(position.key() == other.key(), f"two games with the same moves have different states: {advice}")
+    again = "after moves of another game, the same state answers differently"
+    expect_equal(trace.answers[-1], rule_answers(position), f"{again}: {advice}")
 
 
 def agreement_with(make: Callable[[], Game]) -> Law:

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, TypeGuard
 
 import numpy as np
 
-from plyzero.check.agreement import COMPILED_LAWS
+from plyzero.check.agreement import COMPILED_LAWS, state_has_all
 from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
@@ -24,6 +24,7 @@ from plyzero.rules.catalog import own_frames
 from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
+from plyzero.rules.native_game import NativeGame
 
 GAMES_PER_INTERPRETED_GAME: Final = 4
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many games."""
@@ -109,8 +110,9 @@ def find_violation(
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws that apply to a game, some to compiled games only, some to games with dice only."""
-    without = [] if isinstance(start, CompiledGame) else [*COMPILED_LAWS]
+    """Return the laws that apply to a game, some to compiled or native games only, some to games with dice only."""
+    native, compiled = isinstance(start, NativeGame), isinstance(start, CompiledGame)
+    without = [law for law in COMPILED_LAWS if not compiled or native != (law.check is state_has_all)]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
     return [law for law in ALL_LAWS if law not in without]
 
@@ -275,6 +277,7 @@ def find_sample_violation(
     until: the time by time.monotonic() at which the search ends.
     """
     on_progress("games for the comparison of positions", games)
+    make = functools.partial(_start_to_check, make, plain=False)
     start, law = make(), RULES_ANSWER
     try:
         found = sample(start, games=games, until=until)

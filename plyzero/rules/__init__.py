@@ -2,6 +2,7 @@
 
 game            Game, the class that a user subclasses; outcomes and their codes
 compiled_game   CompiledGame: rules as functions that Numba compiles
+native_game     NativeGame: rules as functions of a shared library, in C, C++ or Rust
 machine_code    machine code on disk: what has been compiled once on a machine is not compiled again
 compile_errors  errors of Numba, reduced to the line of the user's file and what to do
 chance          rolls: the possible ones of a position, and how they are sampled

@@ -130,7 +130,7 @@ def create(text: str, cls: Callable[..., T], parameters: Mapping[str, object]) -
     """Return an object of a user's class, which `text` names. Raises UserError with the error of its constructor."""
     try:
         return cls(**parameters)
-    except ValueError as error:  # its own message about a parameter
+    except (UserError, ValueError) as error:  # its own message, about a parameter or a file
         raise UserError(f"cannot create {text}: {error}") from error
     except (Exception, SystemExit) as error:
         raise UserError(f"cannot create {text}: {with_location(error)}") from error

@@ -47,6 +47,7 @@ OUTCOME: Final = types.int64(STATE)
 LEGAL: Final = types.void(STATE, types.boolean[::1])
 OBSERVE: Final = types.void(STATE, types.float32[:, :, ::1])
 CHANCES: Final = types.void(STATE, types.float32[::1])
+SIGNATURES: Final = (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES)
 
 
 class Rules(NamedTuple):
@@ -228,7 +229,7 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[np.void],
         inner = functools.partial(outer, no_cpython_wrapper=True)
         done: dict[Function, Function] = {}
         compiled, mistakes = [], []
-        for rule, signature in zip(RULE_NAMES[1:], (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES), strict=True):
+        for rule, signature in zip(RULE_NAMES[1:], SIGNATURES, strict=True):
             function = redecorate(functions[rule], inner, done) if boundscheck else inner(functions[rule])
             try:
                 dispatcher = outer(_on_bytes(function, state))

@@ -1,0 +1,176 @@
+"""Native games: rules in C, C++, Rust or any language that makes a shared library, as plyzero.h declares them.
+
+The search calls each function through a line of compiled code, under a name that follows from the content of the
+library. The linker finds its address, so code on disk holds none. All else calls it by ctypes, between guard bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import mmap
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Self, cast
+
+import numba
+import numpy as np
+from llvmlite import binding
+from numba import types
+from numpy.typing import NDArray
+
+from plyzero.errors import UserError, plain
+from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, CompiledGame, Rules, kernel, no_chances
+from plyzero.rules.machine_code import Function, digest_of, keep_rule
+
+Library = Any  # a ctypes.CDLL, with the digest of its file
+GUARD: Final = 1024  # bytes on either side of an array, which show whether a function writes outside of it
+NAME_BYTES: Final = 64
+CLEAN, NOT_CLEAN = 101, 102  # exit codes of the child process of `tried`
+_call: Final = mmap.mmap(-1, 1 << 24)  # the last checked call and its state, which the parent of a child process reads
+_guards: Final = itertools.cycle([bytes([byte] * GUARD) for byte in range(1, 252)])  # equal ones rarely meet the same
+_loaded: dict[Path, Library] = {}
+_tried: set[tuple[Library, int]] = set()
+
+
+class NativeGame(CompiledGame):
+    """A game whose rules are functions of a shared library, as in examples/native.
+
+    `State` has the layout of the library's struct (`align=True` if that has gaps), with a field `to_play`.
+    """
+
+    library: str | Path
+    """The path of the library, from the folder of the file that defines the class."""
+
+    rule_functions = dict.fromkeys(RULE_NAMES[1:], no_chances)  # nothing calls them: the library has the rules
+
+    def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
+        if own := [name for name in RULE_NAMES if name in vars(cls)]:
+            raise TypeError(f"{cls.__name__}: a native game has its rules in the library, so remove {', '.join(own)}")
+        super().__init_subclass__(version=version, **kwargs)
+
+    def __init__(self) -> None:
+        super().__init__()
+        start = functools.partial(_checked, self.load(), "start", self.state)
+        if (tried := (self.load(), len(self.state))) not in _tried:
+            self.tried(lambda checked: bool(start()))
+            _tried.add(tried)
+        start()
+
+    def load(self) -> Library:
+        """Return the library. Raises UserError if it cannot be loaded, or lacks a function."""
+        file = getattr(sys.modules.get(type(self).__module__), "__file__", None) or ""
+        path = (Path(file).parent / self.library).absolute()
+        try:
+            status = path.stat()
+            library = _load(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+        except OSError as error:
+            expected = f"expected {path} to be a shared library for this processor, {platform.machine()}"
+            raise UserError(f"{expected}: {plain(str(error))}; compile it here with cc -shared -fPIC") from error
+        names = [f"plyzero_{name}" for name in RULE_NAMES if name != "chances" or self.num_chances]
+        if missing := [name for name in names if not hasattr(library, name)]:
+            how = 'in C++ in extern "C", in Rust as #[no_mangle] pub extern "C"'
+            raise UserError(f"{path} has no function {', '.join(missing)}: define it as plyzero.h does, {how}")
+        return library
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        is_interpreted: bool = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+        return self.as_plain_python().rules if is_interpreted else _compile_calls(self.load())
+
+    def as_plain_python(self) -> Self:
+        """Return the same position with rules that raise IndexError where a function writes outside of its arrays."""
+        position, checked = self.with_state(self.state), functools.partial(_checked, self.load())
+        position.rules = Rules(*(functools.partial(checked, name) for name in RULE_NAMES[1:]))  # type: ignore[arg-type]
+        return position
+
+    with_bounds_checked = as_plain_python
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "rules"}  # which are of this process
+
+    def tried(self, is_clean: Callable[[Any], bool]) -> bool:
+        """Return what `is_clean` of this position with checked rules returns in a child process; False if it raises.
+
+        Raises UserError with the function that has ended the process, if one has.
+        """
+        if not (child := os.fork()):
+            try:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                os._exit(CLEAN if is_clean(self.as_plain_python()) else NOT_CLEAN)
+            finally:
+                os._exit(NOT_CLEAN)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code not in (CLEAN, NOT_CLEAN):
+            how = f"{signal.Signals(-code).name} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
+            call, state = _call[:NAME_BYTES].rstrip(b"\0").decode(), np.frombuffer(_call, self.State, 1, NAME_BYTES)[0]
+            raise UserError(
+                f"{call} of {self.library} ends the process with {how} in the state {plain(str(state), 300)}"
+            )
+        return code == CLEAN
+
+
+@functools.lru_cache
+def _load(path: Path, status: tuple[int, ...]) -> Library:
+    """Return the library at `path`; `status` changes when it is built again."""
+    digest = digest_of(path.read_bytes())
+    library: Library = _loaded.setdefault(path, ctypes.CDLL(str(path)))
+    library.digest = getattr(library, "digest", digest)
+    if library.digest != digest:  # the system returns the old one
+        raise UserError(f"{path} has been built again since this process loaded it: start the process again")
+    return library
+
+
+@functools.cache
+def _compile_calls(library: Library) -> Rules:
+    def compiled(name: str, signature: object) -> Any:
+        symbol, rule = f"plyzero_{library.digest}_{name}", cast(Function, no_chances)
+        if function := getattr(library, f"plyzero_{name}", None):
+            binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
+            pointer, result = types.voidptr, types.int32 if name == "outcome" else types.void
+            arguments = {"outcome": (), "play": (types.int32,)}.get(name, (pointer,))
+            call = types.ExternalFunction(symbol, result(pointer, *arguments))
+            rules: dict[str, Function] = {
+                "outcome": lambda s: call(s.ctypes),
+                "play": lambda s, action: call(s.ctypes, action),
+            }
+            rule = rules.get(name, lambda s, array: call(s.ctypes, array.ctypes))
+        dispatcher: Any = kernel(no_cfunc_wrapper=True)(rule)
+        keep_rule(dispatcher, rule, symbol).compile(signature)
+        dispatcher.disable_compile()
+        return dispatcher
+
+    return Rules(*map(compiled, RULE_NAMES[1:], SIGNATURES))
+
+
+def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: Any = None) -> int | None:
+    """Call a function on copies of its arrays, which lie between guard bytes, and return its result.
+
+    The guards differ from call to call, so a function that reads them answers differently when it is called again.
+    Raises IndexError if it writes there.
+    """
+    function, numbers = getattr(library, f"plyzero_{name}", None), [int(argument)] if name == "play" else []
+    if function is None:  # chances, without dice
+        return None
+    call = f"plyzero_{name}({numbers[0] if numbers else ''})"
+    arrays = [state] if numbers or argument is None else [state, argument]
+    before, guard = [array.tobytes() for array in arrays], next(_guards)
+    noted = (call.encode().ljust(NAME_BYTES, b"\0") + before[0])[: len(_call)]
+    _call[: len(noted)] = noted
+    boxes = [bytearray(guard + each + guard) for each in before]
+    pointers = [ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(box)) + GUARD) for box in boxes]
+    result: int | None = function(*pointers, *numbers)
+    for i, box in enumerate(boxes):
+        after = bytes(box[GUARD:-GUARD])
+        if not box.startswith(guard) or not box.endswith(guard):
+            what = {"legal": "mask", "observe": "planes"}.get(name, "weights") if i else "the state"
+            at = next(at for at, both in enumerate(zip(box, guard + after + guard, strict=True)) if len({*both}) > 1)
+            raise IndexError(f"{call} writes to byte {at - GUARD} of {what}, which has bytes 0 to {len(after) - 1}")
+        if after != before[i]:
+            arrays[i].reshape(-1).view(np.uint8)[:] = np.frombuffer(after, np.uint8)
+    return result

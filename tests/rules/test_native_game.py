@@ -1,0 +1,402 @@
+"""Rules in a shared library: those of the example are those of the included game, and what is wrong is said."""
+
+import faulthandler
+import functools
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plyzero.check.agreement import agreement_with
+from plyzero.check.violations import SAMPLE_LAWS, GameLaws, find_violation, laws_of, play_until_violation
+from plyzero.errors import UserError
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.game import Outcome
+from plyzero.rules.native_game import NativeGame
+from plyzero.run.replay import check_rules
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
+from plyzero.search.slots import search
+from plyzero.settings import Settings
+from tests.helpers.cli import plyzero, plyzero_process
+from tests.helpers.dice import Race
+from tests.helpers.runs import SMALL, play_segment, records_by_seed, small_run
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "native"
+C_OF_RACE = """
+#include "plyzero.h"
+typedef struct { int8_t at[2], begun, thrown, to_play; } State;
+static const float probabilities[] = {.5f, .25f, .125f, .125f};
+static const int steps[] = {1, 3, 4, 2};
+void plyzero_start(void *state) { (void)state; }
+void plyzero_legal(const void *state, bool *mask) { (void)state; mask[0] = mask[1] = true; }
+void plyzero_chances(const void *state, float *weights) {
+  const State *s = state;
+  if (!s->begun) weights[0] = .75f, weights[1] = .25f;
+  else if (s->thrown) for (int roll = 0; roll < 4; roll++) weights[roll] = probabilities[roll];
+}
+void plyzero_play(void *state, int32_t action) {
+  State *s = state;
+  if (!s->begun) s->begun = 1, s->at[1] = action;
+  else if (!s->thrown && action == 1) s->thrown = 1;
+  else if (s->thrown && action == 3) s->at[s->to_play] += 2;
+  else {
+    s->at[s->to_play] += s->thrown ? steps[action] : 2;
+    s->thrown = 0;
+    s->to_play = 1 - s->to_play;
+  }
+}
+int32_t plyzero_outcome(const void *state) {
+  const State *s = state;
+  for (int player = 0; player < 2; player++)
+    if (s->at[player] >= 7) return s->at[player] == 8 ? PLYZERO_DRAW : player;
+  return PLYZERO_ONGOING;
+}
+void plyzero_observe(const void *state, float *planes) {
+  const State *s = state;
+  planes[s->at[s->to_play]] = planes[11 + s->at[1 - s->to_play]] = 1;
+}
+"""
+PLAYED = """
+import sys
+from numba.core import event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, event):
+        if not event.data["dispatcher"].py_func.__module__.startswith("numba."):  # every process compiles Numba's own
+            compiled.append(1)
+    def on_end(self, event): pass
+event.register("numba:compile", Listener())
+from native_four import ConnectFour
+position = ConnectFour()
+for action in (0, 1, 0, 1, 0, 1, 0):
+    position = position.play(action)
+print(len(compiled) > 0, position.outcome().winner, int(ConnectFour().play(2).observe().sum()))
+"""
+
+SETTINGS = Settings.model_validate({"selfplay": {"parallel_games": 8, "simulations": 16, "fast_simulations": 4}})
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="the rules in C need a C compiler, cc")
+
+
+def compile_c(source: str, library: Path) -> Path:
+    """Compile `source` to a new file in place of `library`, with warnings as errors unless it is faulty."""
+    command = ["cc", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-I", str(ROOT / "plyzero" / "rules")]
+    beside = library.with_suffix(".new")
+    subprocess.run([*command, "-x", "c", "-o", str(beside), "-"], input=source, text=True, check=True)
+    beside.replace(library)
+    return library
+
+
+def make_game(folder: Path, *changes: tuple[str, str], state: str = "") -> Path:
+    """Make the example in `folder` as the module native_four, with changes in its C; return the library.
+
+    state: further fields of State, before the others.
+    """
+    source = (EXAMPLE / "connect_four.c").read_text()
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new, 1)
+    python = (EXAMPLE / "connect_four.py").read_text().replace('np.dtype([("', f'np.dtype([{state}("')
+    (folder / "native_four.py").write_text(python)
+    return compile_c(source, folder / "libconnect_four.so")
+
+
+def fresh(folder: Path, name: str = "native_four:ConnectFour") -> GameSpec:
+    """Load the game in `folder` as if no other test had loaded a module of this name."""
+    sys.modules.pop(name.partition(":")[0], None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        return load_game(name)
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> GameSpec:
+    make_game(tmp_path)
+    return fresh(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> type[NativeGame]:
+    folder = tmp_path_factory.mktemp("example")
+    make_game(folder)
+    found = type(fresh(folder).start)
+    assert issubclass(found, NativeGame)
+    return found
+
+
+def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Check the game in `folder`; what pytest prints when a child process crashes is left out."""
+    sys.modules.pop("native_four", None)
+    faulthandler.disable()
+    try:
+        return plyzero("check", "native_four:ConnectFour", "--games", "1", *arguments, cwd=folder)
+    finally:
+        faulthandler.enable(sys.__stderr__)
+
+
+def test_self_play_games_are_byte_for_byte_those_of_the_included_game(example: type[NativeGame]):
+    native, included = (
+        records_by_seed(start, SETTINGS, Uniform(7), count=4) for start in (example(), load_game("connect-four").start)
+    )
+    assert native == included
+
+
+def test_the_example_keeps_the_laws_and_agrees_with_the_included_game(four: GameSpec):
+    law = agreement_with(lambda: load_game("connect-four").start)
+    assert find_violation(lambda: four.start, games=3, extra_laws=[law]) is None
+
+
+def test_the_laws_of_a_native_game_are_a_class_of_tests(example: type[NativeGame]):
+    laws = type("Laws", (GameLaws,), {"game": example, "games": 1})()
+    for name in ("test_state_has_all", "test_rules_answer", "test_compiled_as_written"):
+        getattr(laws, name)()
+
+
+def test_dice_work_as_in_a_compiled_game(tmp_path: Path):
+    compile_c(C_OF_RACE, tmp_path / "librace.so")
+
+    class NativeRace(NativeGame):
+        library = tmp_path / "librace.so"
+        State, action_names, roll_names = Race.State, Race.action_names, Race.roll_names
+        num_actions, num_chances, observation_shape, max_plies = 2, 4, (2, 11, 1), 14
+
+    assert find_violation(NativeRace, games=10, extra_laws=[agreement_with(Race)]) is None
+    native, compiled = (records_by_seed(start, SETTINGS, Uniform(2), count=4) for start in (NativeRace(), Race()))
+    assert native == compiled
+
+
+@pytest.mark.skipif(not shutil.which("rustc"), reason="rules in Rust need rustc")
+def test_the_rust_of_the_guide_makes_a_game(tmp_path: Path):
+    rust = (ROOT / "docs" / "games.md").read_text().partition("```rust\n")[2].partition("```")[0]
+    command = ["rustc", "--crate-type", "cdylib", "-O", "-o", str(tmp_path / "libnim.so"), "-"]
+    subprocess.run(command, input=rust, text=True, check=True)
+
+    class RustNim(NativeGame):
+        library = tmp_path / "libnim.so"
+        State = np.dtype([("stones", "i1"), ("to_play", "i1")])
+        num_actions, observation_shape, max_plies = 3, (21, 1, 1), 21
+
+    assert find_violation(RustNim, games=3) is None
+    position = RustNim()
+    while position.outcome() is None:
+        position = position.play(0)
+    assert position.outcome() == Outcome(winner=0)  # who takes the last of 21
+
+
+def test_the_functions_are_called_without_compiled_code_too(tmp_path: Path):
+    make_game(tmp_path)
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", PLAYED], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False 0 1\n", "")
+
+
+def test_a_second_process_compiles_nothing_and_a_third_calls_the_library_that_was_built_again(tmp_path: Path):
+    def process() -> str:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+        return subprocess.run(
+            [sys.executable, "-c", PLAYED], cwd=tmp_path, env=environment, stdout=-1, text=True, check=True
+        ).stdout
+
+    make_game(tmp_path)
+    assert [process(), process()] == ["True 0 1\n", "False 0 1\n"]
+    make_game(tmp_path, ("s->result = s->to_play", "s->result = 1 - s->to_play"), ("] = 1;", "] = 3;"))
+    assert [process(), process()] == ["True 1 3\n", "False 1 3\n"]
+    make_game(tmp_path)
+    assert process() == "False 0 1\n"  # the first one's code, which is still there
+
+
+def test_two_libraries_in_one_process_keep_their_own_rules(tmp_path: Path, example: type[NativeGame]):
+    other = compile_c((EXAMPLE / "connect_four.c").read_text().replace("] = 1;", "] = 3;"), tmp_path / "libother.so")
+    changed = type("Changed", (example,), {"library": other})
+    for game, value in ((example, 1), (changed, 3), (example, 1)):
+        seen: set[float] = set()
+        search([game().play(0)], functools.partial(uniform_and_seen, seen), simulations=8)
+        assert seen == {0, value}
+
+
+def uniform_and_seen(seen: set[float], batch: EvaluationBatch) -> Evaluation:
+    seen.update(np.unique(batch.observations).tolist())
+    return Uniform(7)(batch)
+
+
+def test_a_library_that_is_built_again_is_not_mixed_with_the_one_in_use(tmp_path: Path):
+    make_game(tmp_path)
+    start = fresh(tmp_path).start.play(3)
+    make_game(tmp_path, ("] = 1;", "] = 3;"))
+    with pytest.raises(UserError, match="has been built again since this process loaded it: start the process again"):
+        type(start)()
+    assert start.play(0).observe().max() == 1
+    make_game(tmp_path)
+    assert type(start)().play(0).observe().max() == 1
+
+
+def test_a_position_is_pickled_and_played_on_in_another_process(tmp_path: Path):
+    make_game(tmp_path)
+    start = fresh(tmp_path).start
+    position = start.play(3).play(3)
+    content = pickle.dumps(position)
+    assert len(content) < 1000
+    assert pickle.loads(content).play(2).key() == position.play(2).key()
+    code = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()).play(2).key().hex())"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    done = subprocess.run([sys.executable, "-c", code], input=content, env=environment, stdout=-1, check=True)
+    assert done.stdout.decode().strip() == position.play(2).key().hex()
+
+
+def test_rules_that_have_changed_are_noticed_by_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    make_game(tmp_path)
+    game = type(fresh(tmp_path).start)
+    run = small_run(tmp_path / "r", "native_four:ConnectFour")
+    play_segment(run, full=60)
+    check_rules(run)
+    source = (EXAMPLE / "connect_four.c").read_text().replace("count >= 4", "count >= 3")
+    monkeypatch.setattr(game, "library", compile_c(source, tmp_path / "libthree.so"))
+    with pytest.raises(UserError, match="are not those that made the games"):
+        check_rules(replace(run, game=load_game("native_four:ConnectFour")))
+
+
+STDLIB = ("#include", "#include <stdlib.h>\n#include")
+PLAY, PLIES = "void plyzero_play(void *state, int32_t action) {", "s->plies++;"
+LEGAL = "column < COLUMNS; column++) mask"
+OBSERVE = "void plyzero_observe(const void *state, float *planes) {"
+END = "s->to_play = 1 - s->to_play;"
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "law", "words"),
+    [
+        ([(OBSERVE, f"{OBSERVE} planes[84] = 0;")], "", "rules_answer", "writes to byte 336 of planes"),
+        ([(LEGAL, LEGAL.replace("<", "<="))], "", "rules_answer", "plyzero_legal() writes to byte 7 of mask"),
+        ([(PLIES, f"{PLIES} s->board[-1][6] = 1;")], "", "play_makes_a_new_position", "writes to byte -1 of the state"),
+        ([("] = 1;", "] = s->board[7][0];")], "", "state_has_all", "observe() differs"),
+        ([(PLAY, f"static int all;\n{PLAY}"), (PLIES, "s->plies = ++all;")], "", "state_has_all", "different states"),
+        (
+            [(OBSERVE, f"static float seen;\n{OBSERVE}"), ("] = 1;", "] = seen++;")],
+            "",
+            "state_has_all",
+            "the same state answers differently",
+        ),
+        (
+            [
+                (PLAY, f"static State last;\n{PLAY} if (((State *)state)->plies) *(State *)state = last;"),
+                (END, f"{END} last = *s;"),
+            ],
+            *("", "state_has_all", "two games with the same moves have different states"),
+        ),
+        (
+            [
+                *(STDLIB, ("typedef struct {", "typedef struct __attribute__((packed)) { void *made;")),
+                (PLIES, f"{PLIES} s->made = malloc(8);"),
+            ],
+            *('("made", "i8"), ', "state_has_all", "without pointers"),
+        ),
+    ],
+    ids=["planes", "mask", "state", "read beyond", "counter", "observations", "last position", "pointer"],
+)
+def test_check_finds_functions_that_leave_their_bytes(tmp_path: Path, changes, state, law, words):
+    make_game(tmp_path, *changes, state=state)
+    start = fresh(tmp_path).start.as_plain_python()
+    laws = [each for each in laws_of(start) if each not in SAMPLE_LAWS]
+    found = play_until_violation(lambda: start, laws, lambda legal: legal[-1])
+    assert (found.law.name, words in found.what) == (law, True), found
+
+
+CRASH = "*(volatile int *)0 = 1;"
+ZERO = "for (volatile int i = 0, zero = 0; i < 1; i++) i /= zero;"
+READ = "const State *s = state;\n  for (int column"
+LIBRARY = "of libconnect_four.so ends the process with"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([(PLIES, f"if (s->plies == 5) {CRASH} {PLIES}")], f"plyzero_play(0) {LIBRARY} SIGSEGV (Segmentation fault)"),
+        ([(READ, f"if (((State *)state)->plies > 3) {CRASH} {READ}")], f"plyzero_legal() {LIBRARY} SIGSEGV"),
+        ([("= PLYZERO_ONGOING;", f"= PLYZERO_ONGOING; {CRASH}")], f"plyzero_start() {LIBRARY} SIGSEGV"),
+        ([STDLIB, (PLIES, f"if (s->plies > 3) abort(); {PLIES}")], "SIGABRT (Aborted) in the state ([["),
+        ([(PLIES, f"{PLIES} {ZERO}")], "SIGFPE"),
+    ],
+    ids=["play", "legal", "start", "abort", "division"],
+)
+def test_check_says_in_one_sentence_which_function_ends_the_process(tmp_path: Path, changes, words):
+    make_game(tmp_path, *changes)
+    done = check(tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert words in done.stderr
+
+
+def test_check_says_which_function_has_called_exit(tmp_path: Path):
+    make_game(tmp_path, STDLIB, (PLIES, f"if (s->plies > 3) exit(3); {PLIES}"))
+    done = plyzero_process("check", "native_four:ConnectFour", "--games", "1", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{LIBRARY} exit code 3 in the state ([[" in done.stderr
+
+
+def test_check_prints_the_broken_law_that_the_trial_has_found(tmp_path: Path):
+    make_game(tmp_path, (LEGAL, LEGAL.replace("<", "<=")))
+    done = check(tmp_path)
+    assert done.returncode == 1, done
+    assert "plyzero_legal() writes to byte 7 of mask, which has bytes 0 to 6\nmoves: none" in done.stdout
+
+
+def test_a_library_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path):
+    library = make_game(tmp_path)
+    elf = bytearray(library.read_bytes())
+    without = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(tmp_path / "empty.so")], input=b"")
+    assert without.returncode == 0
+    contents = {
+        "No such file or directory: ": None,
+        "for this processor, ": bytes([*elf[:18], 0xF3 if elf[18] != 0xF3 else 0x3E, 0, *elf[20:]]),
+        "invalid ELF header": b"int plyzero_start(void *state);" * 99,
+        "file too short": b"",
+        "no function plyzero_start, plyzero_play, plyzero_outcome, plyzero_legal, plyzero_observe: "
+        "define it as plyzero.h does, in C++ in extern": (tmp_path / "empty.so").read_bytes(),
+    }
+    for number, (words, content) in enumerate(contents.items()):
+        python = (EXAMPLE / "connect_four.py").read_text().replace("libconnect", f"lib{number}")
+        (tmp_path / f"bad{number}.py").write_text(python)
+        if content is not None:
+            (tmp_path / f"lib{number}_four.so").write_bytes(content)
+        done = plyzero("check", f"bad{number}:ConnectFour", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"plyzero: cannot create bad{number}:ConnectFour: ")
+        assert words in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_rule_in_the_class_of_a_native_game_is_refused():
+    with pytest.raises(TypeError, match="a native game has its rules in the library, so remove legal"):
+        type("Mixed", (NativeGame,), {"legal": lambda s, mask: None})
+
+
+def test_check_within_a_time_ends_early_and_says_so(tmp_path: Path):
+    make_game(tmp_path)
+    done = check(tmp_path, "--seconds", "1", "--games", "100000")
+    assert done.returncode == 0, done
+    assert "--seconds 1 ended the search early" in done.stdout
+
+
+def test_it_is_played_in_processes_of_a_ladder(tmp_path: Path):
+    make_game(tmp_path)
+    players = ("--players", "mcts:8", "random", "--games", "4", "--processes", "2", "--out", "ladder")
+    done = plyzero_process("ladder", "native_four:ConnectFour", *players, cwd=tmp_path)
+    assert done.returncode == 0, done
+
+
+@pytest.mark.slow
+def test_a_bot_is_trained_by_the_processes_of_a_run(tmp_path: Path):
+    make_game(tmp_path)
+    small = [argument for option in SMALL for argument in ("-o", option)]
+    done = plyzero_process("train", "native_four:ConnectFour", "--run", "r", "--minutes", "0.5", *small, cwd=tmp_path)
+    assert done.returncode == 0, done
+    shown = plyzero_process("play", "native_four:ConnectFour", "--run", "r", text="4\nquit\n", cwd=tmp_path)
+    assert "The bot plays " in shown.stdout, shown
+    assert "0 faults" in plyzero_process("replay", "verify", "--rules", "--run", "r", cwd=tmp_path).stdout
