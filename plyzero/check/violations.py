@@ -109,10 +109,10 @@ def find_violation(
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws that apply to a game, some to compiled games only, some to games with dice only."""
+    """Return the laws that apply to a game, some to compiled games only, some with dice only; waived ones do not."""
     without = [] if isinstance(start, CompiledGame) else [*COMPILED_LAWS]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
-    return [law for law in ALL_LAWS if law not in without]
+    return [law for law in ALL_LAWS if law not in without and law.name not in start.waived_laws]
 
 
 def find_position_violation(

@@ -105,7 +105,8 @@ def check(
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    print("\n".join(sentences(found, settings, sizes)))
+    notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
+    print("\n".join([*notes, *sentences(found, settings, sizes)]))
     print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
 

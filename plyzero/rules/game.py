@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import string
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -91,6 +91,10 @@ class Game(ABC):
 
     max_plies: int
     """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""
+
+    waived_laws: ClassVar[Mapping[str, str]] = {}
+    """Laws of `plyzero check` that the game breaks on purpose, by name, each with the reason as a sentence, which
+    `check` prints instead of checking the law."""
 
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -7,6 +7,7 @@ words of the message.
 import functools
 import itertools
 import re
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -496,8 +497,13 @@ def test_a_planted_fault_breaks_the_law_that_names_it_in_few_moves(fault, law, m
     assert f"moves: {shown}\n" in text
 
 
-def test_a_law_that_is_skipped_is_not_asked():
+def test_a_law_that_is_skipped_or_waived_is_not_asked():
     assert find_violation(SameNames, games=5, skip=("actions_have_names",)) is None
+
+    class Waiving(SameNames):
+        waived_laws: ClassVar = {"actions_have_names": "they are shown elsewhere"}
+
+    assert find_violation(Waiving, games=5) is None
 
 
 def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
