@@ -112,6 +112,8 @@ def laws_of(start: Game) -> list[Law]:
     """Return the laws that apply to a game, some to compiled games only, some with dice only; waived ones do not."""
     without = [] if isinstance(start, CompiledGame) else [*COMPILED_LAWS]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
+    reads_text = type(start).from_text is not Game.from_text
+    without += [law for law in POSITION_LAWS if law.name == "texts_are_read" and not reads_text]
     return [law for law in ALL_LAWS if law not in without and law.name not in start.waived_laws]
 
 

@@ -60,7 +60,8 @@ def check(
     other = find_game(against) if against else None
     extra_laws = [agreement_with(lambda: other.start)] if other else []
     names = [law.name for law in (*laws_of(spec.start), *extra_laws)]
-    skipped = [name for name in skip or () if name != "last_mover_wins_some"]  # a law of version 0.2, now a warning
+    # The first of these was a law of version 0.2 and is now a warning.
+    skipped = [name for name in skip or () if name not in ("last_mover_wins_some", *spec.start.waived_laws)]
     for name in skipped:
         if name == RULES_ANSWER.name:
             raise UserError(f"{name} cannot be skipped: rules that raise an error cannot be checked")

@@ -31,6 +31,7 @@ from plyzero.check.violations import (
     GameLaws,
     Violation,
     find_violation,
+    laws_of,
     shorten,
 )
 from plyzero.rules.board import Board, Cell, render_grid
@@ -504,6 +505,26 @@ def test_a_law_that_is_skipped_or_waived_is_not_asked():
         waived_laws: ClassVar = {"actions_have_names": "they are shown elsewhere"}
 
     assert find_violation(Waiving, games=5) is None
+
+
+class ReadsItsText(TicTacToe):
+    def from_text(self, text: str) -> Game:
+        position = ReadsItsText()
+        position.board = tuple(".xo".index(mark) for line in text.splitlines()[:3] for mark in line[3::2])
+        return position
+
+
+class SwapsTheStones(ReadsItsText):
+    def from_text(self, text: str) -> Game:
+        return super().from_text(text.translate(str.maketrans("xo", "ox")))
+
+
+def test_a_text_must_be_read_as_the_position_that_it_shows():
+    assert "texts_are_read" not in {law.name for law in laws_of(TicTacToe())}
+    assert find_violation(ReadsItsText, games=5) is None
+    broken = find_violation(SwapsTheStones, games=5)
+    assert (broken.law.name, len(broken.moves)) == ("texts_are_read", 1)
+    assert broken.what.startswith("from_text(str(position)) is another position: ")
 
 
 def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():
