@@ -133,10 +133,8 @@ def missing_package(error: BaseException) -> str | None:
 
 
 def find_game(text: str, start: Path | None = None) -> GameSpec:
-    """Return a game, to begin with the position in the file `start`. Its module may print to standard error alone.
-
-    Raises UserError if there is no such game or position.
-    """
+    """Return a game, which begins at the position in the file `start`; UserError if there is none. Its module may print
+    to standard error alone."""
     from plyzero.lines import MAX_LINE
     from plyzero.rules.catalog import load_game, with_location
 

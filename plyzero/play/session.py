@@ -15,10 +15,8 @@ from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names, play_named
 
 VERSION: Final = 1
-"""Version of the game record, whose fields are listed in docs/formats.md."""
-
 STARTED: Final = 2
-"""Version of the record of a game with `start`, the position that it began with, which older readers must refuse."""
+"""Versions of the game record, whose fields are listed in docs/formats.md: without `start` and with it."""
 
 SIDES: Final = ("first", "second")
 """The names of players 0 and 1; where dice decide who begins, the second player may move first."""
