@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
@@ -12,8 +13,7 @@ from plyzero.rules.chance import possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 
-MAX_TRIED: Final = 20_000
-"""Number of moves that are tried to reach a board."""
+MAX_TRIED: Final = 8_000  # moves to reach a board
 
 
 def read_starts(path: Path, start: Game) -> list[list[int]]:
@@ -37,32 +37,26 @@ def moves_to(start: Game, text: str) -> list[int]:
     try:
         return play_named(start, text.split())[1]
     except ValueError as error:
-        if (moves := _moves_to_board(start, _lines(text))) is not None:
+        empty, wanted = _lines(str(start)), _lines(text)
+        moves = [] if wanted == empty else _moves_to_board(start, wanted, empty, [empty], iter(range(MAX_TRIED)))
+        if moves is not None:
             return moves
         raise ValueError(f"expected a board that moves reach by filling cells, or names of moves: {error}") from error
 
 
-def _moves_to_board(start: Game, wanted: list[str]) -> list[int] | None:
-    empty = _lines(str(start))
-    if wanted == empty:
-        return []
-    seen, moves, open_ = [empty], list[int](), [(start, iter(possible_moves(start)))]
-    for _ in range(MAX_TRIED):
-        position, following = open_[-1]
-        if (move := next(following, None)) is None:
-            open_.pop()
-            if not moves:
-                break
-            moves.pop()
-            continue
+def _moves_to_board(
+    position: Game, wanted: list[str], empty: list[str], seen: list[list[str]], tries: Iterator[int]
+) -> list[int] | None:
+    """Return the moves from `position` to the board `wanted`, whose cells are those of `empty` until they fill."""
+    for move, _ in zip(possible_moves(position), tries, strict=False):
         after = position.play_unchecked(move)
         lines = _lines(str(after))
         if lines == wanted:
-            return [*moves, move]
+            return [move]
         if after.outcome() is None and lines not in seen and _is_between(empty, lines, wanted):
             seen.append(lines)
-            moves.append(move)
-            open_.append((after, iter(possible_moves(after))))
+            if (rest := _moves_to_board(after, wanted, empty, seen, tries)) is not None:
+                return [move, *rest]
     return None
 
 
