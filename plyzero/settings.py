@@ -133,6 +133,13 @@ class SelfplaySettings(SettingsSection):
     """A game starts with 0 to this many random moves, so that the network also sees positions that good players
     avoid; none = two fifths of the game's max_plies, at most 16."""
 
+    starts: str | None = None
+    """A file of positions, separated by blank lines, with which some games begin, as `--start` takes them; every worker
+    reads it."""
+
+    start_share: float = Field(0.5, gt=0, le=1)
+    """The share of games that begin with a position of `starts`."""
+
     temperature: float = Field(1.0, gt=0)
     """Temperature at the start of a game; moves are sampled from policy^(1/temperature). AlphaZero: 1."""
 

@@ -6,6 +6,8 @@ import logging
 import math
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
@@ -14,7 +16,9 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import check_not_over, failed_rules, with_location
+from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING, Game
+from plyzero.rules.positions import read_starts
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.known_position import KnownPosition
@@ -67,6 +71,7 @@ class GamesInPlay:
             simulations=2 * simulations if selfplay.reuse_trees else simulations,
             cache_bytes=selfplay.cache_mb << 20,
         )
+        starts = [[], *(read_starts(Path(selfplay.starts), start) if selfplay.starts else [])]
         size = math.prod(start.observation_shape)
         self._packs_bits = np.dtype(start.observation_dtype).kind == "b"
         row = np.zeros(-(-size // 8), np.uint8) if self._packs_bits else np.zeros(size, np.float32)
@@ -78,7 +83,9 @@ class GamesInPlay:
             observations=np.zeros((games, room, len(row)), row.dtype),
             settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
             counts=np.zeros(2, np.int64),
+            starts=np.array([*zip_longest(*starts, fillvalue=-1)], np.int64).reshape(-1, len(starts)).T.copy(),
         )
+        self._start_share = selfplay.start_share
         self._may_give_up = float(MAX_GIVEN_UP)
         self._pages: list[list[list[bytes]]] = [[] for _ in range(games)]
         self._seconds = {"network": 0.0, "search": 0.0, "rules": 0.0, "record": 0.0}
@@ -173,6 +180,9 @@ class GamesInPlay:
     def _begin_game(self, slot: int) -> None:
         game = self._records.games[slot]
         game["seed"], game["edge"] = next(self._seeds), NO_EDGE
+        part = random_bits(game["seed"], 3 << 30) / 2**32  # far from the numbers of rolls and of all else
+        others = len(self._records.starts) - 1
+        game["start"] = 1 + int(part / self._start_share * others) if part < self._start_share and others else 0
         try:
             position = self._roll(slot, KnownPosition(self._start), ply=0)
             check_not_over(position.position)

@@ -40,7 +40,8 @@ IN_PLAY: Final = np.dtype(
         ("seed", "u8"),
         ("plies", "i4"),  # moves played
         ("rows", "i4"),  # positions in the record; those before them were taken from it
-        ("opening_plies", "i4"),  # number of random moves at the start
+        ("opening_plies", "i4"),  # number of moves at the start that no search chooses: random or given
+        ("start", "i4"),  # row of `starts`
         ("moves", "i4"),  # legal actions in the record
         ("edge", "i4"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
         ("full", "i1"),  # 1 = the current search is a full one
@@ -89,6 +90,7 @@ class GameRecords(NamedTuple):
     observations: `[B, P, K]` uint8, packed bits if the game's observations are bool, otherwise float32.
     settings:     `[1]` STEP_SETTINGS.
     counts:       `[2]` int64, number of searched moves, and of their simulations.
+    starts:       `[S, L]` int64, moves with which games begin; -1 behind the last one. The first row has none.
     """
 
     games: NDArray[np.void]
@@ -97,6 +99,7 @@ class GameRecords(NamedTuple):
     observations: NDArray[np.uint8] | NDArray[np.float32]
     settings: NDArray[np.void]
     counts: NDArray[np.int64]
+    starts: NDArray[np.int64]
 
 
 @cached_njit
@@ -163,6 +166,10 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
     position["num_legal"] = len(row)
     if slot["algorithm"] == NO_SEARCH:
         chosen = int(uniform(game, MOVE_CHOICE) * len(row))
+        if game["plies"] < records.starts.shape[1]:
+            for i in range(len(moves)):
+                if moves[i]["action"] == records.starts[game["start"], game["plies"]]:
+                    chosen = i
     else:
         policy = policy_target(
             slot["algorithm"],
@@ -238,7 +245,9 @@ def begin_game(trees: Trees, records: GameRecords, b: int) -> None:
     game, settings = records.games[b], records.settings[0]
     game["plies"], game["rows"], game["moves"] = 0, 0, 0
     game["outcome"], game["is_binary"] = ONGOING, True
-    game["opening_plies"] = int(uniform(game, OPENING_LENGTH) * (settings["opening_plies"] + 1))
+    game["opening_plies"] = np.count_nonzero(records.starts[game["start"]] >= 0)
+    if game["opening_plies"] == 0:
+        game["opening_plies"] = int(uniform(game, OPENING_LENGTH) * (settings["opening_plies"] + 1))
     choose_search(trees, records, b, NO_EDGE)
 
 

@@ -11,6 +11,7 @@ from plyzero.errors import UserError
 from plyzero.play.agents import Forfeit
 from plyzero.play.players import Player, choices
 from plyzero.play.ratings import MatchResult
+from plyzero.play.session import STARTED
 from plyzero.rules.catalog import GameSpec, check_not_over
 from plyzero.rules.chance import is_chance, roll_dice
 from plyzero.rules.game import Game, Outcome, outcome_code
@@ -38,8 +39,9 @@ class PlayedGame(NamedTuple):
         """Return the game as a JSON object with the fields of an exported game; `players` are those of the match."""
         end = "truncated" if self.outcome is None else "rule" if self.forfeit is None else "forfeit"
         return {
-            "version": VERSION,
+            "version": STARTED if game.text else VERSION,
             "game": game.identity,
+            **({"start": game.text} if game.text else {}),
             "first": players[self.swapped],
             "second": players[not self.swapped],
             "moves": action_names(game.start, tuple(self.moves)),

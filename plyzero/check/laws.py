@@ -329,6 +329,15 @@ def actions_have_names(trace: GameTrace) -> None:
 
 
 @register(POSITION_LAWS)
+def texts_are_read(trace: GameTrace) -> None:
+    """from_text(), if the game defines it, reads the text of a position as that position."""
+    if trace.position.outcome() is None:
+        read = rule_answers(trace.positions[0].from_text(str(trace.position)))
+        now = {name: trace.answers[-1].get(name) for name in read if name != "key()"}  # it may hold earlier positions
+        expect_equal(now, {name: read[name] for name in now}, "from_text(str(position)) is another position")
+
+
+@register(POSITION_LAWS)
 def boards_in_form(trace: GameTrace) -> None:
     """The cells of render() have names without spaces and finite places, and the same places in every position."""
     board, first = trace.answers[-1]["render()"], trace.answers[0]["render()"]

@@ -110,11 +110,13 @@ def find_violation(
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws that apply to a game, some to compiled or native games only, some to games with dice only."""
+    """Return the laws that apply to a game, some to compiled or native games, some with dice only; waived ones do not."""
     native, compiled = isinstance(start, NativeGame), isinstance(start, CompiledGame)
     without = [law for law in COMPILED_LAWS if not compiled or native != (law.check is state_has_all)]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
-    return [law for law in ALL_LAWS if law not in without]
+    reads_text = type(start).from_text is not Game.from_text
+    without += [law for law in POSITION_LAWS if law.name == "texts_are_read" and not reads_text]
+    return [law for law in ALL_LAWS if law not in without and law.name not in start.waived_laws]
 
 
 def find_position_violation(

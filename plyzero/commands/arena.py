@@ -16,6 +16,7 @@ from plyzero.commands.common import (
     FailedError,
     GameArgument,
     Json,
+    Start,
     find_game,
     make_console,
     make_table,
@@ -63,6 +64,7 @@ def match(
     ] = None,
     options: SearchOptions = None,
     as_json: Json = False,
+    start: Start = None,
 ) -> None:
     """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
     import numpy as np
@@ -73,7 +75,7 @@ def match(
 
     if games % 2:
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
-    spec, rng = find_game(game), np.random.default_rng(seed)
+    spec, rng = find_game(game, start), np.random.default_rng(seed)
     search, ended = parse_search_options(options or ()), 0
     with playing(spec):
         player_a, player_b = (

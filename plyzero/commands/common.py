@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO, TypeVa
 
 import typer
 
-from plyzero.errors import UserError, hidden_package
-from plyzero.files import list_names
+from plyzero.errors import UserError, hidden_package, plain
+from plyzero.files import list_names, read_file
 from plyzero.threads import repeating
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ GameArgument = Annotated[
         help="Such as connect-four, othello(size=6), my_module:MyGame, openspiel:go or azg:module:Class.",
     ),
 ]
+Start = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Begin at the position in this file: names of moves, or a board as printed."),
+]
 GameOption = Annotated[
     str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")
 ]
@@ -128,12 +132,19 @@ def missing_package(error: BaseException) -> str | None:
     return package if package in EXTRAS else None
 
 
-def find_game(text: str) -> GameSpec:
-    """Return a game, whose module may print to standard error alone. Raises UserError if there is no such game."""
-    from plyzero.rules.catalog import load_game
+def find_game(text: str, start: Path | None = None) -> GameSpec:
+    """Return a game, which begins at the position in the file `start`; UserError if there is none. Its module may print
+    to standard error alone."""
+    from plyzero.lines import MAX_LINE
+    from plyzero.rules.catalog import load_game, with_location
 
     with data_output():
-        return load_game(text)
+        spec = load_game(text)
+        try:
+            return spec.starting_at(read_file(start, max_bytes=MAX_LINE).decode()) if start else spec
+        except (Exception, SystemExit) as error:
+            why = str(error) if isinstance(error, OSError | ValueError) else with_location(error)  # from_text() fails
+            raise UserError(f"cannot begin at the position in {start}: {plain(why, 300)}") from error
 
 
 @contextmanager

@@ -64,7 +64,8 @@ def check(
     other = find_game(against) if against else None
     extra_laws = [agreement_with(lambda: other.start)] if other else []
     names = [law.name for law in (*laws_of(spec.start), *extra_laws)]
-    skipped = [name for name in skip or () if name != "last_mover_wins_some"]  # a law of version 0.2, now a warning
+    # The first of these was a law of version 0.2 and is now a warning.
+    skipped = [name for name in skip or () if name not in ("last_mover_wins_some", *spec.start.waived_laws)]
     for name in skipped:
         if name == RULES_ANSWER.name:
             raise UserError(f"{name} cannot be skipped: rules that raise an error cannot be checked")
@@ -111,7 +112,8 @@ def check(
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    print("\n".join(sentences(found, settings, sizes)))
+    notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
+    print("\n".join([*notes, *sentences(found, settings, sizes)]))
     print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
 

@@ -11,6 +11,7 @@ import typer
 
 from plyzero.commands.common import (
     GameArgument,
+    Start,
     data_output,
     find_game,
     playing,
@@ -61,6 +62,7 @@ def play(
     simulations: Simulations = None,
     level: Annotated[int | None, typer.Option(min=1, help="Level of the bundled bot; 1 is the weakest.")] = None,
     against: Against = None,
+    start: Start = None,
 ) -> None:
     """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
     owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
@@ -73,7 +75,7 @@ def play(
     from plyzero.play.players import Bot, find_player
     from plyzero.play.session import SIDES, Session
 
-    spec = find_game(game)
+    spec = find_game(game, start)
     if level is not None and (run, net, simulations) != (None, None, None):
         raise UserError(
             "--level selects the bundled bot, which sets its own simulations; omit --run, --net and --simulations"
@@ -116,6 +118,7 @@ def analyze(
     model: Model = "newest",
     simulations: Simulations = None,
     options: SearchOptions = None,
+    start: Start = None,
 ) -> None:
     """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
     from plyzero.play.analysis import answer_queries
@@ -124,7 +127,7 @@ def analyze(
     def note(text: str) -> None:
         print(f"plyzero: {text}", file=sys.stderr)
 
-    spec, changes = find_game(game), parse_search_options(options or ())
+    spec, changes = find_game(game, start), parse_search_options(options or ())
     with playing(spec) as output, show_progress("") as report:
         bot = find_bot(spec, run, net, model, simulations)
         bot.settings = change_search(bot.settings, changes)
@@ -173,6 +176,7 @@ def gtp(
         Literal["names", "points"],
         typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
     ] = "names",
+    start: Start = None,
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
     with data_output() as output:
@@ -183,7 +187,7 @@ def gtp(
 
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
-        spec, rng = find_game(game), np.random.default_rng()
+        spec, rng = find_game(game, start), np.random.default_rng()
         chosen: Player = (
             find_bot(spec, run, net, "newest", simulations)
             if player is None
@@ -215,6 +219,7 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
     ] = None,
+    start: Start = None,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run."""
     from plyzero.run.directory import open_run
@@ -223,12 +228,12 @@ def serve(
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")
-    spec = find_game(game)
+    spec, whole = find_game(game, start), find_game(game)
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
     listening = listen(host, port)
     with playing(spec) as output, listening:
-        opened = open_run(run, game=spec) if run and (run / "run.toml").exists() else run
+        opened = open_run(run, game=whole) if run and (run / "run.toml").exists() else run
         opponents = Opponents(spec, run=run, net=net, others=against or ())
         app = make_app(spec, opponents, allowed_hosts=allow_host or (), run=opened)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from plyzero.errors import UserError, shown
 from plyzero.lines import MAX_LINE, parse_object
-from plyzero.play.session import SIDES, VERSION, Session
+from plyzero.play.session import SIDES, STARTED, VERSION, Session
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import render_svg, text_svg
 from plyzero.rules.catalog import GameSpec
@@ -167,8 +167,9 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     names = fields.get("moves")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("expected moves as a list of names of actions")
-    if fields.get("version", VERSION) != VERSION:
+    if fields.get("version", VERSION) not in (VERSION, STARTED):
         raise ValueError(f"expected a game of version {VERSION}, got {shown(fields['version'])}")
+    game = game.starting_at(fields.get("start", ""))
     positions, moves = play_named(game.start, names)
     record = GameRecord(positions, moves, _values(fields, positions[:-1]))
     if fields.get("end") == "resign" and record.winner is None and fields.get("winner") in SIDES:

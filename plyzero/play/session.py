@@ -15,7 +15,8 @@ from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names, play_named
 
 VERSION: Final = 1
-"""Version of the game record, whose fields are listed in docs/formats.md."""
+STARTED: Final = 2
+"""Versions of the game record, whose fields are listed in docs/formats.md: without `start` and with it."""
 
 SIDES: Final = ("first", "second")
 """The names of players 0 and 1; where dice decide who begins, the second player may move first."""
@@ -107,8 +108,9 @@ class Session:
         outcome = self.outcome
         result = None if outcome is None else "draw" if outcome.winner is None else SIDES[outcome.winner]
         return {
-            "version": VERSION,
+            "version": STARTED if self.game.text else VERSION,
             "game": self.game.identity,
+            **({"start": self.game.text} if self.game.text else {}),
             "person": SIDES[self.person],
             "bot": bot,
             "moves": action_names(self.positions[0], tuple(self.moves)),
@@ -119,13 +121,14 @@ class Session:
     @classmethod
     def from_record(cls, game: GameSpec, record: Mapping[str, object]) -> Self:
         """Return the game that `record`, a JSON object, contains. Raises ValueError if it is no record of `game`."""
-        if record.get("version") != VERSION:
+        if record.get("version") not in (VERSION, STARTED):
             raise ValueError(f"expected a game record of version {VERSION}")
         if record.get("game") != game.identity:
             raise ValueError(f"it is a game of {shown(record.get('game'))}, not of {game.identity}")
         moves, person = record.get("moves"), record.get("person")
         if person not in SIDES or not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
             raise ValueError("expected moves as a list of action names, and person as first or second")
+        game = game.starting_at(record.get("start", ""))
         positions, actions = play_named(game.start, moves)
         return cls(game, SIDES.index(person), positions, actions, bool(record.get("resigned")))
 

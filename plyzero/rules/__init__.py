@@ -12,6 +12,7 @@ board           the board that people see: cells, their names and pieces; as tex
 board_svg       boards as SVG pictures
 catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
 notation        sequences of moves as action names
+positions       positions from text: names of moves, or the board that they reach
 random_game     games of random moves
 adapters        games of other toolkits
 trial           what random games show: binary observations, symmetries

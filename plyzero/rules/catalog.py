@@ -63,16 +63,29 @@ class GameSpec:
     """A game that was found by name.
 
     name:  the canonical name, with the parameters that differ from their defaults: `othello(size=6)`.
-    start: the initial position.
+    start: the initial position, or another one to begin with.
+    text:  of that other one; "" if it is the initial position.
     """
 
     name: str
     start: Game
+    text: str = ""
 
     @property
     def identity(self) -> str:
         """Name and version of the rules, such as `othello(size=6) v1`. Recorded games and models carry it."""
         return f"{self.name} v{self.start.version}"
+
+    def starting_at(self, text: object) -> GameSpec:
+        """Return this game with the position of `text` to begin with; "" is the initial one. Raises ValueError."""
+        if text == self.text:
+            return self
+        if self.text or not isinstance(text, str):
+            raise ValueError(f"the game begins at another position, {shown(text)}")
+        start = self.start.from_text(text)
+        if start.outcome() is not None:
+            raise ValueError("the game is over in this position, so no move is possible")
+        return replace(self, start=start, text=text)
 
     def named_as(self, name: str) -> GameSpec:
         """Return this game under another `name` if only the module differs, and this class is one of a notebook."""

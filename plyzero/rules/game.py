@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import string
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -62,8 +62,8 @@ class Game(ABC):
     """A position of a game. Positions are immutable: `play` returns a new one. `YourGame()` is the initial position.
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
-    Optional: symmetries, action_name, parse_action, key, render, __str__, observation_dtype, policy_planes (all have
-              defaults)
+    Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
+              waived_laws (all have defaults)
     With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
@@ -94,6 +94,10 @@ class Game(ABC):
 
     max_plies: int
     """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""
+
+    waived_laws: ClassVar[Mapping[str, str]] = {}
+    """Laws of `plyzero check` that the game breaks on purpose, by name, each with the reason as a sentence, which
+    `check` prints instead of checking the law."""
 
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -161,6 +165,16 @@ class Game(ABC):
         if rolls := _possible_rolls(self):
             return f"chance moves: {' '.join(map(self.roll_name, rolls))}"
         return observation_text(self)
+
+    def from_text(self, text: str) -> Self:
+        """Return the position of this game that `text` shows, as `__str__` prints it; called in the initial position.
+
+        The default finds boards that moves reach by filling cells, and takes names of moves. Raises ValueError if there
+        is no such position.
+        """
+        from plyzero.rules.positions import moves_to  # which imports this module
+
+        return functools.reduce(lambda position, move: position.play_unchecked(move), moves_to(self, text), self)
 
     def _repr_svg_(self) -> str | None:
         """Return the board as an SVG picture, for notebooks; None if there is none."""

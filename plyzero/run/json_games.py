@@ -88,6 +88,8 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     found = parse_object(line)
     if found.get("game", game.identity) != game.identity:
         raise ValueError(f"a game of {shown(found['game'])}, not of {game.identity}")
+    if "start" in found:
+        raise ValueError("the game begins at another position than the initial one, which the records cannot hold")
     moves = found.get("moves")
     if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
         raise ValueError("expected moves, a list of names")

@@ -39,12 +39,12 @@ GAME: Final = np.dtype(
         ("winner", "i1"),  # 0 or 1, DRAW, or ONGOING if it was truncated
         ("end", "u1"),  # BY_RULE or TRUNCATED
         ("seed", "u8"),  # of all random numbers of self-play; the actions alone replay the game
-        ("opening_plies", "u2"),  # random moves at the start
+        ("opening_plies", "u2"),  # moves at the start, random or given
     ]
 )
 """The record of a game."""
 
-# `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for a random opening move, whose fields below are meaningless.
+# `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for an opening move, whose fields below are meaningless.
 POSITION: Final = np.dtype(
     [
         ("action", "u4"),  # the action that was played

@@ -7,6 +7,7 @@ words of the message.
 import functools
 import itertools
 import re
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from plyzero.check.violations import (
     GameLaws,
     Violation,
     find_violation,
+    laws_of,
     shorten,
 )
 from plyzero.rules.board import Board, Cell, render_grid
@@ -496,8 +498,33 @@ def test_a_planted_fault_breaks_the_law_that_names_it_in_few_moves(fault, law, m
     assert f"moves: {shown}\n" in text
 
 
-def test_a_law_that_is_skipped_is_not_asked():
+def test_a_law_that_is_skipped_or_waived_is_not_asked():
     assert find_violation(SameNames, games=5, skip=("actions_have_names",)) is None
+
+    class Waiving(SameNames):
+        waived_laws: ClassVar = {"actions_have_names": "they are shown elsewhere"}
+
+    assert find_violation(Waiving, games=5) is None
+
+
+class ReadsItsText(TicTacToe):
+    def from_text(self, text: str) -> Game:
+        position = ReadsItsText()
+        position.board = tuple(".xo".index(mark) for line in text.splitlines()[:3] for mark in line[3::2])
+        return position
+
+
+class SwapsTheStones(ReadsItsText):
+    def from_text(self, text: str) -> Game:
+        return super().from_text(text.translate(str.maketrans("xo", "ox")))
+
+
+def test_a_text_must_be_read_as_the_position_that_it_shows():
+    assert "texts_are_read" not in {law.name for law in laws_of(TicTacToe())}
+    assert find_violation(ReadsItsText, games=5) is None
+    broken = find_violation(SwapsTheStones, games=5)
+    assert (broken.law.name, len(broken.moves)) == ("texts_are_read", 1)
+    assert broken.what.startswith("from_text(str(position)) is another position: ")
 
 
 def test_a_line_that_is_not_the_shortest_is_replaced_by_one_that_is():

@@ -13,11 +13,12 @@ import pytest
 
 from games.hex import Hex
 from plyzero.check.agreement import agreement_with
-from plyzero.check.violations import find_violation
+from plyzero.check.violations import find_violation, laws_of
 from plyzero.errors import UserError
 from plyzero.rules.adapters import openspiel
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game, Outcome
+from plyzero.rules.notation import play_named
 from plyzero.rules.random_game import PlayedGame, random_game
 from plyzero.rules.trial import Trial, look
 from tests.helpers.cli import plyzero_process, shown
@@ -300,7 +301,8 @@ def test_in_hex_boards_that_are_not_square_are_not_turned():
 def test_where_nothing_is_turned_the_last_plane_shows_the_player_to_move(name: str):
     start = start_of(name)
     after = start.play(start.legal_actions()[0])
-    assert start.observation_shape[0] == start._state.get_game().observation_tensor_shape()[0] + 1
+    behind = 3 if name.startswith("checkers") else 1
+    assert start.observation_shape[0] == start._state.get_game().observation_tensor_shape()[0] + behind
     assert not start.observe()[-1].any()
     assert after.observe()[-1].all()
 
@@ -312,7 +314,7 @@ def test_an_observation_that_openspiel_turns_is_not_turned_again():
 
 
 def test_a_tensor_alike_for_both_is_shown_with_a_turn_or_a_plane(monkeypatch):
-    monkeypatch.setattr(openspiel, "MOVER_SEES", {"twixt"})
+    monkeypatch.setattr(openspiel.views, "MOVER_SEES", {"twixt"})
     start = start_of("twixt(board_size=8)")  # given in full: not loaded before
     assert start.play(start.legal_actions()[0]).observe()[-1].all()
 
@@ -324,6 +326,80 @@ def test_each_observation_is_an_array_of_its_own():
         kept = before.copy()
         start.play(start.legal_actions()[0]).observe()
         assert np.array_equal(before, kept)
+
+
+# --- what the tensor leaves out ---
+
+
+def played_by_name(name: str, *moves: str) -> Game:
+    return play_named(start_of(name), moves)[0][-1]
+
+
+def planes_behind(position: Game, count: int) -> list[float]:
+    """The numbers of the last planes, each of which has one number."""
+    planes = position.observe()[len(position.observe()) - count :]
+    assert all((plane == plane[0, 0]).all() for plane in planes)
+    return planes[:, 0, 0].tolist()
+
+
+def test_in_checkers_the_last_planes_show_a_further_jump_and_the_plies_since_the_last_capture():
+    quiet = played_by_name("checkers", "a3b4", "f6g5", "b4a5")
+    assert planes_behind(quiet, 2) == pytest.approx([0, 3 / 40])
+    jumped = played_by_name("checkers", "a3b4", "d6c5", "b4d6")
+    assert planes_behind(jumped, 2) == [0, 0]
+    again = 0
+    for game in games_of(start_of("checkers"), 20):
+        for before, after in itertools.pairwise(game.positions[:-1]):
+            shown, left = planes_behind(after, 2), [np.count_nonzero(each.observe()[:4]) for each in (before, after)]
+            assert shown[0] == (before.to_play == after.to_play)
+            assert (shown[1] == 0) == (left[0] > left[1])
+            again += int(shown[0])
+    assert again > 0
+
+
+@pytest.mark.parametrize("name", ["lines_of_action", "nine_mens_morris", "oware", "xiangqi"])
+def test_the_plies_are_shown_where_the_rules_count_them(name: str):
+    for game in games_of(start_of(name), 2):
+        for ply, position in enumerate(game.positions[:-1]):
+            shown = {round(float(plane[0, 0]) * position.max_plies, 2) for plane in position.observe()[-3:]}
+            assert ply in shown
+
+
+def test_in_nine_mens_morris_a_plane_shows_whether_a_mill_is_to_be_answered_by_a_capture():
+    position = played_by_name("nine_mens_morris", "0", "8", "1", "9", "2")
+    assert "Capture time" in str(position)
+    assert planes_behind(position, 3) == pytest.approx([1, 5 / 214, 0])
+    captured = position.play(position.legal_actions()[0])
+    assert planes_behind(captured, 3) == pytest.approx([0, 6 / 214, 1])
+
+
+def test_in_amazons_the_last_plane_shows_the_square_that_the_next_move_of_the_turn_depends_on():
+    for game in games_of(start_of("amazons(board_size=6)"), 2):
+        for before, move, after in zip(game.positions, game.moves, game.positions[1:-1], strict=False):
+            shown = np.flatnonzero(after.observe()[-1]).tolist()
+            assert shown == ([move] if after.to_play == before.to_play else [])
+
+
+def test_the_planes_that_show_the_course_of_a_game_are_copied_with_a_position():
+    position = games_of(start_of("checkers"))[0].positions[30]
+    assert np.array_equal(pickle.loads(pickle.dumps(position)).observe(), position.observe())
+
+
+def test_what_a_tensor_leaves_out_otherwise_is_a_note_of_check(monkeypatch):
+    monkeypatch.setitem(openspiel.views.OMITTED, "mnk", "the weather")
+    out = shown("check", "openspiel:mnk(k=3, m=4, n=3)", "--games", "2")
+    assert (
+        "note: equal_observations_equal_futures is not checked: OpenSpiel's tensor leaves out the weather: the network "
+        "averages over it, the search does not"
+    ) in " ".join(out.split())
+    assert set(openspiel.views.OMITTED) - {"mnk"} == {"banqi", "cursor_go", "hive", "quoridor"}
+
+
+def test_games_that_are_cut_at_our_own_limit_of_plies_break_no_law():
+    cut, whole = ({law.name for law in laws_of(start_of(name))} for name in ("chess", "lines_of_action"))
+    assert whole - cut == {"games_end"}
+    assert start_of("banqi").waived_laws.keys() >= {"games_with_dice_end"}
+    assert {law.name for law in laws_of(start_of("banqi"))} >= {"games_end"}  # rolls do end
 
 
 # --- what a trial shows ---

@@ -1,5 +1,6 @@
 """OpenSpiel's games with dice: probabilities, rolls and players to move, and pig against plyzero's own."""
 
+import itertools
 import pickle
 import re
 from pathlib import Path
@@ -88,6 +89,21 @@ def test_backgammon_begins_with_a_roll_that_decides_who_moves_first():
 def test_who_moves_first_after_every_roll_is_player_0(name: str):
     for seed in range(5):
         assert next(each for each in played(name, seed) if not is_chance(each)).to_play == 0
+
+
+def test_the_network_sees_the_die_in_einstein_wurfelt_nicht():
+    for seed in range(3):
+        positions = played("einstein_wurfelt_nicht", seed)
+        for before, after in itertools.pairwise(positions[:-1]):
+            if is_chance(before):
+                roll = after.key()[-1]
+                if not is_chance(after):
+                    assert after.observe()[-7:-1].ravel().tolist() == [each == roll for each in range(6)]
+
+
+def test_in_pig_a_plane_shows_the_plies():
+    positions = [each for each in played("pig", 0)[:-1] if not is_chance(each)]
+    assert [round(1000 * float(each.observe()[-2, 0, 0])) for each in positions] == list(range(len(positions)))
 
 
 def test_a_match_with_dice_is_played_by_name():

@@ -17,7 +17,10 @@ from games.connect_four import ConnectFour
 from plyzero import files
 from plyzero.errors import UserError
 from plyzero.network.model_loader import load_model
+from plyzero.rules.catalog import load_game
+from plyzero.rules.chance import replay_game
 from plyzero.rules.game import ONGOING, Game, outcome_code
+from plyzero.rules.notation import action_names
 from plyzero.run import adoption
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
@@ -226,6 +229,29 @@ def test_games_of_any_length_are_recorded_page_by_page(dtype: type, monkeypatch:
         assert one.observations.dtype == dtype
         for part in ("games", "positions", "moves", "observations"):
             assert getattr(one, part).tobytes() == getattr(other, part).tobytes()
+
+
+@pytest.mark.parametrize("game", ["connect-four", "examples.breakthrough:Breakthrough"])
+def test_a_share_of_the_games_begins_at_given_positions_and_their_records_replay(game: str, tmp_path: Path):
+    start, file = load_game(game).start, tmp_path / "starts.txt"
+    texts = {"connect-four": ["4 4 4", "1 7"], "examples.breakthrough:Breakthrough": ["a2-a3 a5-a4", "f2-f3"]}[game]
+    file.write_text("\n\n".join(texts))
+    begun = Counter()
+    games = played(start, 60, starts=str(file), start_share=0.5, opening_plies=0)
+    for one in games:
+        record, actions = one.games[0], one.positions["action"].tolist()
+        opening = actions[: record["opening_plies"]]
+        begun[" ".join(action_names(start, tuple(opening)))] += 1
+        assert (one.positions["search"] > 0).tolist() == [ply >= len(opening) for ply in range(len(actions))]
+        *seen, last = replay_game(start, record, actions)
+        assert all(
+            np.array_equal(position.observe(), observation)
+            for (position, _), observation in zip(seen, one.observations, strict=True)
+        )
+        assert outcome_code(last[0].outcome()) == record["winner"]
+    assert begun.keys() == {"", *texts}
+    assert 0.25 < begun[""] / len(games) < 0.75
+    assert played(start, 5, opening_plies=0)[0].games["opening_plies"] == 0
 
 
 def test_temperature_falls_by_halves_to_the_final_one():

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from open_spiel.python.observation import make_observation
 
 from plyzero.errors import UserError, plain, shown
-from plyzero.rules.adapters.openspiel_views import MOVER_SEES, board_shape, proposed_symmetries, turned
+from plyzero.rules.adapters import openspiel_views as views
 from plyzero.rules.chance import MAX_ROLLS
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
@@ -59,6 +59,7 @@ class _View(NamedTuple):
     first:       OpenSpiel's number of player 0, who moves first unless that is rolled.
     numbers:     what the second player sees, as sources in the tensor; None if the tensor is not turned.
     actions:     OpenSpiel's actions by those of the second player; None if they are the same.
+    added:       the planes behind the tensor, which show the course of the game.
     shows_mover: whether the last plane shows the player to move.
     """
 
@@ -68,6 +69,7 @@ class _View(NamedTuple):
     first: int
     numbers: NDArray[np.intp] | None
     actions: list[int] | None
+    added: views.Added
     shows_mover: bool
 
 
@@ -82,6 +84,7 @@ class OpenSpielGame(Game):
     _view: ClassVar[_View]
     _symmetries: ClassVar[tuple[Symmetry, ...]]
     _state: pyspiel.State
+    _past: views.Past = views.Past()
     _is_over: bool
     to_play: int
 
@@ -121,7 +124,15 @@ class OpenSpielGame(Game):
         return weights
 
     def play(self, action: int) -> Self:
-        return self._at(self._state.child(self._in_openspiel(action)))
+        after, past, added = self._at(self._state.child(self._in_openspiel(action))), self._past, self._view.added
+        if self._state.is_chance_node():
+            after._past = past._replace(roll=action)
+        elif any(added):
+            numbers = added.captures * self.observation_shape[1] * self.observation_shape[2]
+            material = float(after._tensor()[-numbers:].sum()) if numbers else None
+            captured = past.captured if past.material in (None, material) else past.plies + 1
+            after._past = views.Past(past.plies + 1, self.to_play, action, captured, material, past.roll)
+        return after
 
     def _in_openspiel(self, action: int) -> int:
         return self._view.actions[action] if self.to_play and self._view.actions else action
@@ -133,17 +144,22 @@ class OpenSpielGame(Game):
         return Outcome(None if first == second else int(first < second))
 
     def observe(self) -> NDArray[np.float32]:
-        view, shape = self._view, self.observation_shape
-        with view.lock:
-            view.observer.set_from(self._state, self.to_play ^ view.first)
-            tensor = view.observer.tensor
-            if not view.shows_mover:
-                seen = tensor[view.numbers] if self.to_play and view.numbers is not None else tensor.copy()
-                return seen.reshape(shape)
-            planes = np.empty(shape, np.float32)
-            planes[:-1] = tensor.reshape(-1, *shape[1:])
-        planes[-1] = self.to_play
-        return planes
+        view, shape, tensor = self._view, self.observation_shape, self._tensor()
+        size, squares = tensor.size, shape[1] * shape[2]
+        if self.to_play and view.numbers is not None:
+            tensor = tensor[view.numbers]
+        behind = view.added.numbers(self._past, self.to_play, self.max_plies) + [self.to_play] * view.shows_mover
+        if behind:
+            tensor = np.append(tensor, np.repeat(np.array(behind, np.float32), squares))
+        if view.added.square and behind[0]:
+            tensor[size : size + squares] = np.arange(squares) == self._past.action
+        return tensor.reshape(shape)
+
+    def _tensor(self) -> NDArray[np.float32]:
+        """Return OpenSpiel's tensor as the player to move sees it, flat, as an array of its own."""
+        with self._view.lock:
+            self._view.observer.set_from(self._state, self.to_play ^ self._view.first)
+            return self._view.observer.tensor.copy()
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         return self._symmetries
@@ -189,7 +205,7 @@ def _replay(name: str, parameters: dict[str, object], history: Sequence[int]) ->
     """Return the position after the actions `history`, as OpenSpiel numbers them: what copies are made of."""
     position = game_class(name)(**parameters)
     for action in history:
-        position = position._at(position._state.child(action))
+        position = position.play_unchecked(position._in_openspiel(action))  # which is its own inverse
     return position
 
 
@@ -252,7 +268,7 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, object],
     for key, value in given:
         if (actual := game.get_parameters().get(key, value)) != value:  # a default that depends on other parameters
             raise ValueError(f"{key}={value!r} is taken for not given, and then {key} is {actual!r} here")
-    shape, num_actions = board_shape(cls.spiel_name, game.observation_tensor_shape()), game.num_distinct_actions()
+    shape, num_actions = views.board_shape(cls.spiel_name, game.observation_tensor_shape()), game.num_distinct_actions()
     if not (min(shape) > 0 and math.prod(shape) <= 1 << 20 and 0 < num_actions <= 1 << 16):
         raise ValueError(f"an observation of shape {shape} with {num_actions} actions is too small or too large")
     state = _ask(game.new_initial_state)
@@ -280,12 +296,22 @@ def _try_out(
     game, name = state.get_game(), cls.spiel_name
     observer, num_actions = make_observation(game), game.num_distinct_actions()
     is_alike = _is_alike_for_both(state, observer)
-    numbers, actions = turned(name, shape, num_actions) if is_alike else (None, None)
-    shows_mover = numbers is None and (is_alike or name not in MOVER_SEES)
+    numbers, actions = views.turned(name, shape, num_actions) if is_alike else (None, None)
+    shows_mover = numbers is None and (is_alike or name not in views.MOVER_SEES)
     num_chances: int = game.max_chance_outcomes()
-    observation_shape = (shape[0] + shows_mover, *shape[1:])
+    added = views.ADDED.get(name, views.Added())
+    count = len(added.numbers(views.Past(), 0, 1)) + shows_mover
+    observation_shape, is_cut = (shape[0] + count, *shape[1:]), game.max_game_length() > 1024
+    first, waived = _first_player(state), {}
+    if omitted := views.OMITTED.get(name):
+        reason = f"OpenSpiel's tensor leaves out {omitted}: the network averages over it, the search does not"
+        waived["equal_observations_equal_futures"] = reason
+    if is_cut:
+        reason = "games are cut after 512 plies, and self-play does not learn from those"
+        waived["games_with_dice_end" if num_chances else "games_end"] = reason
     constants: dict[str, object] = {
-        "_view": _View(parameters, observer, threading.Lock(), _first_player(state), numbers, actions, shows_mover),
+        "_view": _View(parameters, observer, threading.Lock(), first, numbers, actions, added, shows_mover),
+        "waived_laws": waived,
         "_symmetries": (),
         "num_actions": num_actions,
         "num_chances": num_chances,
@@ -297,10 +323,10 @@ def _try_out(
     made: type[OpenSpielGame] = type(name, (cls,), constants)
     trial = play_trial(made._at(state), plies=200)
     found = {
-        "_symmetries": trial.proven(proposed_symmetries(name, observation_shape, num_actions)),
+        "_symmetries": trial.proven(views.proposed_symmetries(name, observation_shape, num_actions)),
         "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
         # Self-play reserves memory for it. For chess the bound is 17,695 plies, which no game comes near.
-        "max_plies": game.max_game_length() if game.max_game_length() <= 1024 else 512,
+        "max_plies": 512 if is_cut else game.max_game_length(),
         "version": trial.checksum(),  # another release of OpenSpiel may number actions or show positions differently
     }
     for attribute, value in found.items():

@@ -60,6 +60,61 @@ MOVER_SEES: Final = frozenset({"clobber", "havannah", "othello", "pentago", "y"}
 """Games whose tensor is that of the player to move, and whose rules are the same for both players."""
 
 
+class Past(NamedTuple):
+    """The course of a game: its plies, the last one, the plies at the last capture, and the last roll."""
+
+    plies: int = 0
+    mover: int = -1  # who made the last move
+    action: int = -1  # as that player numbers it
+    captured: int = 0
+    material: float | None = None  # a sum that every capture changes
+    roll: int = -1
+
+
+class Added(NamedTuple):
+    """Planes behind a tensor, each of one number, which show of the course of a game what the tensor leaves out.
+
+    again:    whether the player to move has also made the last move, and `square`: only at that action's square.
+    plies:    the plies, as a share of max_plies.
+    captures: the plies since the last capture, as a share of the 40 that checkers allows: the number of the last planes
+              of the tensor whose sum changes with every capture. 0 = no such plane.
+    rolls:    the number of planes for the last roll, whose plane is 1.
+    """
+
+    again: bool = False
+    square: bool = False
+    plies: bool = False
+    captures: int = 0
+    rolls: int = 0
+
+    def numbers(self, past: Past, mover: int, max_plies: int) -> list[float]:
+        """Return the number of each plane after `past`, where the player `mover` is to move."""
+        found = [float(mover == past.mover)] * self.again + [past.plies / max_plies] * self.plies
+        found += [(past.plies - past.captured) / 40] * bool(self.captures)
+        return found + [float(roll == past.roll) for roll in range(self.rolls)]
+
+
+ADDED: Final = {
+    "amazons": Added(again=True, square=True),
+    "checkers": Added(again=True, captures=1),
+    "einstein_wurfelt_nicht": Added(rolls=6),
+    "lines_of_action": Added(plies=True, captures=1),
+    "nine_mens_morris": Added(plies=True, again=True),
+    "oware": Added(plies=True, captures=2),
+    "pig": Added(plies=True),
+    "xiangqi": Added(plies=True),
+}
+"""The games whose rules depend on what these planes show."""
+
+OMITTED: Final = {
+    "banqi": "which player has which colour",
+    "cursor_go": "the opponent's cursor",
+    "hive": "which of two equal pieces is which",
+    "quoridor": "the walls",
+}
+"""What the tensors of other games leave out."""
+
+
 def board_shape(name: str, shape: Sequence[int]) -> tuple[int, int, int]:
     """Return the shape of a tensor of OpenSpiel's as (planes, rows, columns); without a board (n, 1, 1)."""
     if len(shape) == 2 and (side := math.isqrt(shape[1])) ** 2 == shape[1]:
