@@ -110,7 +110,7 @@ def find_violation(
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws that apply to a game, some to compiled or native games, some with dice only; waived ones do not."""
+    """Return the laws of a game: some are of compiled or native games, some of games with dice; waived ones are left out."""
     native, compiled = isinstance(start, NativeGame), isinstance(start, CompiledGame)
     without = [law for law in COMPILED_LAWS if not compiled or native != (law.check is state_has_all)]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
