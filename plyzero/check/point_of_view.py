@@ -38,7 +38,8 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
 
     In such an observation one plane grows when player 0 moves and another one when player 1 moves, and each is much
     nearer to itself than to the other one, also turned around, when the turn passes. Planes of own and opponent's
-    pieces change places then. An observation that says who is to move is not suspected, nor are pieces that both share.
+    pieces change places then. An observation that says who is to move is not suspected, nor are pieces that both share,
+    nor is a plane that is nearer to what another one was before than to itself, such as a number of points.
     """
     passes = turn_passes(played)
     movers = np.array([each.game.positions[each.ply].to_play for each in passes])
@@ -50,12 +51,13 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     growth = np.array([(after - before)[movers == player].sum(axis=(2, 3)).mean(axis=0) for player in (0, 1)])
     leaning = (growth[0] - growth[1]) / np.maximum(np.abs(growth).sum(axis=0), 1e-9)
     stays = [distance(after[:, plane], before[:, plane]) for plane in range(before.shape[1])]
-    of_0, of_1 = np.flatnonzero(leaning >= MIN_LEANING), np.flatnonzero(leaning <= -MIN_LEANING)
+    own = np.array([stays[i] <= nearest(after[:, [i]], np.delete(before, i, axis=1)) for i in range(len(stays))])
+    of_0, of_1 = np.flatnonzero(own & (leaning >= MIN_LEANING)), np.flatnonzero(own & (leaning <= -MIN_LEANING))
     for one, other in itertools.product(of_0, of_1):
         swapped = turned_distance(after[:, one], before[:, other]) + turned_distance(after[:, other], before[:, one])
         if stays[one] + stays[other] <= swapped / 2:
             return _warning(passes, f"plane {one} grows when player 0 moves, plane {other} when player 1 moves")
-    for plane in np.flatnonzero((growth[0] * growth[1] < 0) & (np.abs(leaning) >= MIN_LEANING)):
+    for plane in np.flatnonzero(own & (growth[0] * growth[1] < 0) & (np.abs(leaning) >= MIN_LEANING)):
         if stays[plane] <= turned_distance(after[:, plane], -before[:, plane]) / 2:
             return _warning(
                 passes, f"the sum of plane {plane} grows when one player moves and falls when the other moves"
@@ -92,6 +94,12 @@ def distance(one: Array, other: Array) -> float:
 def turned_distance(one: Array, other: Array) -> float:
     """Return the smallest distance between `one` and `other`, which may be turned around or reflected."""
     return min(distance(one, other[:, ::rows, ::columns]) for rows in (1, -1) for columns in (1, -1))
+
+
+def nearest(one: Array, others: Array) -> float:
+    """Return the smallest distance between a plane, `[N, 1, H, W]`, and one of `others`, `[N, C, H, W]`, maybe turned."""
+    turned = [others[:, :, ::rows, ::columns] for rows in (1, -1) for columns in (1, -1)]
+    return min(float((one != each).sum(axis=(0, 2, 3)).min(initial=np.inf)) for each in turned) / len(one)
 
 
 def _warning(passes: Sequence[Pass], evidence: str) -> str:

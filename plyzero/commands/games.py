@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
@@ -28,9 +27,9 @@ def _list_laws(wanted: bool) -> None:
 
 def check(
     game: GameArgument,
-    games: Annotated[int, typer.Option(min=1, help="Number of random games per law (always the same games).")] = 100,
-    seconds: Annotated[
-        float | None, typer.Option(min=1, help="End the search after about this time, with fewer games.")
+    games: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of random games per law; by default as many as have 4,000 positions."),
     ] = None,
     against: Annotated[
         str | None,
@@ -49,8 +48,9 @@ def check(
 ) -> None:
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
     from plyzero.check.agreement import agreement_with
-    from plyzero.check.survey import survey
-    from plyzero.check.violations import PLAYING, RULES_ANSWER, TIME_IS_OVER, find_violation, laws_of
+    from plyzero.check.sampling import Sample, extent_of
+    from plyzero.check.survey import survey, warnings_of_results
+    from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
     from plyzero.run.configuration import preset_for, unmet_requirements
@@ -67,6 +67,7 @@ def check(
         if name not in names:
             raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
     played: dict[str, int] = {}
+    sample = Sample(spec.start, extent_of(games))
     with show_progress("compiling the rules") as show, data_output() as output:
 
         def on_progress(doing: str, number: int) -> None:
@@ -79,28 +80,30 @@ def check(
             first.append(found)
             print(found, file=output, flush=True)
 
+        def show_results(sample: Sample) -> None:
+            for sentence in warnings_of_results(sample.games):
+                print(f"warning: {sentence}", file=output, flush=True)
+
         broken = find_violation(
             lambda: find_game(game).start,
             games=games,
-            seconds=seconds or math.inf,
+            sample=sample,
             skip=skipped,
             extra_laws=extra_laws,
             on_progress=on_progress,
             on_violation=show_first,
+            on_games=show_results,
         )
         if broken:
             if broken not in first:
                 print(*(["\na shorter example:"] if first else []), broken, sep="\n", file=output)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
-        is_cut = TIME_IS_OVER in played
-        count = min(games, played.get(PLAYING, games)) if is_cut else games
-        played_games = f"{count} of {games} random games" if count < games else _random_games(games)
-        cut = f"; --seconds {seconds:g} ended the search early" if is_cut else ""
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
-        held = f"{len(names) - len(skipped)} laws hold on {played_games}{without}{cut}"
+        count = played.get(PLAYING, len(sample.games))
+        held = f"{len(names) - len(skipped)} laws hold on {_random_games(count)}{without}"
         print(f"{spec.identity}: {held}\n", file=output, flush=True)
         show("measuring")
-        found = survey(spec.start, games=count)
+        found = survey(spec.start, sample=sample)
         required = unmet_requirements("quick", spec.start)
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
