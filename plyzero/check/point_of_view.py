@@ -99,7 +99,7 @@ def turned_distance(one: Array, other: Array) -> float:
 def nearest(one: Array, others: Array) -> float:
     """Return the smallest distance between a plane, `[N, 1, H, W]`, and one of `others`, `[N, C, H, W]`, maybe turned."""
     turned = [others[:, :, ::rows, ::columns] for rows in (1, -1) for columns in (1, -1)]
-    return min(float((one != each).sum(axis=(0, 2, 3)).min(initial=np.inf)) for each in turned) / len(one)
+    return min(float((one != each).mean(axis=0).sum(axis=(1, 2)).min(initial=np.inf)) for each in turned)
 
 
 def _warning(passes: Sequence[Pass], evidence: str) -> str:
