@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.check.laws import evenly_spaced
+from plyzero.check.laws import evenly_spaced, shown_moves
 from plyzero.rules.game import Game, observation_text
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
@@ -97,7 +97,7 @@ def turned_distance(one: Array, other: Array) -> float:
 
 
 def nearest(one: Array, others: Array) -> float:
-    """Return the smallest distance between a plane, `[N, 1, H, W]`, and one of `others`, `[N, C, H, W]`, maybe turned."""
+    """Return the smallest distance of a plane `[N, 1, H, W]` from one of `others`, `[N, C, H, W]`, maybe turned."""
     turned = [others[:, :, ::rows, ::columns] for rows in (1, -1) for columns in (1, -1)]
     return min(float((one != each).mean(axis=0).sum(axis=(1, 2)).min(initial=np.inf)) for each in turned)
 
@@ -109,8 +109,8 @@ def _warning(passes: Sequence[Pass], evidence: str) -> str:
     return (
         "observe() seems to show the pieces of player 0 and of player 1, whoever is to move, where own and the "
         f"opponent's pieces are expected: {evidence}. Show the pieces of the player to move first, or add a plane that "
-        f"says who is to move. Two positions to compare, after {' '.join(names) or 'no move'}, and then {last}:\n"
-        f"{observation_text(positions[0])}\n{observation_text(positions[1])}"
+        f"says who is to move. Two positions to compare, after {shown_moves(names, 'no move')}, and then {last}:\n"
+        f"{observation_text(*positions)}\n{observation_text(*positions[::-1])}"
     )
 
 

@@ -22,7 +22,6 @@ from plyzero.rules.random_game import PlayedGame
 
 MIN_DECIDED_GAMES: Final = 20  # for a conclusion from equal results
 MAX_READ: Final = 100  # positions whose text is read
-SLOW_RULES: Final = 20.0  # microseconds per simulation above which compiled rules are advised
 
 
 OWN_LIMIT: Final = (
@@ -93,7 +92,7 @@ def survey(start: Game, *, games: int | None = None, sample: Sample | None = Non
         symmetries=symmetries,
         compiled=isinstance(start, CompiledGame),
         warnings=tuple(warnings(sample)),
-        advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
+        advice=tuple(advice(start, unfinished, symmetries)),
     )
 
 
@@ -192,11 +191,10 @@ def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
     return found
 
 
-def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries: tuple[int, int]) -> list[str]:
+def advice(start: Game, positions: Sequence[Game], symmetries: tuple[int, int]) -> list[str]:
     """Return a sentence for each possible improvement of a game.
 
     positions:  unfinished positions of random games.
-    rules_cost: microseconds of rules per simulation.
     symmetries: as in Survey.
     """
     found = []
@@ -222,10 +220,5 @@ def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries
         found.append(
             f"{symmetries[0] - symmetries[1]} of {symmetries[0]} symmetries change the initial position, so playing "
             "could not test them: make sure that they move actions and planes in the same way"
-        )
-    if rules_cost > SLOW_RULES and not isinstance(start, CompiledGame):
-        found.append(
-            f"a simulation spends {rules_cost:.0f} µs in these rules; compiled rules take about 1 µs "
-            "(docs/writing-a-game.md)"
         )
     return found

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from plyzero.commands.common import FailedError, GameArgument, data_output, find_game, show_progress
+from plyzero.commands.machine import default_network
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
     from plyzero.check.survey import Survey
     from plyzero.check.violations import Violation
+
+
+FASTER: Final = {
+    "play": "Copy less: a board of bytes or a tuple instead of an array",
+    "outcome": "Let play find out whether the move has won, and keep that",
+    "legal_actions": "Test all squares at once, or let play keep what is legal",
+    "observe": "Make the planes from the whole board, not square by square",
+}
+"""What makes a rule in plain Python faster."""
 
 
 def _list_laws(wanted: bool) -> None:
@@ -107,8 +117,11 @@ def check(
         required = unmet_requirements("quick", spec.start)
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
+        network = None if found.compiled else default_network(spec)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     print("\n".join(sentences(found, settings, sizes)))
+    if not found.compiled:
+        print("\n".join(costs(found.microseconds, network)))
     print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
 
@@ -136,9 +149,6 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
     are = "symmetry is" if declared == 1 else "symmetries are"
     tested_share = "tested by playing" if tested == declared else f"{tested} of them tested by playing"
     yield f"{declared or 'No'} {are} declared{f', {tested_share}' if declared else ''}."
-    costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
-    in_search = ", mostly for the call: the search calls compiled rules without Python" if found.compiled else ""
-    yield f"A call from Python took, in microseconds: {costs}{in_search}."
     if settings:
         yield f"Settings that are larger for this game: {settings}."
     elif not sizes:
@@ -146,6 +156,24 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
     if sizes:
         yield sizes
     yield from (f"advice: {sentence}" for sentence in found.advice)
+
+
+def costs(microseconds: dict[str, float], network: tuple[str, float] | None) -> Iterator[str]:
+    """Yield a table of what a new position of a search costs in plain Python, and what to change first.
+
+    network: in words, and its microseconds for a position; None if it is not known.
+    """
+    name, cost = network or ("", 0.0)
+    total = sum(microseconds.values()) + cost
+    yield "\nWhat a worker pays for each new position of a search:\n"
+    yield f"  {'':24s} microseconds  share"
+    rows = microseconds | ({f"network ({name})": cost} if network else {})
+    yield from (f"  {each:24s} {spent:12.1f} {spent / total:6.0%}" for each, spent in rows.items())
+    slowest = max(microseconds, key=lambda rule: microseconds[rule])
+    if 2 * cost > total:
+        yield "\nThe network takes more time than the rules: they are fast enough."
+    else:
+        yield f"\nChange first: {slowest}. {FASTER[slowest]}; or compile the rules (docs/writing-a-game.md)."
 
 
 def new(

@@ -8,6 +8,7 @@ import functools
 import itertools
 import re
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -626,7 +627,7 @@ def test_games_that_move_to_and_fro_repeat_themselves_more_often(choose, repeate
 class Counted(TicTacToe):
     """Counts what its positions are asked."""
 
-    asked: Counter[str] = Counter()
+    asked: ClassVar[Counter[str]] = Counter()
 
     def legal_actions(self):
         self.asked["legal_actions"] += 1

@@ -80,14 +80,12 @@ def test_symmetries_that_change_the_start_are_reported_as_untried():
     assert "4 of 7 symmetries change the initial position" in " ".join(found.advice)
 
 
-def advised(start, cost: float = 1.0, symmetries: tuple[int, int] = (1, 1)) -> str:
-    return " ".join(advice(start, [start], cost, symmetries))
+def advised(start, symmetries: tuple[int, int] = (1, 1)) -> str:
+    return " ".join(advice(start, [start], symmetries))
 
 
 def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert advised(TicTacToe()) == ""
-    assert "compiled rules" in advised(TicTacToe(), cost=30)
-    assert "compiled rules" not in advised(ConnectFour(), cost=30)
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
     assert "define render" in advised(toys.Relay())
     assert "define roll_name" not in advised(TicTacToe()) + advised(Race())
