@@ -323,7 +323,7 @@ class GameLaws:
     """
 
     game: ClassVar[type[Game] | functools.partial[Game]]
-    games: ClassVar[int | None] = None
+    games: ClassVar[int | None] = 50
     skip: ClassVar[tuple[str, ...]] = ()
 
 
