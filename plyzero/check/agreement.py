@@ -18,11 +18,11 @@ from plyzero.check.laws import (
     evenly_spaced,
     expect,
     expect_equal,
-    name_of,
     play_legal,
     register,
     rule_answers,
 )
+from plyzero.check.wording import name_of
 from plyzero.rules.chance import chances_of, move_name, possible_moves
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game

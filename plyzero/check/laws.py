@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from plyzero.check.wording import advice_against_long_games, differences, listed, name_of, names_of
 from plyzero.rules.board import Board
 from plyzero.rules.chance import (
     ENDLESS_ROLLS,
@@ -37,11 +38,7 @@ Answers = dict[str, object]
 """The results of the rules at a position, by the name of the method; arrays as bytes, to be compared."""
 
 MAX_TRIED_ACTIONS: Final = 16  # that a law tries at one position
-MAX_LISTED: Final = 8  # actions in a message
-MAX_MOVES: Final = 30  # in a message; of more moves it has the first and the last SHOWN_MOVES
-SHOWN_MOVES: Final = 10
 ALWAYS_DRAWN: Final = 4  # positions at the beginning of a game
-ADAPTERS: Final = "plyzero.rules.adapters"
 MAX_CHANCE_ERROR: Final = 1e-5  # of the sum of probabilities; float32 needs some of it
 
 
@@ -272,14 +269,14 @@ def legal_actions_in_order(trace: GameTrace) -> None:
             f"legal_actions() is empty{nor_chance}, but outcome() is None, which means that the game is not over",
         )
     else:
-        expect(not legal, f"legal_actions() is {_listed(legal)}, but the game is over: {outcome}")
+        expect(not legal, f"legal_actions() is {listed(legal)}, but the game is over: {outcome}")
     odd = [a for a in legal if not isinstance(a, int | np.integer)]
-    expect(not odd, f"legal_actions() has {_listed(odd)}, expected integers")
+    expect(not odd, f"legal_actions() has {listed(odd)}, expected integers")
     for one, other in itertools.pairwise(legal):
         expect(one < other, f"legal_actions() has {other} after {one}, expected ascending order")
     num_actions = trace.position.num_actions
     odd = [a for a in legal if not 0 <= a < num_actions]
-    expect(not odd, f"legal_actions() has {_listed(odd)}, expected numbers from 0 to {num_actions - 1}")
+    expect(not odd, f"legal_actions() has {listed(odd)}, expected numbers from 0 to {num_actions - 1}")
 
 
 @register(POSITION_LAWS)
@@ -395,26 +392,6 @@ def boards_in_form(trace: GameTrace) -> None:
 # --- helpers of the laws ---
 
 
-def advice_against_long_games(position: Game, law: str, *, repeats: bool) -> str:
-    """Return what to do about a game that is longer than max_plies; `repeats`: whether a position has come again."""
-    if is_adapted(position):
-        return f"such games are cut off, and training leaves them out; to test the other laws, use --skip {law}"
-    first = "positions repeat, so no max_plies is enough: " if repeats else "raise max_plies if all games end, or "
-    return f"{first}end the game in outcome() and show the counter in observe(), or use --skip {law}"
-
-
-def is_adapted(position: Game) -> bool:
-    """Return whether a game is one of another toolkit, which its user cannot change."""
-    return any(each.__module__.startswith(ADAPTERS) for each in type(position).__mro__)
-
-
-def shown_moves(names: Sequence[str], none: str) -> str:
-    """Return the names of moves, of hundreds the first, the last and how many there are; `none` if there are none."""
-    if len(names) <= MAX_MOVES:
-        return " ".join(names) or none
-    return f"{' '.join(names[:SHOWN_MOVES])} ... {' '.join(names[-SHOWN_MOVES:])} ({len(names)} moves)"
-
-
 def expect(holds: bool, message: str) -> None:
     """Raise LawBrokenError with `message` unless `holds` is true."""
     if not holds:
@@ -433,29 +410,6 @@ def expect_as_recorded(trace: GameTrace, number: int, position: Game, message: s
         expect_equal(trace.answers[number], rule_answers(position), message)
 
 
-def differences(one: Answers, other: Answers) -> str:
-    """Return the names under which two sets of answers differ, with the values if they are readable; "" if equal."""
-    found = []
-    for name in one.keys() | other.keys():
-        pair = [answers.get(name) for answers in (one, other)]
-        if pair[0] != pair[1]:
-            is_readable = not name.startswith(("render()", "str()", "observe()", "key()"))
-            found.append(f"{name}: {_contrast(*pair)}" if is_readable else f"{name} differs")
-    return "; ".join(sorted(found))
-
-
-def _contrast(one: object, other: object) -> str:
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
-        only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
-        return f"only the first has {_listed(only[0])}, only the second {_listed(only[1])}"
-    return f"{one} and {other}"
-
-
-def _listed(actions: Sequence[object]) -> str:
-    more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
-    return f"{actions[:MAX_LISTED]}{more}"
-
-
 def play_legal(position: Game, action: int) -> Game:
     """Return the position after a legal action. An exception of the rules gets a note with the action."""
     try:
@@ -466,19 +420,6 @@ def play_legal(position: Game, action: int) -> Game:
         error.add_note(f"while playing the {kind} {action}, {move_name(position, action)}")
         raise
     return after
-
-
-def names_of(positions: Sequence[Game], moves: Sequence[int]) -> list[str]:
-    """Return the names of `moves`, each of which is played at the position with the same index."""
-    return [name_of(position, move) for position, move in zip(positions, moves, strict=False)]
-
-
-def name_of(position: Game, action: int) -> str:
-    """Return the name of `action`, or its number if action_name() does not answer, since it may be what is broken."""
-    try:
-        return str(move_name(position, action))
-    except Exception:
-        return str(action)
 
 
 def evenly_spaced(these: Sequence[T], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[T]:

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.check.laws import evenly_spaced, shown_moves
+from plyzero.check.laws import evenly_spaced
+from plyzero.check.wording import shown_moves
 from plyzero.rules.game import Game, observation_text
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame

@@ -7,18 +7,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from plyzero.check.laws import (
-    Law,
-    LawBrokenError,
-    advice_against_long_games,
-    evenly_spaced,
-    name_of,
-    observation_bytes,
-    register,
-    shown_moves,
-    state_of,
-)
+from plyzero.check.laws import Law, LawBrokenError, evenly_spaced, observation_bytes, register, state_of
 from plyzero.check.sampling import RulesFailedError, Sample, SamplePosition
+from plyzero.check.wording import advice_against_long_games, name_of, shown_moves
 from plyzero.rules.chance import chances_of, possible_moves
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names

@@ -11,10 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from plyzero.check.laws import evenly_spaced, is_adapted, symmetries_of_start
+from plyzero.check.laws import evenly_spaced, symmetries_of_start
 from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import Sample, extent_of
+from plyzero.check.wording import is_adapted
 from plyzero.rules.board import glyph
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, board_of

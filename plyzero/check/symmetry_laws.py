@@ -9,18 +9,8 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.check.laws import (
-    Answers,
-    GameTrace,
-    Law,
-    LawBrokenError,
-    expect,
-    name_of,
-    names_of,
-    register,
-    rule_answers,
-    shown_moves,
-)
+from plyzero.check.laws import Answers, GameTrace, Law, LawBrokenError, expect, register, rule_answers
+from plyzero.check.wording import name_of, names_of, shown_moves
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 

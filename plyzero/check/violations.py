@@ -13,10 +13,11 @@ from typing import ClassVar, Final, TypeGuard
 import numpy as np
 
 from plyzero.check.agreement import COMPILED_LAWS
-from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of, shown_moves
+from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS, TURN_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, Extent, RulesFailedError, Sample, extent_of
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
+from plyzero.check.wording import names_of, shown_moves
 from plyzero.errors import UserError
 from plyzero.rules.catalog import own_frames
 from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
