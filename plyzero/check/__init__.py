@@ -1,5 +1,6 @@
 """Is a game right?
 
+wording        words for what a law has found
 laws           the laws that hold at every position of a game
 symmetry_laws  the laws of symmetries
 agreement      the laws that compiled and plain rules agree, and two implementations of a game

@@ -8,24 +8,37 @@ in modules of their own, as are those about many positions (plyzero.check.sample
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from plyzero.check.wording import advice_against_long_games, differences, listed, name_of, names_of
 from plyzero.rules.board import Board
-from plyzero.rules.chance import ENDLESS_ROLLS, chances_of, is_chance, move_name, possible_moves, rolls_endlessly
+from plyzero.rules.chance import (
+    ENDLESS_ROLLS,
+    chances_of,
+    first_decision,
+    is_chance,
+    move_name,
+    possible_moves,
+    rolls_endlessly,
+)
+from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, Outcome
+from plyzero.rules.symmetry import Symmetry
 
 T = TypeVar("T")
 
 Answers = dict[str, object]
 """The results of the rules at a position, by the name of the method; arrays as bytes, to be compared."""
 
-MAX_TRIED_ACTIONS: Final = 32  # that a law tries at one position
-MAX_LISTED: Final = 8  # actions in a message
+MAX_TRIED_ACTIONS: Final = 16  # that a law tries at one position
+ALWAYS_DRAWN: Final = 4  # positions at the beginning of a game
 MAX_CHANCE_ERROR: Final = 1e-5  # of the sum of probabilities; float32 needs some of it
 
 
@@ -57,17 +70,25 @@ class Law(NamedTuple):
 class GameTrace:
     """A game that is being played and checked, with the answers of each position when it was new.
 
-    make:      returns a new initial position.
-    positions: the positions so far; the first is the initial position, the last the current one.
-    moves:     the actions and rolls between them.
-    answers:   the results of `rule_answers` for each position, recorded when the position was reached.
-    replicas:  the positions of further games that replay this one, by the key that `replica` was given.
+    make:       returns a new initial position.
+    draw_every: every how many moves a position is drawn; the first ones and the last one always are.
+    positions:  the positions so far; the first is the initial position, the last the current one.
+    moves:      the actions and rolls between them.
+    answers:    the results of `rule_answers` for each position, recorded when the position was reached.
+    states:     the bytes of each position of a compiled game; empty for another game.
+    drawn:      what people see at each position; {} where nothing was drawn.
+    plies:      the number of moves of players.
+    replicas:   the positions of further games that replay this one, by the key that `replica` was given.
     """
 
     make: Callable[[], Game]
+    draw_every: int = 1
     positions: list[Game] = field(default_factory=list)
     moves: list[int] = field(default_factory=list)
     answers: list[Answers] = field(default_factory=list)
+    states: list[bytes] = field(default_factory=list)
+    drawn: list[Answers] = field(default_factory=list)
+    plies: int = 0
     replicas: dict[Hashable, list[Game]] = field(default_factory=lambda: defaultdict(list))
 
     @property
@@ -75,15 +96,25 @@ class GameTrace:
         """The current position."""
         return self.positions[-1]
 
-    @property
-    def plies(self) -> int:
-        """The number of moves of players."""
-        return sum(not is_chance(each) for each in self.positions[: len(self.moves)])
+    @cached_property
+    def symmetries(self) -> Sequence[Symmetry]:
+        """The symmetries that the game declares."""
+        return self.positions[0].symmetries()
+
+    @cached_property
+    def tested_symmetries(self) -> list[tuple[int, Symmetry]]:
+        """Those that playing can test."""
+        return symmetries_of_start(self.positions[0], self.symmetries)
 
     def add(self, position: Game) -> None:
         """Append `position`, which becomes the current one, and record its answers."""
+        self.plies += bool(self.answers) and "chances()" not in self.answers[-1]
         self.positions.append(position)
         self.answers.append(rule_answers(position))
+        self.states.append(state_of(position))
+        number = len(self.moves)
+        is_sample = number < ALWAYS_DRAWN or number % self.draw_every == 0 or position.outcome() is not None
+        self.drawn.append(shown(position) if is_sample else {})
 
     def replica(self, key: Hashable, make: Callable[[], Game], moves: Sequence[int] | None = None) -> Game:
         """Return the position that another game reaches with the same moves.
@@ -100,21 +131,23 @@ class GameTrace:
         return positions[-1]
 
 
+def symmetries_of_start(start: Game, declared: Sequence[Symmetry]) -> list[tuple[int, Symmetry]]:
+    """Return the symmetries that map the initial position to itself, with their number. Playing can test only these."""
+    planes = np.ravel(first_decision(start).observe())
+    return [(number, each) for number, each in enumerate(declared) if np.array_equal(planes[each.planes], planes)]
+
+
 def rule_answers(position: Game) -> Answers:
     """Return the results of the rules at `position`."""
     chances = chances_of(position)
     if len(chances):  # the other rules are not called
-        return {"outcome()": None, "chances()": tuple(chances.tolist())} | shown(position)
+        return {"outcome()": None, "chances()": tuple(chances.tolist())}
     legal = position.legal_actions()
     if not isinstance(legal, Iterable):
         raise LawBrokenError(
             f"legal_actions() returned {legal!r}, expected a list of numbers ([] when the game is over)"
         )
-    answers: Answers = {
-        "outcome()": position.outcome(),
-        "legal_actions()": tuple(legal),
-        **shown(position),
-    }
+    answers: Answers = {"outcome()": position.outcome(), "legal_actions()": tuple(legal)}
     if answers["outcome()"] is None:  # nothing calls these for a finished position
         answers |= {
             "to_play": position.to_play,
@@ -124,9 +157,16 @@ def rule_answers(position: Game) -> Answers:
     return answers
 
 
+def state_of(position: Game) -> bytes:
+    """Return the state of a compiled game, on which all its answers depend; b"" for another game."""
+    return position.state.tobytes() if isinstance(position, CompiledGame) else b""
+
+
 def shown(position: Game) -> Answers:
     """Return what people see at `position`."""
-    return {"render()": position.render(), "str()": str(position)}
+    board = position.render()
+    is_board = board is not None and type(position).__str__ is Game.__str__  # which would draw the board once more
+    return {"render()": board, "str()": str(board if is_board else position)}
 
 
 def observation_bytes(position: Game) -> bytes:
@@ -229,14 +269,14 @@ def legal_actions_in_order(trace: GameTrace) -> None:
             f"legal_actions() is empty{nor_chance}, but outcome() is None, which means that the game is not over",
         )
     else:
-        expect(not legal, f"legal_actions() is {legal}, but the game is over: {outcome}")
-    expect(all(isinstance(a, int | np.integer) for a in legal), f"legal_actions() is {legal}, expected integers")
-    expect(all(a < b for a, b in itertools.pairwise(legal)), f"legal_actions() is {legal}, expected ascending order")
+        expect(not legal, f"legal_actions() is {listed(legal)}, but the game is over: {outcome}")
+    odd = [a for a in legal if not isinstance(a, int | np.integer)]
+    expect(not odd, f"legal_actions() has {listed(odd)}, expected integers")
+    for one, other in itertools.pairwise(legal):
+        expect(one < other, f"legal_actions() has {other} after {one}, expected ascending order")
     num_actions = trace.position.num_actions
-    expect(
-        all(0 <= a < num_actions for a in legal),
-        f"legal_actions() is {legal}, expected numbers from 0 to {num_actions - 1}",
-    )
+    odd = [a for a in legal if not 0 <= a < num_actions]
+    expect(not odd, f"legal_actions() has {listed(odd)}, expected numbers from 0 to {num_actions - 1}")
 
 
 @register(POSITION_LAWS)
@@ -260,9 +300,11 @@ def observation_as_declared(trace: GameTrace) -> None:
 @register(POSITION_LAWS)
 def asking_changes_nothing(trace: GameTrace) -> None:
     """Calling the methods of a position twice gives the same results."""
-    expect_equal(trace.answers[-1], rule_answers(trace.position), "called twice, the same position answers differently")
-    if trace.position.outcome() is None:
-        hash(trace.position.key())
+    once, twice = trace.answers[-1], rule_answers(trace.position)
+    if len(trace.moves) < ALWAYS_DRAWN:
+        once, twice = once | trace.drawn[-1], twice | shown(trace.position)
+    expect_equal(once, twice, "called twice, the same position answers differently")
+    hash(once.get("key()"))
 
 
 @register(POSITION_LAWS)
@@ -274,26 +316,24 @@ def play_makes_a_new_position(trace: GameTrace) -> None:
         called = f"play({action}), {name_of(position, action)},"
         expect(type(after) is type(position), f"{called} returns {type(after).__name__}, expected a new position")
         expect(after is not position, f"{called} returns the position it was called on, expected a new one")
-    expect_equal(
-        trace.answers[-1],
-        rule_answers(position),
-        "play() changed the position it was called on: give the new position a board of its own",
-    )
+    message = "play() changed the position it was called on: give the new position a board of its own"
+    expect_as_recorded(trace, -1, position, message)
 
 
 @register(POSITION_LAWS)
 def earlier_positions_stay(trace: GameTrace) -> None:
     """Playing on does not change the earlier positions of the game."""
-    first = 0 if trace.position.outcome() is not None else -3  # all of them only at the end, for speed
-    for earlier, recorded in zip(trace.positions[first:], trace.answers[first:], strict=True):
-        expect_equal(recorded, rule_answers(earlier), "an earlier position of the game has changed")
+    count = len(trace.moves)
+    is_over = trace.position.outcome() is not None  # all of them only at the end, for speed
+    for number in range(0 if is_over else max(0, count - 1), count):
+        expect_as_recorded(trace, number, trace.positions[number], "an earlier position of the game has changed")
 
 
 @register(POSITION_LAWS)
 def same_moves_same_position(trace: GameTrace) -> None:
     """The same moves from the initial position lead to the same position."""
     replica = trace.replica("again", trace.make)
-    expect_equal(trace.answers[-1], rule_answers(replica), "replayed from the start, the same moves lead elsewhere")
+    expect_as_recorded(trace, -1, replica, "replayed from the start, the same moves lead elsewhere")
 
 
 @register(POSITION_LAWS)
@@ -307,7 +347,8 @@ def games_end(trace: GameTrace) -> None:
         commonest, count = Counter(names).most_common(1)[0]
         often = f"; {commonest} was played {count} times" if 4 * count > limit else ""
         seen = [(answers.get("to_play"), answers.get("observe()")) for answers in trace.answers]
-        raise LawBrokenError(f"{message}{often}: {advice_against_long_games('games_end', len(set(seen)) < len(seen))}")
+        advice = advice_against_long_games(trace.position, "games_end", repeats=len(set(seen)) < len(seen))
+        raise LawBrokenError(f"{message}{often}: {advice}")
 
 
 @register(POSITION_LAWS)
@@ -340,18 +381,17 @@ def texts_are_read(trace: GameTrace) -> None:
 @register(POSITION_LAWS)
 def boards_in_form(trace: GameTrace) -> None:
     """The cells of render() have names without spaces and finite places, and the same places in every position."""
-    board, first = trace.answers[-1]["render()"], trace.answers[0]["render()"]
-    if board is None and first is None:
+    board, first = trace.drawn[-1].get("render()"), trace.drawn[0]["render()"]
+    if not trace.drawn[-1] or (board is None and first is None):
         return
     if not isinstance(board, Board) or not isinstance(first, Board):
         raise LawBrokenError(f"render() is a {type(board).__name__}, expected a Board in every position")
     expect(bool(board.cells), "render() has no cells, expected None or a Board with cells")
     for cell in board.cells:
-        named = isinstance(cell.name, str) and cell.name.split() == [cell.name]
-        expect(
-            named and isinstance(cell.piece, str), f"render() has {cell}, expected a word as name, and text as piece"
-        )
-        expect(bool(np.isfinite([cell.x, cell.y]).all()), f"render() has {cell}, expected a finite place")
+        if not (isinstance(cell.name, str) and cell.name.split() == [cell.name] and isinstance(cell.piece, str)):
+            raise LawBrokenError(f"render() has {cell}, expected a word as name, and text as piece")
+        if not (math.isfinite(cell.x) and math.isfinite(cell.y)):
+            raise LawBrokenError(f"render() has {cell}, expected a finite place")
     expect(
         [cell[1:3] for cell in board.cells] == [cell[1:3] for cell in first.cells],
         "render() has other cells than in the initial position: places stay, and pieces change",
@@ -359,12 +399,6 @@ def boards_in_form(trace: GameTrace) -> None:
 
 
 # --- helpers of the laws ---
-
-
-def advice_against_long_games(law: str, repeats: bool) -> str:
-    """Return what to do about a game that is longer than max_plies; `repeats`: whether a position has come again."""
-    first = "positions repeat, so no max_plies is enough: " if repeats else "raise max_plies if all games end, or "
-    return f"{first}end the game in outcome() and show the counter in observe(), or use --skip {law}"
 
 
 def expect(holds: bool, message: str) -> None:
@@ -379,27 +413,10 @@ def expect_equal(one: Answers, other: Answers, message: str) -> None:
     expect(not found, f"{message}: {found}")
 
 
-def differences(one: Answers, other: Answers) -> str:
-    """Return the names under which two sets of answers differ, with the values if they are readable; "" if equal."""
-    found = []
-    for name in one.keys() | other.keys():
-        pair = [answers.get(name) for answers in (one, other)]
-        if pair[0] != pair[1]:
-            is_readable = not name.startswith(("render()", "str()", "observe()", "key()"))
-            found.append(f"{name}: {_contrast(*pair)}" if is_readable else f"{name} differs")
-    return "; ".join(sorted(found))
-
-
-def _contrast(one: object, other: object) -> str:
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
-        only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
-        return f"only the first has {_listed(only[0])}, only the second {_listed(only[1])}"
-    return f"{one} and {other}"
-
-
-def _listed(actions: list[object]) -> str:
-    more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
-    return f"{actions[:MAX_LISTED]}{more}"
+def expect_as_recorded(trace: GameTrace, number: int, position: Game, message: str) -> None:
+    """Raise LawBrokenError unless `position` answers as position `number` of the trace did when it was reached."""
+    if not (trace.states[number] and trace.states[number] == state_of(position)):
+        expect_equal(trace.answers[number], rule_answers(position), message)
 
 
 def play_legal(position: Game, action: int) -> Game:
@@ -412,19 +429,6 @@ def play_legal(position: Game, action: int) -> Game:
         error.add_note(f"while playing the {kind} {action}, {move_name(position, action)}")
         raise
     return after
-
-
-def names_of(positions: Sequence[Game], moves: Sequence[int]) -> list[str]:
-    """Return the names of `moves`, each of which is played at the position with the same index."""
-    return [name_of(position, move) for position, move in zip(positions, moves, strict=False)]
-
-
-def name_of(position: Game, action: int) -> str:
-    """Return the name of `action`, or its number if action_name() does not answer, since it may be what is broken."""
-    try:
-        return str(move_name(position, action))
-    except Exception:
-        return str(action)
 
 
 def evenly_spaced(these: Sequence[T], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[T]:

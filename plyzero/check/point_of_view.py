@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.check.laws import evenly_spaced
+from plyzero.check.wording import shown_moves
 from plyzero.rules.game import Game, observation_text
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
@@ -38,7 +39,8 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
 
     In such an observation one plane grows when player 0 moves and another one when player 1 moves, and each is much
     nearer to itself than to the other one, also turned around, when the turn passes. Planes of own and opponent's
-    pieces change places then. An observation that says who is to move is not suspected, nor are pieces that both share.
+    pieces change places then. An observation that says who is to move is not suspected, nor are pieces that both share,
+    nor is a plane that is nearer to what another one was before than to itself, such as a number of points.
     """
     passes = turn_passes(played)
     movers = np.array([each.game.positions[each.ply].to_play for each in passes])
@@ -50,12 +52,13 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     growth = np.array([(after - before)[movers == player].sum(axis=(2, 3)).mean(axis=0) for player in (0, 1)])
     leaning = (growth[0] - growth[1]) / np.maximum(np.abs(growth).sum(axis=0), 1e-9)
     stays = [distance(after[:, plane], before[:, plane]) for plane in range(before.shape[1])]
-    of_0, of_1 = np.flatnonzero(leaning >= MIN_LEANING), np.flatnonzero(leaning <= -MIN_LEANING)
+    own = np.array([stays[i] <= nearest(after[:, [i]], np.delete(before, i, axis=1)) for i in range(len(stays))])
+    of_0, of_1 = np.flatnonzero(own & (leaning >= MIN_LEANING)), np.flatnonzero(own & (leaning <= -MIN_LEANING))
     for one, other in itertools.product(of_0, of_1):
         swapped = turned_distance(after[:, one], before[:, other]) + turned_distance(after[:, other], before[:, one])
         if stays[one] + stays[other] <= swapped / 2:
             return _warning(passes, f"plane {one} grows when player 0 moves, plane {other} when player 1 moves")
-    for plane in np.flatnonzero((growth[0] * growth[1] < 0) & (np.abs(leaning) >= MIN_LEANING)):
+    for plane in np.flatnonzero(own & (growth[0] * growth[1] < 0) & (np.abs(leaning) >= MIN_LEANING)):
         if stays[plane] <= turned_distance(after[:, plane], -before[:, plane]) / 2:
             return _warning(
                 passes, f"the sum of plane {plane} grows when one player moves and falls when the other moves"
@@ -94,6 +97,12 @@ def turned_distance(one: Array, other: Array) -> float:
     return min(distance(one, other[:, ::rows, ::columns]) for rows in (1, -1) for columns in (1, -1))
 
 
+def nearest(one: Array, others: Array) -> float:
+    """Return the smallest distance of a plane `[N, 1, H, W]` from one of `others`, `[N, C, H, W]`, maybe turned."""
+    turned = [others[:, :, ::rows, ::columns] for rows in (1, -1) for columns in (1, -1)]
+    return min(float((one != each).mean(axis=0).sum(axis=(1, 2)).min(initial=np.inf)) for each in turned)
+
+
 def _warning(passes: Sequence[Pass], evidence: str) -> str:
     shown = min(passes, key=lambda each: abs(each.ply - SHOWN_PLY))
     positions, moves = shown.game.positions[shown.ply :][:2], shown.game.moves
@@ -101,8 +110,8 @@ def _warning(passes: Sequence[Pass], evidence: str) -> str:
     return (
         "observe() seems to show the pieces of player 0 and of player 1, whoever is to move, where own and the "
         f"opponent's pieces are expected: {evidence}. Show the pieces of the player to move first, or add a plane that "
-        f"says who is to move. Two positions to compare, after {' '.join(names) or 'no move'}, and then {last}:\n"
-        f"{observation_text(positions[0])}\n{observation_text(positions[1])}"
+        f"says who is to move. Two positions to compare, after {shown_moves(names, 'no move')}, and then {last}:\n"
+        f"{observation_text(*positions)}\n{observation_text(*positions[::-1])}"
     )
 
 

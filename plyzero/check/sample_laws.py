@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from plyzero.check.laws import (
-    Law,
-    LawBrokenError,
-    advice_against_long_games,
-    evenly_spaced,
-    name_of,
-    observation_bytes,
-    register,
-)
+from plyzero.check.laws import Law, LawBrokenError, evenly_spaced, observation_bytes, register, state_of
 from plyzero.check.sampling import RulesFailedError, Sample, SamplePosition
+from plyzero.check.wording import advice_against_long_games, name_of, shown_moves
 from plyzero.rules.chance import chances_of, possible_moves
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names
 
-MAX_TWINS: Final = 200
-"""Number of pairs of positions on which a random continuation is played to the end."""
+MAX_PAIRS: Final = 1000
+"""Number of pairs of positions whose next ply is compared."""
 
-SAMPLE_LAWS: list[Law] = []
-"""The laws that are checked on a Sample."""
+MAX_TRIED: Final = 32
+"""Number of actions of a position that are played for that."""
+
+MAX_TWINS: Final = 200
+TWIN_POSITIONS: Final = 1000
+"""Number of pairs from which the same random moves are played to the end, and of the positions that these reach."""
 
 CHANCE_SAMPLE_LAWS: list[Law] = []
-"""The laws that are checked on a Sample of a game with dice."""
+"""The laws that are checked on the random games of a Sample of a game with dice."""
+
+TURN_LAWS: list[Law] = []
+"""The laws that are checked on the random games of a Sample."""
+
+SAMPLE_LAWS: list[Law] = []
+"""The laws that are checked on all positions of a Sample."""
 
 
 @register(CHANCE_SAMPLE_LAWS)
@@ -38,18 +40,19 @@ def games_with_dice_end(sample: Sample) -> None:
     for game in sample.games:
         if game.positions[-1].outcome() is None:
             message = f"a random game is not over after max_plies = {game.plies} plies"
-            advice = advice_against_long_games("games_with_dice_end", repeats=False)
+            advice = advice_against_long_games(game.positions[0], "games_with_dice_end", repeats=False)
             raise LawBrokenError(f"{message}: {advice}", game.moves)
 
 
-@register(SAMPLE_LAWS)
+@register(TURN_LAWS)
 def both_players_move(sample: Sample) -> None:
     """In games of more than one move, each of the players is to move somewhere."""
-    movers = {each.position.to_play for each in sample.positions}
+    turns = [game.positions[ply].to_play for game in sample.games for ply in game.decisions]
+    movers = set(turns)
     longest = max(sample.games, key=lambda game: game.plies)
     if len(movers) == 1 and longest.plies > 1:
         raise LawBrokenError(
-            f"player {1 - movers.pop()} is not to move at any of {len(sample.positions)} positions, although games "
+            f"player {1 - movers.pop()} is not to move at any of {len(turns)} positions, although games "
             f"have up to {longest.plies} moves: does play() pass the turn?",
             longest.moves,
         )
@@ -72,26 +75,25 @@ def equal_keys_equal_futures(sample: Sample) -> None:
 def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *, relative: bool, message: str) -> None:
     """Raise LawBrokenError if two positions of the sample with an equal `feature` have different futures.
 
-    Of each pair the next ply is compared, and of MAX_TWINS pairs also a random continuation to the end.
+    Of MAX_PAIRS pairs the next ply is compared, and of some of these also a random continuation to the end.
 
     relative: compare from the point of view of the player to move, so that the players may be swapped.
     message:  what the two positions have in common, and what is wrong if they differ.
     """
-    pairs = list(equal_pairs(sample.positions, feature))
+    pairs = evenly_spaced([*equal_pairs(sample.positions, feature)], max_count=MAX_PAIRS)
     futures: dict[tuple[int, ...], Future] = {}
     for one, other in pairs:
-        if time.monotonic() > sample.until:
-            return
         if one.moves not in futures:
             futures[one.moves] = future(one.position, feature, relative=relative)
         found = contrast(futures[one.moves], future(other.position, feature, relative=relative), other.position)
         if found:
             raise LawBrokenError(_difference(sample, one, other, message, found), other.moves)
-    rng = np.random.default_rng(0)
+    rng, played = np.random.default_rng(0), 0
     for one, other in evenly_spaced(pairs, max_count=MAX_TWINS):
-        if time.monotonic() > sample.until:
-            return
+        if played > TWIN_POSITIONS:
+            break
         moves, found = play_twins(one, other, feature, rng, relative=relative)
+        played += len(moves)
         if found:
             raise LawBrokenError(_difference(sample, one, other, message, found, moves), (*other.moves, *moves))
 
@@ -99,11 +101,14 @@ def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *,
 def equal_pairs(
     positions: Iterable[SamplePosition], feature: Callable[[Game], Hashable]
 ) -> Iterator[tuple[SamplePosition, SamplePosition]]:
-    """Yield the pairs of positions with an equal `feature`: the first such position with each later one."""
+    """Yield the pairs of positions with an equal `feature`: the first such position with each later one.
+
+    Equal states of a compiled game are one position.
+    """
     first: dict[Hashable, SamplePosition] = {}
     for each in positions:
-        before = first.setdefault(feature(each.position), each)
-        if before.moves != each.moves:
+        before, state = first.setdefault(feature(each.position), each), state_of(each.position)
+        if before.moves != each.moves and not (state and state == state_of(before.position)):
             yield before, each
 
 
@@ -123,7 +128,7 @@ class Future(NamedTuple):
 
     legal: the legal actions.
     here:  the position's answer.
-    after: the answers after each of the legal actions.
+    after: the answers after each of the legal actions, or after MAX_TRIED of them.
     """
 
     legal: tuple[int, ...]
@@ -132,10 +137,11 @@ class Future(NamedTuple):
 
 
 def future(position: Game, feature: Callable[[Game], Hashable], *, relative: bool) -> Future:
-    """Return the answers of an unfinished position and of those after its legal actions."""
+    """Return the answers of an unfinished position and of those after its legal actions, MAX_TRIED at most."""
     player = position.to_play if relative else None
     legal = tuple(possible_moves(position))
-    after = tuple(answer(position.play_unchecked(action), player, feature) for action in legal)
+    tried = evenly_spaced(legal, max_count=MAX_TRIED)
+    after = tuple(answer(position.play_unchecked(action), player, feature) for action in tried)
     return Future(legal, answer(position, player, feature), after)
 
 
@@ -161,7 +167,8 @@ def contrast(one: Future, other: Future, position: Game) -> str:
         legal = ((one.legal, other.legal), (other.legal, one.legal))
         only = [" ".join(name_of(position, a) for a in sorted({*here} - {*there})) or "none" for here, there in legal]
         return f"only the first has the legal actions {only[0]}, only the second {only[1]}"
-    for action, *answers in zip(one.legal, one.after, other.after, strict=False):
+    tried = evenly_spaced(one.legal, max_count=MAX_TRIED)
+    for action, *answers in zip(tried, one.after, other.after, strict=False):
         if answers[0] != answers[1]:
             return f"after the move {name_of(position, action)} {_contrast(*answers)}"
     return ""
@@ -175,7 +182,7 @@ def play_twins(
     *,
     relative: bool,
 ) -> tuple[list[int], str]:
-    """Play the same random moves from two positions to the end; return the moves to the first difference, and it.
+    """Play the same random moves from two positions; return those to the end or the first difference, and this.
 
     Raises RulesFailedError if a rule raises.
     """
@@ -194,7 +201,7 @@ def play_twins(
                 return moves, found
     except (Exception, SystemExit) as error:
         raise RulesFailedError(error, (*other.moves, *moves)) from error
-    return [], ""
+    return moves, ""
 
 
 def _result(outcome: Outcome, player: int | None) -> str:
@@ -214,9 +221,8 @@ def _contrast(one: Answer, other: Answer) -> str:
 def _difference(
     sample: Sample, one: SamplePosition, other: SamplePosition, message: str, found: str, moves: Sequence[int] = ()
 ) -> str:
-    start = sample.games[0].positions[0]
-    names = [" ".join(action_names(start, each.moves)) or "no move" for each in (one, other)]
-    further = " ".join(action_names(other.position, tuple(moves)))
+    names = [shown_moves(action_names(sample.start, each.moves), "no move") for each in (one, other)]
+    further = shown_moves(action_names(other.position, tuple(moves)), "none")
     then = f"after the further moves {further} " if moves else ""
     return f"the positions after\n  {names[0]}\nand after\n  {names[1]}\n{message}; {then}{found}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from plyzero.rules.chance import is_chance, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
 
+POSITIONS: Final = 4000  # of random games
 NEAR_POSITIONS: Final = 500  # next to the initial position, in breadth-first order
-RANDOM_PER_SHUFFLING: Final = 10  # random games for each game that moves to and fro
+RANDOM_PER_SHUFFLING: Final = 10  # random games, or positions of them, for one of games that move to and fro
 MIN_SHUFFLING: Final = 4  # games that move to and fro
-SHUFFLING_SEED: Final = 1  # part of the seed of such a game, besides a seed and the game's number
+SHUFFLING_SEED: Final = 1  # part of the seed of such a game, besides 0 and the game's number
 MAX_OPENING: Final = 12  # plies at the beginning in which such a game also has random moves
 RECENT: Final = 8  # last positions to which a move to and fro tries to come back
 WINDOW_ACTIONS: Final = 4  # consecutive actions of a game that are played in all orders
@@ -31,29 +31,24 @@ MAX_WINDOWS: Final = 40  # games for which it is done
 """The size of a sample."""
 
 
-def sample(start: Game, *, games: int, seed: int = 0, until: float = math.inf) -> Sample:
-    """Return the NEAR_POSITIONS next to `start` and the positions of `games` random games and of some shuffling ones.
+class Extent(NamedTuple):
+    """How much is played: whole games, as many as have the positions, or a number of games.
 
-    until: the time by time.monotonic() at which sample and laws end; at least one game of each kind is played.
+    positions: no game is begun once there are so many.
+    games:     largest number of games.
     """
-    played, shuffled = (
-        [
-            play_game(start, functools.partial(choose, np.random.default_rng([*seeds, number])))
-            for number in range(count)
-            if number == 0 or time.monotonic() < until
-        ]
-        for choose, seeds, count in (
-            (random_move, [seed], games),  # the games of plyzero.check.survey
-            (shuffling_move, [seed, SHUFFLING_SEED], max(MIN_SHUFFLING, games // RANDOM_PER_SHUFFLING)),
-        )
-    )
-    far = [
-        SamplePosition(tuple(game.moves[:ply]), game.positions[ply])
-        for game in (*played, *shuffled)
-        for ply in game.decisions
-    ]
-    rests = positions_within_turns([*played, *shuffled], until)
-    return Sample([*positions_near(start), *far, *rests], played, until)
+
+    positions: float = POSITIONS
+    games: float = math.inf
+
+    def part(self, divisor: int) -> Extent:
+        """Return one of `divisor` parts, of one game at least."""
+        return Extent(self.positions / divisor, max(1, self.games / divisor))
+
+
+def extent_of(games: int | None) -> Extent:
+    """Return the extent of a number of games; None stands for POSITIONS positions."""
+    return Extent() if games is None else Extent(math.inf, games)
 
 
 def positions_near(start: Game) -> list[SamplePosition]:
@@ -72,7 +67,7 @@ def positions_near(start: Game) -> list[SamplePosition]:
     return [each for each in found if not is_chance(each.position)]
 
 
-def positions_within_turns(games: Sequence[PlayedGame], until: float = math.inf) -> list[SamplePosition]:
+def positions_within_turns(games: Sequence[PlayedGame]) -> list[SamplePosition]:
     """Return positions that look alike but were reached after different numbers of moves of the same turn.
 
     Of a game in which a player moves several times in a row, the rest of the turn may be what an observation omits, but
@@ -83,7 +78,7 @@ def positions_within_turns(games: Sequence[PlayedGame], until: float = math.inf)
     for number, game in enumerate(evenly_spaced(games, max_count=MAX_WINDOWS)):
         movers = {ply: game.positions[ply].to_play for ply in game.decisions}
         turns = [*movers][:1] + [ply for before, ply in itertools.pairwise(movers) if movers[before] != movers[ply]]
-        if len(turns) == len(movers) or time.monotonic() > until:  # no player moves twice in a row
+        if len(turns) == len(movers):  # no player moves twice in a row
             continue
         first = turns[len(turns) // 2 * (number % 2)]
         actions = dict.fromkeys(game.moves[ply] for ply in movers if first <= ply < len(game.moves))
@@ -113,6 +108,17 @@ def _alike_within_turns(game: PlayedGame, first: int, actions: Sequence[int]) ->
             if after.outcome() is None:
                 reached.append(((*moves, move), after, mover, moved))
     return [each for group in alike.values() if len(group) > 1 for each in group.values()]
+
+
+def play_games(
+    start: Game, choose: Callable[[np.random.Generator, Sequence[Game]], int], extent: Extent, seeds: Sequence[int]
+) -> list[PlayedGame]:
+    """Return games in which `choose` returns each move; the seeds and its number are those of a game's generator."""
+    played: list[PlayedGame] = []
+    while len(played) < extent.games and sum(len(each.positions) for each in played) < extent.positions:
+        rng = np.random.default_rng([*seeds, len(played)])
+        played.append(play_game(start, functools.partial(choose, rng)))
+    return played
 
 
 def play_game(start: Game, choose: Callable[[Sequence[Game]], int]) -> PlayedGame:
@@ -176,16 +182,32 @@ class SamplePosition(NamedTuple):
     position: Game
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sample:
-    """Positions of a game, for the laws that compare positions.
+    """Games and positions for the laws that compare positions, and for statistics; made when they are first needed.
 
-    positions: unfinished positions: those next to the initial position, then those of random games, of some that move
-               to and fro, and some that look alike within different parts of a turn.
-    games:     the random games.
-    until:     the time by time.monotonic() at which the laws end.
+    start:  the initial position.
+    extent: how much is played at random.
     """
 
-    positions: Sequence[SamplePosition]
-    games: Sequence[PlayedGame]
-    until: float = math.inf
+    start: Game
+    extent: Extent
+
+    @functools.cached_property
+    def games(self) -> list[PlayedGame]:
+        """The random games. Raises RulesFailedError if a rule raises, as the other properties do."""
+        return play_games(self.start, random_move, self.extent, [0])
+
+    @functools.cached_property
+    def shuffled(self) -> list[PlayedGame]:
+        """Games whose moves go to and fro."""
+        part = self.extent.part(RANDOM_PER_SHUFFLING)
+        part = part._replace(games=max(part.games, MIN_SHUFFLING))
+        return play_games(self.start, shuffling_move, part, [0, SHUFFLING_SEED])
+
+    @functools.cached_property
+    def positions(self) -> list[SamplePosition]:
+        """Unfinished positions: those next to the start, of the games, and some that look alike within a turn."""
+        games = [*self.games, *self.shuffled]
+        far = [SamplePosition(tuple(game.moves[:ply]), game.positions[ply]) for game in games for ply in game.decisions]
+        return [*positions_near(self.start), *far, *positions_within_turns(games)]

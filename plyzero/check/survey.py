@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 from collections import Counter, defaultdict
@@ -12,19 +11,24 @@ from typing import Final
 
 import numpy as np
 
-from plyzero.check.laws import evenly_spaced
+from plyzero.check.laws import evenly_spaced, symmetries_of_start
 from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
-from plyzero.check.sampling import MIN_SHUFFLING, SHUFFLING_SEED, play_game, shuffling_move
-from plyzero.check.symmetry_laws import symmetries_of_start
+from plyzero.check.sampling import Sample, extent_of
+from plyzero.check.wording import is_adapted
 from plyzero.rules.board import glyph
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, board_of
-from plyzero.rules.random_game import PlayedGame, random_game
+from plyzero.rules.random_game import PlayedGame
 
 MIN_DECIDED_GAMES: Final = 20  # for a conclusion from equal results
-MAX_READ: Final = 200  # positions whose text is read
-SLOW_RULES: Final = 20.0  # microseconds per simulation above which compiled rules are advised
+MAX_READ: Final = 100  # positions whose text is read
+
+
+OWN_LIMIT: Final = (
+    ". If real games can be so long, raise max_plies, or count in the rules, end the game in outcome(), and show the "
+    "counter in observe()"
+)
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,10 @@ class Survey:
     advice: tuple[str, ...]
 
 
-def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
-    """Play `games` random games from `start` and return their statistics."""
-    played = [random_game(start, np.random.default_rng([seed, number])) for number in range(games)]
+def survey(start: Game, *, games: int | None = None, sample: Sample | None = None) -> Survey:
+    """Return the statistics of random games from `start`: of `games` of them, or those of `sample`."""
+    sample = sample or Sample(start, extent_of(games))
+    played, games = sample.games, len(sample.games)
     unfinished = [game.positions[i] for game in played for i in game.decisions]
     legal = [len(position.legal_actions()) for position in unfinished]
     plies = [game.plies for game in played]
@@ -73,12 +78,9 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         for game in played
         for one, other in itertools.pairwise(game.decisions)
     ]
-    symmetries = (len(start.symmetries()), len(symmetries_of_start(start)))
-    won_by_last = [
-        winner(game.positions[-1]) == game.positions[game.decisions[-1]].to_play
-        for game in played
-        if game.plies and winner(game.positions[-1]) is not None
-    ]
+    declared = start.symmetries()
+    symmetries = (len(declared), len(symmetries_of_start(start, declared)))
+    won_by_last = last_moves_that_won(played)
     return Survey(
         games=games,
         branching=(float(np.mean(legal or 0)), max(legal, default=0)),
@@ -90,41 +92,46 @@ def survey(start: Game, *, games: int, seed: int = 0) -> Survey:
         same_mover=float(np.mean(same_mover)) if same_mover else 0.0,
         symmetries=symmetries,
         compiled=isinstance(start, CompiledGame),
-        warnings=tuple(warnings(start, played, won_by_last, seed=seed)),
-        advice=tuple(advice(start, unfinished, sum(microseconds.values()), symmetries)),
+        warnings=tuple(warnings(sample)),
+        advice=tuple(advice(start, unfinished, symmetries)),
     )
 
 
-def warnings(start: Game, played: Sequence[PlayedGame], won_by_last: Sequence[bool], *, seed: int) -> Iterator[str]:
-    """Yield a sentence for each unusual property of the games `played` from `start`.
+def last_moves_that_won(played: Sequence[PlayedGame]) -> list[bool]:
+    """Return whether the player who moved last has won, for each game with a winner."""
+    return [
+        winner(game.positions[-1]) == game.positions[game.decisions[-1]].to_play
+        for game in played
+        if game.plies and winner(game.positions[-1]) is not None
+    ]
 
-    won_by_last: whether the player who moved last has won, for each game with a winner.
-    seed:        seed of a few further games, which move to and fro.
-    """
+
+def warnings_of_results(played: Sequence[PlayedGame]) -> Iterator[str]:
+    """Yield a sentence for each unusual property of the results of games."""
     winners = {winner(game.positions[-1]) for game in played}
     if len(winners) == 1 and len(played) >= MIN_DECIDED_GAMES:
         (only_winner,) = winners
         result = "drawn" if only_winner is None else f"won by player {only_winner}"
         yield f"all {len(played)} random games were {result}: is outcome() right?"
+    won_by_last = last_moves_that_won(played)
     if is_below_half(won_by_last):
         yield (
             f"in {np.mean(won_by_last):.0%} of the decided games the player who made the last move won; if that player "
             "should win, as with three in a row or a capture of the king, outcome() names the wrong player or play() "
             "passes the turn or the board to the wrong one. It is right if the last move loses, as in misère games"
         )
-    endless = [
-        game
-        for number in range(MIN_SHUFFLING)
-        for rng in [np.random.default_rng([seed, SHUFFLING_SEED, number])]
-        for game in [play_game(start, functools.partial(shuffling_move, rng))]
-        if game.positions[-1].outcome() is None
-    ]
+
+
+def warnings(sample: Sample) -> Iterator[str]:
+    """Yield a sentence for each unusual property of the games of a sample."""
+    start, played = sample.start, sample.games
+    yield from warnings_of_results(played)
+    endless = any(game.positions[-1].outcome() is None for game in sample.shuffled)
     if endless and not start.waived_laws.keys() & {"games_end", "games_with_dice_end"}:
         yield (
             f"a game in which both players move to and fro is not over after max_plies = {start.max_plies} plies. "
-            "Self-play stops such games and does not learn from their result. If real games can be so long, raise "
-            "max_plies, or count in the rules, end the game in outcome(), and show the counter in observe()"
-        )
+            "Self-play stops such games and does not learn from their result"
+        ) + OWN_LIMIT * (not is_adapted(start))
     if view := absolute_view(played):
         yield view
     seen = [position for game in played for position in game.positions]
@@ -152,7 +159,12 @@ def alike_in_text(positions: Sequence[Game]) -> str:
 
 def name_without_cells(positions: Sequence[Game]) -> str:
     """Return the name of an action that does not begin with a cell of the board, if most do not; otherwise ""."""
-    boards = {name: board_of(position) for position in positions for name in position.legal_names().split()}
+    boards = {
+        name: board
+        for position in evenly_spaced(positions, max_count=MAX_READ)
+        for board in [board_of(position)]
+        for name in position.legal_names().split()
+    }
     without = [name for name, board in boards.items() if board is not None and not board.path(name)]
     return without[0] if 2 * len(without) > len(boards) else ""
 
@@ -180,11 +192,10 @@ def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
     return found
 
 
-def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries: tuple[int, int]) -> list[str]:
+def advice(start: Game, positions: Sequence[Game], symmetries: tuple[int, int]) -> list[str]:
     """Return a sentence for each possible improvement of a game.
 
     positions:  unfinished positions of random games.
-    rules_cost: microseconds of rules per simulation.
     symmetries: as in Survey.
     """
     found = []
@@ -193,7 +204,7 @@ def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries
         found.append("observations have only 0 and 1: observation_dtype = bool stores them in 1/32 of the space")
     if board_of(start) is None:
         found.append("define render: without it people see text and a list of moves, and no board to click on")
-    elif example := name_without_cells(positions[:500]):
+    elif example := name_without_cells(positions):
         found.append(
             f"the names of actions such as {example} do not begin with the name of a cell of the board: if they are "
             "played on the board, let render name the cells as the actions do"
@@ -210,10 +221,5 @@ def advice(start: Game, positions: Sequence[Game], rules_cost: float, symmetries
         found.append(
             f"{symmetries[0] - symmetries[1]} of {symmetries[0]} symmetries change the initial position, so playing "
             "could not test them: make sure that they move actions and planes in the same way"
-        )
-    if rules_cost > SLOW_RULES and not isinstance(start, CompiledGame):
-        found.append(
-            f"a simulation spends {rules_cost:.0f} µs in these rules; compiled rules take about 1 µs "
-            "(docs/writing-a-game.md)"
         )
     return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.check.laws import GameTrace, Law, LawBrokenError, expect, name_of, names_of, register
-from plyzero.rules.chance import chances_of, first_decision, is_chance
+from plyzero.check.laws import Answers, GameTrace, Law, LawBrokenError, expect, register, rule_answers
+from plyzero.check.wording import name_of, names_of, shown_moves
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 
@@ -23,21 +23,23 @@ def symmetries_are_a_group(trace: GameTrace) -> None:
     """Symmetries are permutations, none of them is the identity, and together with the identity they form a group."""
     if trace.moves:
         return
-    position, declared = trace.position, trace.position.symmetries()
+    position, declared = trace.position, trace.symmetries
     sizes = {"planes": int(np.prod(position.observation_shape)), "actions": position.num_actions}
     for number, symmetry in enumerate(declared):
         for part, size in sizes.items():
             images = np.ravel(getattr(symmetry, part)).tolist()
-            expect(
-                sorted(images) == list(range(size)),
-                f"the {part} of {described(position, number)} are not a permutation of the numbers 0 to {size - 1}: "
-                f"there are {len(images)} numbers, {len(set(images))} of them different",
-            )
+            if sorted(images) != list(range(size)):
+                name = described(position, number, symmetry)
+                raise LawBrokenError(
+                    f"the {part} of {name} are not a permutation of the numbers 0 to {size - 1}: "
+                    f"there are {len(images)} numbers, {len(set(images))} of them different"
+                )
     group = {(tuple(range(sizes["planes"])), tuple(range(sizes["actions"]))): "the identity"}
     for number, symmetry in enumerate(declared):
         each = (tuple(map(int, symmetry.planes)), tuple(map(int, symmetry.actions)))
-        expect(each not in group, f"{described(position, number)} is the same as {group.get(each)}")
-        group[each] = described(position, number)
+        name = described(position, number, symmetry)
+        expect(each not in group, f"{name} is the same as {group.get(each)}")
+        group[each] = name
     for (planes_1, moved_1), (planes_2, moved_2) in itertools.product(group, repeat=2):
         both = (tuple(planes_1[i] for i in planes_2), tuple(moved_2[a] for a in moved_1))
         expect(
@@ -49,67 +51,61 @@ def symmetries_are_a_group(trace: GameTrace) -> None:
 @register(SYMMETRY_LAWS)
 def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
     """If a symmetry maps all moves, the result is the mapped position: same outcome, mapped legal actions."""
-    start, position = trace.positions[0], trace.position
-    for number, symmetry in symmetries_of_start(start):
+    start = trace.positions[0]
+    for number, symmetry in trace.tested_symmetries:
         images = [  # a symmetry leaves the rolls as they are
-            move if is_chance(before) else int(symmetry.actions[move])
-            for before, move in zip(trace.positions, trace.moves, strict=False)
+            move if "chances()" in before else int(symmetry.actions[move])
+            for before, move in zip(trace.answers, trace.moves, strict=False)
         ]
         try:
             reached = trace.replica(number, lambda: start, images)
         except (Exception, SystemExit) as error:
-            error.add_note(f"while playing the image of the moves under {described(start, number)}")
+            error.add_note(f"while playing the image of the moves under {described(start, number, symmetry)}")
             raise
-        if found := "; ".join(disagreements(position, reached, symmetry)):
-            shown = " ".join(names_of(trace.replicas[number], images)) or "none"
+        if found := "; ".join(disagreements(trace.answers[-1], reached, symmetry)):
+            shown = shown_moves(names_of(trace.replicas[number], images), "none")
             raise LawBrokenError(
-                f"{described(start, number)} maps the moves below to: {shown}. These lead to a position that is not "
-                f"the image of the position below, so the symmetry, a rule or observe() is wrong: {found}"
+                f"{described(start, number, symmetry)} maps the moves below to: {shown}. These lead to a position that "
+                f"is not the image of the position below, so the symmetry, a rule or observe() is wrong: {found}"
             )
 
 
-def disagreements(position: Game, reached: Game, symmetry: Symmetry) -> Iterator[str]:
-    """Yield how `reached` differs from the image of `position` under `symmetry`."""
-    if position.outcome() != reached.outcome():
-        yield f"outcome() is {position.outcome()} here and {reached.outcome()} there"
-    chances = [chances_of(each).tolist() for each in (position, reached)]
-    if chances[0] != chances[1]:
-        yield f"chances() is {chances[0]} here and {chances[1]} there"
-    if any(chances):
+def disagreements(here: Answers, reached: Game, symmetry: Symmetry) -> Iterator[str]:
+    """Yield how `reached` differs from the image under `symmetry` of the position that has answered `here`."""
+    there = rule_answers(reached)
+    for name in ("outcome()", "chances()"):
+        if here.get(name) != there.get(name):
+            yield f"{name} is {here.get(name)} here and {there.get(name)} there"
+    if "chances()" in here or "chances()" in there:
         return
-    image, legal = {int(symmetry.actions[a]) for a in position.legal_actions()}, set(reached.legal_actions())
+    image = {int(symmetry.actions[a]) for a in cast(tuple[int, ...], here["legal_actions()"])}
+    legal = set(cast(tuple[int, ...], there["legal_actions()"]))
     if image != legal:
         only = [
             " ".join(name_of(reached, a) for a in sorted(each)) or "none" for each in (image - legal, legal - image)
         ]
         yield f"images of legal moves that are not legal there: {only[0]}; other moves that are legal there: {only[1]}"
-    if position.outcome() is not None or reached.outcome() is not None:
+    if here["outcome()"] is not None or there["outcome()"] is not None:
         return
-    if position.to_play != reached.to_play:
-        yield f"to_play is {position.to_play} here and {reached.to_play} there"
-    planes = np.ravel(np.asarray(position.observe(), np.float32))[symmetry.planes]
-    other = np.asarray(reached.observe(), np.float32)
-    wrong = np.argwhere(planes.reshape(other.shape) != other)
+    if here["to_play"] != there["to_play"]:
+        yield f"to_play is {here['to_play']} here and {there['to_play']} there"
+    planes, other = (
+        np.frombuffer(cast(bytes, each["observe()"]), np.float32).reshape(reached.observation_shape)
+        for each in (here, there)
+    )
+    planes = planes.ravel()[symmetry.planes].reshape(other.shape)
+    wrong = np.argwhere(planes != other)
     if len(wrong):
         place = tuple(wrong[0])
         plane, row, column = (int(number) for number in place)
         yield (
             f"observe() differs in {len(wrong)} of {other.size} numbers, first in plane {plane}, row {row}, column "
-            f"{column}: the image has {planes.reshape(other.shape)[place]:g}, the position there {other[place]:g}"
+            f"{column}: the image has {planes[place]:g}, the position there {other[place]:g}"
         )
 
 
-def symmetries_of_start(start: Game) -> list[tuple[int, Symmetry]]:
-    """Return the symmetries that map the initial position to itself, with their number. Playing can test only these."""
-    planes = np.ravel(first_decision(start).observe())
-    return [
-        (number, each) for number, each in enumerate(start.symmetries()) if np.array_equal(planes[each.planes], planes)
-    ]
-
-
-def described(position: Game, number: int) -> str:
+def described(position: Game, number: int, symmetry: Symmetry) -> str:
     """Return a symmetry in words: `"symmetries()[1] (the half turn, which maps a1 to c3)"`."""
-    symmetry = position.symmetries()[number]
     parts = [kind_of(symmetry.planes, position.observation_shape)]
     moved = [(a, int(b)) for a, b in enumerate(np.ravel(symmetry.actions)) if a != b]
     if moved and moved[0][1] in range(position.num_actions):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,10 +13,11 @@ from typing import ClassVar, Final, TypeGuard
 import numpy as np
 
 from plyzero.check.agreement import COMPILED_LAWS, state_has_all
-from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError, names_of
-from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS
-from plyzero.check.sampling import NEAR_POSITIONS, RulesFailedError, sample
+from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, GameTrace, Law, LawBrokenError
+from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS, TURN_LAWS
+from plyzero.check.sampling import NEAR_POSITIONS, Extent, RulesFailedError, Sample, extent_of
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
+from plyzero.check.wording import names_of, shown_moves
 from plyzero.errors import UserError
 from plyzero.rules.catalog import own_frames
 from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
@@ -26,11 +25,15 @@ from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 from plyzero.rules.native_game import NativeGame
 
-GAMES_PER_INTERPRETED_GAME: Final = 4
-"""COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many games."""
+INTERPRETED_PART: Final = 10
+"""COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""
 
-ALL_LAWS: Final = (*COMPILED_LAWS, *CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS)
-"""All laws, in the order in which they are checked."""
+FIRST_PART: Final = 15
+"""The laws are tried on one of this many positions first, so that a common mistake is reported at once."""
+
+GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS)
+ALL_LAWS: Final = (*COMPILED_LAWS, *GAME_LAWS, *CHANCE_SAMPLE_LAWS, *TURN_LAWS, *SAMPLE_LAWS)
+"""The laws of GameTraces besides those, and all laws, in the order in which they are checked."""
 
 RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_answer")
 """The law that is reported as broken if a rule raises an exception, whichever laws are checked."""
@@ -38,11 +41,11 @@ RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_an
 PLAYING: Final = "random games"
 PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
 SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
-TIME_IS_OVER: Final = "the time is over before the search is"
 """States of a search, for `on_progress`."""
 
 SHORTENING_GAMES: Final = 300  # games with other endings, and games without two moves, to find a shorter one
-SHRINKING_SECONDS: Final = 20.0  # time limit of the search for fewer moves that show a mistake
+SHORTENING_POSITIONS: Final = 20_000  # positions of the search for fewer moves that show a mistake
+DRAW_EVERY: Final = 8  # moves of a compiled game
 
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""
@@ -69,48 +72,55 @@ class Violation:
     actions: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        moves = " ".join(self.moves) or "none, the initial position"
+        moves = shown_moves(self.moves, "none, the initial position")
         return f"broken law {self.law.name}: {self.law.text}\n{self.what}\nmoves: {moves}\n{self.position}"
 
 
 def find_violation(
     make: MakeGame,
     *,
-    games: int,
-    seconds: float = math.inf,
+    games: int | None = None,
+    sample: Sample | None = None,
     skip: Sequence[str] = (),
     extra_laws: Sequence[Law] = (),
     on_progress: Progress = lambda doing, number: None,
     on_violation: Callable[[Violation], None] = lambda found: None,
+    on_games: Callable[[Sample], None] = lambda sample: None,
 ) -> Violation | None:
     """Return a violation of the first law that random games break, None if all laws hold.
 
+    Every call plays the same games.
+
     make:         returns a new initial position.
-    games:        number of random games for each law; every call plays the same games.
-    seconds:      the search ends after about this time, but each law is checked on at least one game.
+    games:        number of random games for each law; None for as many as have plyzero.check.sampling.POSITIONS.
+    sample:       the games and positions for laws about many of them, if they are needed afterwards.
     skip:         names of laws that are not checked.
     extra_laws:   laws of GameTraces to check besides those of every game.
     on_progress:  called before every game.
     on_violation: called with the violation as it was found first, before fewer moves are looked for.
+    on_games:     called with `sample` once the laws hold on the first part of the games.
     """
-    applicable = laws_of(make())
-    find_and_shorten = functools.partial(find_position_violation, on_violation=on_violation)
-    searches: list[tuple[Callable[..., Violation | None], list[Law], int]] = [
-        (find_and_shorten, COMPILED_LAWS, max(1, games // GAMES_PER_INTERPRETED_GAME)),
-        (find_and_shorten, [*CHANCE_LAWS, *POSITION_LAWS, *SYMMETRY_LAWS, *extra_laws], games),
-        (find_sample_violation, [*CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS], games),
-    ]
-    end = time.monotonic() + seconds
-    for left, (find, laws, count) in zip(range(len(searches), 0, -1), searches, strict=True):
-        wanted = [law for law in laws if law.name not in skip and (law in applicable or law in extra_laws)]
-        until = time.monotonic() + (end - time.monotonic()) / left  # each search gets its share of the time
-        if wanted and (broken := find(make, wanted, games=count, until=until, on_progress=on_progress)):
-            return broken
+    start, extent = make(), extent_of(games)
+    compared = sample or Sample(start, extent)
+    laws = [law for law in (*laws_of(start), *extra_laws) if law.name not in skip]
+    games_of: tuple[list[int], list[int]] = [], []
+    for divisor, of_sample in ((FIRST_PART, (*CHANCE_SAMPLE_LAWS, *TURN_LAWS)), (1, SAMPLE_LAWS)):
+        for of_trace, part, played in zip(
+            (COMPILED_LAWS, (*GAME_LAWS, *extra_laws)), (INTERPRETED_PART, 1), games_of, strict=True
+        ):
+            wanted, much = [law for law in laws if law in of_trace], extent.part(divisor * part)
+            if wanted and (found := find_position_violation(make, wanted, much, played, on_progress, on_violation)):
+                return found
+        wanted = [law for law in laws if law in of_sample]
+        if wanted and (found := find_sample_violation(make, wanted, compared, on_progress)):
+            return found
+        if divisor > 1:
+            on_games(compared)
     return None
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws of a game: some are of compiled or native games, some of games with dice; waived ones are left out."""
+    """Return the laws of a game: some are of compiled or native games, some of games with dice; none is waived."""
     native, compiled = isinstance(start, NativeGame), isinstance(start, CompiledGame)
     without = [law for law in COMPILED_LAWS if not compiled or native != (law.check is state_has_all)]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
@@ -122,40 +132,39 @@ def laws_of(start: Game) -> list[Law]:
 def find_position_violation(
     make: MakeGame,
     laws: Sequence[Law],
-    *,
-    games: int,
-    until: float = math.inf,
-    on_progress: Progress = lambda doing, number: None,
-    on_violation: Callable[[Violation], None] = lambda found: None,
+    extent: Extent,
+    played: list[int],
+    on_progress: Progress,
+    on_violation: Callable[[Violation], None],
 ) -> Violation | None:
     """Return the shortest violation found of the first of `laws`, laws of GameTraces, that is broken; None if all hold.
 
-    until: the time by time.monotonic() at which the search ends.
+    played: the numbers of positions of the games before, to which those of further games are appended up to the extent.
     """
     plain = any(law in COMPILED_LAWS for law in laws)
     make = functools.partial(_start_to_check, make, plain=plain)
+    draw_every = DRAW_EVERY if isinstance(make(), CompiledGame) else 1
     # A number that overflows in plain Python is an error. COMPILED_LAWS find the numbers that matter by themselves.
     with np.errstate(over="ignore" if plain else "raise"):
-        for number in range(games):
-            if number and time.monotonic() > until:
-                on_progress(TIME_IS_OVER, number)
-                break
+        while sum(played) < extent.positions and (number := len(played)) < extent.games:
             on_progress(PLAYING_AS_PYTHON if plain else PLAYING, number + 1)
-            if found := play_until_violation(make, laws, _random_choice(number, until)):
+            trace = GameTrace(make, draw_every)
+            if found := play_until_violation(trace, laws, _random_choice(number, extent.positions - sum(played))):
                 on_violation(found)
                 on_progress(SHRINKING, number + 1)
-                return shorten(make, laws, found, until=min(until, time.monotonic() + SHRINKING_SECONDS))
+                return shorten(make, laws, found)
+            played.append(len(trace.positions))
     return None
 
 
-def _random_choice(number: int, until: float) -> Callable[[list[int]], int | None]:
-    """Return how game `number` chooses its moves: at random; all but the first game end when the time is over."""
-    rng = np.random.default_rng(number)
-    return lambda legal: None if number and time.monotonic() > until else legal[int(rng.integers(len(legal)))]
+def _random_choice(number: int, positions: float) -> Callable[[list[int]], int | None]:
+    """Return how game `number` chooses its moves: at random, until there are so many positions."""
+    rng, asked = np.random.default_rng(number), itertools.count(1)
+    return lambda legal: legal[int(rng.integers(len(legal)))] if next(asked) < positions else None
 
 
-def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: float = math.inf) -> Violation:
-    """Return a violation with fewer moves than `found` if one is found in time, else `found`.
+def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
+    """Return a violation with fewer moves than `found` if some SHORTENING_POSITIONS have one, else `found`.
 
     Its law is the same, or an earlier one, which explains more. Moves of `found` are left out, or its end is replaced
     by fewer random moves, as long as that helps; then the sequences of moves near the start are tried, in
@@ -165,6 +174,7 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: flo
         return found
     order = [RULES_ANSWER.name, *(law.name for law in laws)]
     laws = laws[: order.index(found.law.name)]  # this one and those before it
+    left = SHORTENING_POSITIONS // (INTERPRETED_PART if any(law in COMPILED_LAWS for law in laws) else 1)
 
     def cost(of: Violation) -> tuple[int, int]:
         return len(of.moves), order.index(of.law.name)
@@ -173,18 +183,22 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation, *, until: flo
         return other is not None and cost(other) < cost(found)
 
     def better() -> Violation | None:
-        for moves in _fewer(found.actions):
-            if time.monotonic() > until:
-                break
-            if is_better(other := play_until_violation(make, laws, _next_legal(moves))):
+        nonlocal left
+        for moves in _fewer(found.actions) if left > 0 else ():
+            trace = GameTrace(make)
+            if is_better(other := play_until_violation(trace, laws, _next_legal(moves))):
                 return other
+            left -= len(trace.positions)
+            if left <= 0:
+                break
         return None
 
     while shorter := better():
         found = shorter
     sequences: list[tuple[int, ...]] = [()]
     for moves in itertools.islice(sequences, NEAR_POSITIONS):
-        if len(moves) > len(found.moves) or time.monotonic() > until:
+        left -= len(moves) + 1
+        if len(moves) > len(found.moves) or left < 0:
             break
         trace, broken, legal = GameTrace(make), None, list[int]()
         for action in (None, *moves):
@@ -228,13 +242,13 @@ def _fewer(moves: tuple[int, ...]) -> Iterator[tuple[int | float, ...]]:
 
 
 def play_until_violation(
-    make: MakeGame, laws: Sequence[Law], choose: Callable[[list[int]], int | None]
+    trace: GameTrace, laws: Sequence[Law], choose: Callable[[list[int]], int | None]
 ) -> Violation | None:
-    """Play one game; return its first violation, None if none.
+    """Play the game of `trace`, which is empty; return its first violation, None if none.
 
     choose: returns one of the legal actions, or None to end the game.
     """
-    trace, action = GameTrace(make), None
+    action = None
     while True:
         broken, legal = play_and_check(trace, laws, action)
         if broken or not legal or (action := choose(legal)) is None:
@@ -267,29 +281,18 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
 
 
 def find_sample_violation(
-    make: MakeGame,
-    laws: Sequence[Law],
-    *,
-    games: int,
-    until: float = math.inf,
-    on_progress: Progress = lambda doing, number: None,
+    make: MakeGame, laws: Sequence[Law], sample: Sample, on_progress: Progress
 ) -> Violation | None:
-    """Return a violation of the first of `laws`, which are laws of Samples, that is broken; None if all hold.
-
-    until: the time by time.monotonic() at which the search ends.
-    """
-    on_progress("games for the comparison of positions", games)
-    make = functools.partial(_start_to_check, make, plain=False)
-    start, law = make(), RULES_ANSWER
+    """Return a violation of the first of `laws`, which are laws of Samples, that is broken; None if all hold."""
+    start, law = sample.start, RULES_ANSWER
+    on_progress("games for the comparison of positions", 0)
     try:
-        found = sample(start, games=games, until=until)
         for law in laws:
-            on_progress(f"comparing positions, law {law.name}", games)
-            law.check(found)
-        if time.monotonic() > until:
-            on_progress(TIME_IS_OVER, len(found.games))
+            on_progress(f"comparing positions, law {law.name}", len(sample.games))
+            law.check(sample)
     except RulesFailedError as failed:
-        replayed = play_until_violation(make, [*POSITION_LAWS, *SYMMETRY_LAWS], _next_legal(failed.moves))
+        laws = [*POSITION_LAWS, *SYMMETRY_LAWS]
+        replayed = play_until_violation(GameTrace(make), laws, _next_legal(failed.moves))
         return replayed or violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
     except LawBrokenError as error:
         return violation_of(law, error, _positions(start, error.moves), error.moves)
@@ -320,28 +323,27 @@ class GameLaws:
     """A base class for tests with pytest, one test per law: `class TestMyGame(GameLaws): game = MyGame`.
 
     game:  the class of the game; with parameters, `functools.partial(MyGame, size=6)`.
-    games: number of random games for each law.
+    games: number of random games for each law; None for as many as `plyzero check` plays.
     skip:  names of laws that do not hold by the rules of the game.
     """
 
     game: ClassVar[type[Game] | functools.partial[Game]]
-    games: ClassVar[int] = 50
+    games: ClassVar[int | None] = 50
     skip: ClassVar[tuple[str, ...]] = ()
 
 
-def _test_of(law: Law, find: Callable[..., Violation | None]) -> Callable[[GameLaws], None]:
+def _test_of(law: Law) -> Callable[[GameLaws], None]:
     def test(self: GameLaws) -> None:
-        if law.name not in self.skip and law in laws_of(self.game()):
-            broken = find(self.game, [law], games=self.games)
-            assert broken is None, str(broken)
+        others = [each.name for each in ALL_LAWS if each != law]
+        broken = find_violation(self.game, games=self.games, skip=[*self.skip, *others])
+        assert broken is None, str(broken)
 
     test.__doc__ = law.text
     return test
 
 
 for _law in ALL_LAWS:
-    _find = find_sample_violation if _law in (*CHANCE_SAMPLE_LAWS, *SAMPLE_LAWS) else find_position_violation
-    setattr(GameLaws, f"test_{_law.name}", _test_of(_law, _find))
+    setattr(GameLaws, f"test_{_law.name}", _test_of(_law))
 
 
 def _positions(start: Game, moves: Sequence[int]) -> list[Game]:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import functools
-import math
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from plyzero.commands.common import FailedError, GameArgument, data_output, find_game, show_progress
+from plyzero.commands.machine import default_network
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
     from plyzero.check.survey import Survey
     from plyzero.check.violations import Violation
     from plyzero.rules.game import Game
+
+
+FASTER: Final = {
+    "play": "Copy less: a board of bytes or a tuple instead of an array",
+    "outcome": "Let play find out whether the move has won, and keep that",
+    "legal_actions": "Test all squares at once, or let play keep what is legal",
+    "observe": "Make the planes from the whole board, not square by square",
+}
+"""What makes a rule in plain Python faster."""
 
 
 def _list_laws(wanted: bool) -> None:
@@ -31,9 +39,9 @@ def _list_laws(wanted: bool) -> None:
 
 def check(
     game: GameArgument,
-    games: Annotated[int, typer.Option(min=1, help="Number of random games per law (always the same games).")] = 100,
-    seconds: Annotated[
-        float | None, typer.Option(min=1, help="End the search after about this time, with fewer games.")
+    games: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of random games per law; by default as many as have 4,000 positions."),
     ] = None,
     against: Annotated[
         str | None,
@@ -52,8 +60,9 @@ def check(
 ) -> None:
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
     from plyzero.check.agreement import agreement_with
-    from plyzero.check.survey import survey
-    from plyzero.check.violations import PLAYING, RULES_ANSWER, TIME_IS_OVER, find_violation, laws_of
+    from plyzero.check.sampling import Sample, extent_of
+    from plyzero.check.survey import survey, warnings_of_results
+    from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
     from plyzero.rules.native_game import NativeGame
@@ -72,6 +81,7 @@ def check(
         if name not in names:
             raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
     played: dict[str, int] = {}
+    sample = Sample(spec.start, extent_of(games))
     with show_progress("compiling or trying the rules") as show, data_output() as output:
 
         def on_progress(doing: str, number: int) -> None:
@@ -84,36 +94,40 @@ def check(
             first.append(found)
             print(found, file=output, flush=True)
 
+        def show_results(sample: Sample) -> None:
+            for sentence in warnings_of_results(sample.games):
+                print(f"warning: {sentence}", file=output, flush=True)
+
         find = functools.partial(
             find_violation, lambda: find_game(game).start, games=games, skip=skipped, extra_laws=extra_laws
         )
-        end, broken = time.monotonic() + (seconds or math.inf), None
 
         def is_clean(checked: Game) -> bool:
-            found = find(seconds=(end - time.monotonic()) / 2, on_progress=played.__setitem__)
-            return not found and TIME_IS_OVER not in played and bool(survey(checked, games=games))
+            guarded = Sample(checked, extent_of(games))
+            return not find(sample=guarded) and bool(survey(checked, sample=guarded))
 
+        broken = None
         if not isinstance(spec.start, NativeGame) or not spec.start.tried(is_clean):
-            broken = find(seconds=end - time.monotonic(), on_progress=on_progress, on_violation=show_first)
+            broken = find(sample=sample, on_progress=on_progress, on_violation=show_first, on_games=show_results)
         if broken:
             if broken not in first:
                 print(*(["\na shorter example:"] if first else []), broken, sep="\n", file=output)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
-        is_cut = TIME_IS_OVER in played
-        count = min(games, played.get(PLAYING, games)) if is_cut else games
-        played_games = f"{count} of {games} random games" if count < games else _random_games(games)
-        cut = f"; --seconds {seconds:g} ended the search early" if is_cut else ""
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
-        held = f"{len(names) - len(skipped)} laws hold on {played_games}{without}{cut}"
+        count = played.get(PLAYING, len(sample.games))
+        held = f"{len(names) - len(skipped)} laws hold on {_random_games(count)}{without}"
         print(f"{spec.identity}: {held}\n", file=output, flush=True)
         show("measuring")
-        found = survey(spec.start, games=count)
+        found = survey(spec.start, sample=sample)
         required = unmet_requirements("quick", spec.start)
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
+        network = None if found.compiled else default_network(spec)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
     print("\n".join([*notes, *sentences(found, settings, sizes)]))
+    if not found.compiled:
+        print("\n".join(costs(found.microseconds, network)))
     print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
 
@@ -141,9 +155,6 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
     are = "symmetry is" if declared == 1 else "symmetries are"
     tested_share = "tested by playing" if tested == declared else f"{tested} of them tested by playing"
     yield f"{declared or 'No'} {are} declared{f', {tested_share}' if declared else ''}."
-    costs = ", ".join(f"{rule} {cost:.1f}" for rule, cost in found.microseconds.items())
-    in_search = ", mostly for the call: the search calls compiled rules without Python" if found.compiled else ""
-    yield f"A call from Python took, in microseconds: {costs}{in_search}."
     if settings:
         yield f"Settings that are larger for this game: {settings}."
     elif not sizes:
@@ -151,6 +162,24 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
     if sizes:
         yield sizes
     yield from (f"advice: {sentence}" for sentence in found.advice)
+
+
+def costs(microseconds: dict[str, float], network: tuple[str, float] | None) -> Iterator[str]:
+    """Yield a table of what a new position of a search costs in plain Python, and what to change first.
+
+    network: in words, and its microseconds for a position; None if it is not known.
+    """
+    name, cost = network or ("", 0.0)
+    total = sum(microseconds.values()) + cost
+    yield "\nWhat a worker pays for each new position of a search:\n"
+    yield f"  {'':24s} microseconds  share"
+    rows = microseconds | ({f"network ({name})": cost} if network else {})
+    yield from (f"  {each:24s} {spent:12.1f} {spent / total:6.0%}" for each, spent in rows.items())
+    slowest = max(microseconds, key=lambda rule: microseconds[rule])
+    if 2 * cost > total:
+        yield "\nThe network takes more time than the rules: they are fast enough."
+    else:
+        yield f"\nChange first: {slowest}. {FASTER[slowest]}; or compile the rules (docs/writing-a-game.md)."
 
 
 def new(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 from rich.text import Text
@@ -25,6 +26,10 @@ from plyzero.commands.common import (
 )
 from plyzero.errors import plain
 
+if TYPE_CHECKING:
+    from plyzero.rules.catalog import GameSpec
+
+TIMED_BATCHES: Final = 50
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 
@@ -126,6 +131,45 @@ def bench(
 def random_weights(run: Path) -> bytes:
     """Return an ONNX model with random weights, made in another process, since a worker does not load torch."""
     return in_another_process(_untrained, run)
+
+
+def default_network(game: GameSpec) -> tuple[str, float] | None:
+    """Return the default network in words and its microseconds for a position; None where torch is not installed."""
+    import tempfile
+
+    import numpy as np
+
+    from plyzero.errors import UserError
+    from plyzero.network.onnx_network import Network, reachable_observations
+    from plyzero.run.directory import create_run
+    from plyzero.search.evaluators import EvaluationBatch
+
+    with tempfile.TemporaryDirectory() as directory:
+        run = create_run(Path(directory) / "run", game)
+        try:
+            network = Network(in_another_process(_quantised, run.root), game, label="random weights")
+        except UserError:
+            return None
+    seen, shape = reachable_observations(game), (run.settings.selfplay.parallel_games, *game.start.observation_shape)
+    batch = EvaluationBatch(np.resize(seen, shape), list)
+    network(batch)
+    began = time.process_time()
+    for _ in range(TIMED_BATCHES):
+        network(batch)
+    size = f"{run.settings.network.blocks} x {run.settings.network.channels}, {network.precision}"
+    return size, 1e6 * (time.process_time() - began) / TIMED_BATCHES / len(batch.observations)
+
+
+def _quantised(run: Path) -> bytes:
+    from plyzero.network.onnx_network import reachable_observations, takes_int8
+    from plyzero.run.directory import open_run
+
+    content, opened = _untrained(run), open_run(run)
+    if not takes_int8(opened.settings.selfplay.precision):
+        return content
+    from trainer.export import quantise
+
+    return quantise(content, reachable_observations(opened.game))
 
 
 def _untrained(run: Path) -> bytes:

@@ -24,7 +24,7 @@ DRAW: Final = -1
 """Outcome code of a drawn game. The other codes are 0 and 1, the winner."""
 
 MAX_NAMES: Final = 20
-"""Largest number of legal actions that an error message lists."""
+"""Largest number of legal actions that an error message lists, and of columns and planes that a text shows."""
 
 COPIED_IN_ANOTHER_WAY: Final = {"__slots__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"}
 """Attributes of a class whose objects `copy.copy` does not copy attribute by attribute."""
@@ -228,11 +228,22 @@ def board_of(position: Game) -> Board | None:
     return read_text(str(position), names)
 
 
-def observation_text(position: Game) -> str:
-    """Return the numbers of `observe` as text, planes side by side."""
-    rows = np.asarray(position.observe(), np.float32).transpose(1, 0, 2)
-    board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]
-    return "\n".join([f"player {position.to_play} to move, observation:", *board])
+def observation_text(position: Game, other: Game | None = None) -> str:
+    """Return the numbers of `observe` as text, planes side by side.
+
+    Of many planes of one number, and of wide ones, it lists those that are not 0, or that differ from `other`.
+    """
+    planes = np.asarray(position.observe(), np.float32)
+    mover, columns = f"player {position.to_play} to move, observation", planes.shape[2]
+    if columns <= MAX_NAMES and (columns > 1 or len(planes) <= MAX_NAMES):
+        rows = planes.transpose(1, 0, 2)
+        board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]
+        return "\n".join([f"{mover}:", *board])
+    listed = np.flatnonzero((planes != (0 if other is None else np.asarray(other.observe()))).any(axis=(1, 2)))
+    counts = [f"{i}: {planes[i].item():g}" if planes[i].size == 1 else f"{i}: sum {planes[i].sum():g}" for i in listed]
+    more = f", and {len(counts) - MAX_NAMES} more" if len(counts) > MAX_NAMES else ""
+    which = "that are not 0" if other is None else "that differ"
+    return f"{mover}, planes {which}: {', '.join(counts[:MAX_NAMES]) or 'none'}{more}"
 
 
 G = TypeVar("G", bound=Game)

@@ -7,6 +7,7 @@ words of the message.
 import functools
 import itertools
 import re
+from collections import Counter
 from typing import ClassVar
 
 import numpy as np
@@ -23,13 +24,16 @@ from games.hex import Hex
 from games.othello import Othello, bit, moves_of
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.check.laws import POSITION_LAWS, GameTrace, LawBrokenError, games_end
-from plyzero.check.sampling import play_game, positions_near, random_move, sample, shuffling_move
+from plyzero.check.sampling import Extent, Sample, extent_of, play_game, positions_near, random_move, shuffling_move
+from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import (
     ALL_LAWS,
-    TIME_IS_OVER,
+    PLAYING,
+    PLAYING_AS_PYTHON,
     GameLaws,
     Violation,
+    find_position_violation,
     find_violation,
     laws_of,
     shorten,
@@ -449,7 +453,7 @@ FAULTS = [
         HidesOwners,
         "equal_observations_equal_futures",
         None,
-        "the game is (won|lost) by the player to move in the first",
+        "the game is (won|lost|drawn) .*in the first",
     ),
     (KeyIsCoarse, "equal_keys_equal_futures", 1, "have the same key"),
     (KeyIsTheObject, "same_moves_same_position", 0, "key"),
@@ -496,6 +500,15 @@ def test_a_planted_fault_breaks_the_law_that_names_it_in_few_moves(fault, law, m
     assert re.search(words, broken.what)
     shown = " ".join(broken.moves) or "none, the initial position"
     assert f"moves: {shown}\n" in text
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize(
+    ("fault", "law"), [fault[:2] for fault in FAULTS], ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_planted_fault_breaks_the_same_law_where_positions_are_counted(fault, law):
+    assert find_violation(fault).law.name == law
 
 
 def test_a_law_that_is_skipped_or_waived_is_not_asked():
@@ -547,7 +560,7 @@ def test_the_first_example_is_reported_before_a_shorter_one_is_sought(monkeypatc
     assert broken is not None
     assert [each.law for each in reported] == [broken.law]
     assert len(broken.moves) == 5 < len(reported[0].moves)
-    monkeypatch.setattr("plyzero.check.violations.SHRINKING_SECONDS", -1.0)
+    monkeypatch.setattr("plyzero.check.violations.SHORTENING_POSITIONS", 0)
     assert find_violation(GoesOnAfterTheEnd, games=5) == reported[0]
 
 
@@ -621,7 +634,7 @@ def test_a_kernel_in_a_closure_is_taken_along():
 
 
 def test_a_sample_holds_short_lines_first_and_whole_games():
-    found = sample(TicTacToe(), games=3)
+    found = Sample(TicTacToe(), extent_of(3))
     assert len(found.games) == 3
     for moves, positions in found.games:
         assert len(positions) == len(moves) + 1
@@ -649,15 +662,77 @@ def test_games_that_move_to_and_fro_repeat_themselves_more_often(choose, repeate
     assert sum(game.positions[-1].is_third() for game in games) == repeated
 
 
-def test_a_search_ends_when_its_time_is_over_with_each_law_checked_on_one_game():
-    asked: list[str] = []
-    assert (
-        find_violation(TicTacToe, games=10**6, seconds=0, on_progress=lambda doing, number: asked.append(doing)) is None
-    )
-    assert [doing.partition(",")[0] for doing in asked] == [
-        "random games",
-        TIME_IS_OVER,
-        "games for the comparison of positions",
-        *["comparing positions"] * 3,
-        TIME_IS_OVER,
-    ]
+class Counted(TicTacToe):
+    """Counts what its positions are asked."""
+
+    asked: ClassVar[Counter[str]] = Counter()
+
+    def legal_actions(self):
+        self.asked["legal_actions"] += 1
+        return super().legal_actions()
+
+    def observe(self):
+        self.asked["observe"] += 1
+        return super().observe()
+
+    def render(self):
+        self.asked["render"] += 1
+        return super().render()
+
+    def symmetries(self):
+        self.asked["symmetries"] += 1
+        return super().symmetries()
+
+
+def test_the_work_is_a_number_of_positions_the_same_at_each_call_and_each_is_asked_for_little():
+    played, laws = list[int](), [*POSITION_LAWS, *SYMMETRY_LAWS]
+    with np.errstate(over="raise"):
+        for _ in range(2):
+            games: list[int] = []
+            assert find_position_violation(Counted, laws, Extent(300), games, print, print) is None
+            assert sum(games[:-1]) < sum(games) == 300
+            played += games
+    assert played[: len(games)] == played[len(games) :]
+    counts = {name: count / sum(played) for name, count in Counted.asked.items()}
+    assert counts["render"] < 1.5  # once, and twice at the beginning
+    assert counts["observe"] < 30
+    assert counts["symmetries"] < 0.2  # once a game
+
+
+def test_a_compiled_game_is_drawn_at_a_sample_of_positions_and_compared_by_its_bytes():
+    drawn: list[bytes] = []
+
+    class Drawn(CompiledBreakthrough, version=1):
+        def render(self):
+            drawn.append(self.key())
+            return super().render()
+
+    games: list[int] = []
+    assert find_position_violation(Drawn, POSITION_LAWS, Extent(100), games, print, print) is None
+    assert len(drawn) < sum(games) / 3
+
+    class Forgets(CompiledTicTacToe):
+        """An object that loses its state when it is played on, which its answers do not show at once."""
+
+        def play_unchecked(self, action):
+            after = super().play_unchecked(action)
+            self.state = np.zeros_like(self.state)
+            return after
+
+    assert find_violation(Forgets).law.name == "play_makes_a_new_position"
+
+
+def test_the_first_part_of_the_games_meets_every_law_of_games_before_the_rest_is_played():
+    asked: list[tuple[str, int]] = []
+    assert find_violation(CompiledTicTacToe, on_progress=lambda *state: asked.append(state)) is None
+    kinds = [kind for kind, _ in itertools.groupby(doing.partition(",")[0] for doing, _ in asked)]
+    first = [PLAYING_AS_PYTHON, PLAYING, "games for the comparison of positions", "comparing positions"]
+    assert kinds == first * 2
+    numbers = [number for doing, number in asked if doing == PLAYING]
+    assert numbers == [*range(1, len(numbers) + 1)]  # no game is played twice
+
+
+def test_hundreds_of_moves_are_shown_as_the_first_and_the_last_ones_and_their_number():
+    names = [f"m{number}" for number in range(300)]
+    text = str(Violation(POSITION_LAWS[0], "what", tuple(names), "position"))
+    assert f"moves: {' '.join(names[:10])} ... {' '.join(names[-10:])} (300 moves)\n" in text

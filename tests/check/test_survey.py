@@ -2,6 +2,7 @@
 
 import functools
 import re
+from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from games.hex import Hex
 from games.othello import Othello
 from plyzero.check.survey import advice, is_below_half, survey
 from plyzero.check.template.tic_tac_toe import TicTacToe
+from plyzero.check.violations import find_violation
 from plyzero.rules.board import grid
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.catalog import ENTRY_POINT_GROUP, load_game
+from plyzero.rules.game import Game, Outcome, observation_text
 from plyzero.rules.random_game import random_game
 from tests.helpers import toys, zoo
 from tests.helpers.dice import PlainRace, Race
@@ -80,14 +83,12 @@ def test_symmetries_that_change_the_start_are_reported_as_untried():
     assert "4 of 7 symmetries change the initial position" in " ".join(found.advice)
 
 
-def advised(start, cost: float = 1.0, symmetries: tuple[int, int] = (1, 1)) -> str:
-    return " ".join(advice(start, [start], cost, symmetries))
+def advised(start, symmetries: tuple[int, int] = (1, 1)) -> str:
+    return " ".join(advice(start, [start], symmetries))
 
 
 def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert advised(TicTacToe()) == ""
-    assert "compiled rules" in advised(TicTacToe(), cost=30)
-    assert "compiled rules" not in advised(ConnectFour(), cost=30)
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
     assert "define render" in advised(toys.Relay())
     assert "define roll_name" not in advised(TicTacToe()) + advised(Race())
@@ -234,6 +235,46 @@ class OpponentFirst(TicTacToe):
 )
 def test_a_correct_game_is_not_suspected(make):
     assert suspected(make) == ""
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in entry_points(group=ENTRY_POINT_GROUP)))
+def test_no_included_game_has_a_warning(name):
+    assert survey(load_game(name).start).warnings == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(each.name for each in entry_points(group=ENTRY_POINT_GROUP)))
+def test_every_included_game_keeps_all_laws(name):
+    assert find_violation(lambda: load_game(name).start) is None
+
+
+class Meters(toys.Relay):
+    """Many planes of one number."""
+
+    observation_shape = (60, 1, 1)
+
+    def observe(self):
+        planes = np.zeros(self.observation_shape, np.float32)
+        planes[7 + self.to_play] = 0.5
+        return planes
+
+
+class Strip(Meters):
+    """A plane that is wider than what people read."""
+
+    observation_shape = (2, 1, 30)
+
+
+def test_many_planes_and_wide_ones_are_listed_by_number():
+    start = Meters()
+    assert observation_text(start) == "player 0 to move, observation, planes that are not 0: 7: 0.5"
+    assert observation_text(start, start.play(0)).endswith("planes that differ: 7: 0.5, 8: 0")
+
+    class Wide(Strip):
+        def observe(self):
+            return np.ones(self.observation_shape, np.float32)
+
+    assert observation_text(Wide()).endswith("planes that are not 0: 0: sum 30, 1: sum 30")
 
 
 def test_a_position_without_a_drawing_shows_what_the_network_sees():

@@ -1,0 +1,71 @@
+"""Words for what a law has found: moves, differences, and what to do about games that are too long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from plyzero.rules.chance import move_name
+from plyzero.rules.game import Game
+
+MAX_LISTED: Final = 8  # actions in a message
+MAX_MOVES: Final = 30  # in a message; of more moves it has the first and the last SHOWN_MOVES
+SHOWN_MOVES: Final = 10
+ADAPTERS: Final = "plyzero.rules.adapters"
+
+
+def advice_against_long_games(position: Game, law: str, *, repeats: bool) -> str:
+    """Return what to do about a game that is longer than max_plies; `repeats`: whether a position has come again."""
+    if is_adapted(position):
+        return f"such games are cut off, and training leaves them out; to test the other laws, use --skip {law}"
+    first = "positions repeat, so no max_plies is enough: " if repeats else "raise max_plies if all games end, or "
+    return f"{first}end the game in outcome() and show the counter in observe(), or use --skip {law}"
+
+
+def is_adapted(position: Game) -> bool:
+    """Return whether a game is one of another toolkit, which its user cannot change."""
+    return any(each.__module__.startswith(ADAPTERS) for each in type(position).__mro__)
+
+
+def shown_moves(names: Sequence[str], none: str) -> str:
+    """Return the names of moves, of hundreds the first, the last and how many there are; `none` if there are none."""
+    if len(names) <= MAX_MOVES:
+        return " ".join(names) or none
+    return f"{' '.join(names[:SHOWN_MOVES])} ... {' '.join(names[-SHOWN_MOVES:])} ({len(names)} moves)"
+
+
+def names_of(positions: Sequence[Game], moves: Sequence[int]) -> list[str]:
+    """Return the names of `moves`, each of which is played at the position with the same index."""
+    return [name_of(position, move) for position, move in zip(positions, moves, strict=False)]
+
+
+def name_of(position: Game, action: int) -> str:
+    """Return the name of `action`, or its number if action_name() does not answer, since it may be what is broken."""
+    try:
+        return str(move_name(position, action))
+    except Exception:
+        return str(action)
+
+
+def differences(one: Mapping[str, object], other: Mapping[str, object]) -> str:
+    """Return the names under which two sets of answers differ, with the values if they are readable; "" if equal."""
+    found = []
+    for name in one.keys() | other.keys():
+        pair = [answers.get(name) for answers in (one, other)]
+        if pair[0] != pair[1]:
+            is_readable = not name.startswith(("render()", "str()", "observe()", "key()"))
+            found.append(f"{name}: {_contrast(*pair)}" if is_readable else f"{name} differs")
+    return "; ".join(sorted(found))
+
+
+def _contrast(one: object, other: object) -> str:
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > 20:
+        only = [[each for each in a if each not in b] for a, b in ((one, other), (other, one))]
+        return f"only the first has {listed(only[0])}, only the second {listed(only[1])}"
+    return f"{one} and {other}"
+
+
+def listed(actions: Sequence[object]) -> str:
+    """Return the first MAX_LISTED of `actions`, and how many more there are."""
+    more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
+    return f"{actions[:MAX_LISTED]}{more}"
