@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
@@ -90,9 +91,11 @@ def check(
             first.append(found)
             print(found, file=output, flush=True)
 
+        shown: list[str] = []
+
         def show_results(sample: Sample) -> None:
-            for sentence in warnings_of_results(sample.games):
-                print(f"warning: {sentence}", file=output, flush=True)
+            shown.extend(warnings_of_results(sample.games))
+            print(*(f"warning: {sentence}\n" for sentence in shown), sep="", end="", file=output, flush=True)
 
         broken = find_violation(
             lambda: find_game(game).start,
@@ -119,7 +122,8 @@ def check(
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
         network = None if found.compiled else default_network(spec)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    print("\n".join(sentences(found, settings, sizes)))
+    later = tuple(sentence for sentence in found.warnings if sentence not in shown)
+    print("\n".join(sentences(replace(found, warnings=later), settings, sizes)))
     if not found.compiled:
         print("\n".join(costs(found.microseconds, network)))
     print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")

@@ -630,6 +630,15 @@ def test_a_game_that_does_not_end_names_a_move_that_is_played_often():
         games_end(trace)
 
 
+def test_users_of_a_game_of_another_toolkit_are_not_told_to_change_it():
+    adapted = type("Chess", (NeverEnds,), {"__module__": "plyzero.rules.adapters.openspiel"})
+    for make, is_told in ((NeverEnds, True), (adapted, False)):
+        broken = find_violation(make)
+        assert broken.law.name == "games_end"
+        assert ("max_plies is enough" in broken.what) == is_told
+        assert "--skip games_end" in broken.what
+
+
 @pytest.mark.parametrize(("choose", "repeated"), [(shuffling_move, 17), (random_move, 10)])
 def test_games_that_move_to_and_fro_repeat_themselves_more_often(choose, repeated):
     games = [play_game(zoo.Shuffle(), functools.partial(choose, np.random.default_rng(n))) for n in range(40)]
