@@ -40,7 +40,7 @@ def check(
     game: GameArgument,
     games: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of random games per law; by default as many as have 4,000 positions."),
+        typer.Option(min=1, help="Number of random games per law; by default as many as have 2,500 positions."),
     ] = None,
     against: Annotated[
         str | None,
