@@ -24,7 +24,7 @@ from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 
-INTERPRETED_PART: Final = 10
+INTERPRETED_PART: Final = 16
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""
 
 FIRST_PART: Final = 15
