@@ -18,7 +18,7 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import check_not_over, failed_rules, with_location
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING, Game
-from plyzero.rules.positions import read_starts
+from plyzero.rules.notation import read_starts
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.known_position import KnownPosition

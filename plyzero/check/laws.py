@@ -179,6 +179,9 @@ def observation_bytes(position: Game) -> bytes:
 POSITION_LAWS: list[Law] = []
 """The laws that are checked at every position, in this order: a law may assume that those before it hold."""
 
+TEXT_LAWS: list[Law] = []
+"""The laws that are checked at every position of a game that defines `from_text`."""
+
 CHANCE_LAWS: list[Law] = []
 """The laws that are checked before these at every position of a game with dice."""
 
@@ -369,9 +372,9 @@ def actions_have_names(trace: GameTrace) -> None:
         expect(position.parse_action(name) == action, f"parse_action({name!r}) is not {action}, which has this name")
 
 
-@register(POSITION_LAWS)
+@register(TEXT_LAWS)
 def texts_are_read(trace: GameTrace) -> None:
-    """from_text(), if the game defines it, reads the text of a position as that position."""
+    """from_text() reads the text of a position as that position."""
     if trace.position.outcome() is None:
         read = rule_answers(trace.positions[0].from_text(str(trace.position)))
         now = {name: trace.answers[-1].get(name) for name in read if name != "key()"}  # it may hold earlier positions

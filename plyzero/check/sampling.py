@@ -18,7 +18,7 @@ from plyzero.rules.chance import is_chance, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
 
-POSITIONS: Final = 4000  # of random games
+POSITIONS: Final = 2500  # of random games
 NEAR_POSITIONS: Final = 500  # next to the initial position, in breadth-first order
 RANDOM_PER_SHUFFLING: Final = 10  # random games, or positions of them, for one of games that move to and fro
 MIN_SHUFFLING: Final = 4  # games that move to and fro

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
@@ -41,7 +42,7 @@ def check(
     game: GameArgument,
     games: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of random games per law; by default as many as have 4,000 positions."),
+        typer.Option(min=1, help="Number of random games per law; by default as many as have 2,500 positions."),
     ] = None,
     against: Annotated[
         str | None,
@@ -94,9 +95,11 @@ def check(
             first.append(found)
             print(found, file=output, flush=True)
 
+        shown: list[str] = []
+
         def show_results(sample: Sample) -> None:
-            for sentence in warnings_of_results(sample.games):
-                print(f"warning: {sentence}", file=output, flush=True)
+            shown.extend(warnings_of_results(sample.games))
+            print(*(f"warning: {sentence}\n" for sentence in shown), sep="", end="", file=output, flush=True)
 
         find = functools.partial(
             find_violation, lambda: find_game(game).start, games=games, skip=skipped, extra_laws=extra_laws
@@ -124,8 +127,9 @@ def check(
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
         network = None if found.compiled else default_network(spec)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
+    later = tuple(sentence for sentence in found.warnings if sentence not in shown)
     notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
-    print("\n".join([*notes, *sentences(found, settings, sizes)]))
+    print("\n".join([*notes, *sentences(replace(found, warnings=later), settings, sizes)]))
     if not found.compiled:
         print("\n".join(costs(found.microseconds, network)))
     print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")

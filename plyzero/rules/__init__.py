@@ -11,8 +11,7 @@ symmetry        symmetries of a game, as permutations of the observation and of 
 board           the board that people see: cells, their names and pieces; as text and as a target of clicks
 board_svg       boards as SVG pictures
 catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
-notation        sequences of moves as action names
-positions       positions from text: names of moves, or the board that they reach
+notation        moves as names, and positions as the moves or the board that lead to them
 random_game     games of random moves
 adapters        games of other toolkits
 trial           what random games show: binary observations, symmetries

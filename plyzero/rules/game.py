@@ -172,7 +172,7 @@ class Game(ABC):
         The default finds boards that moves reach by filling cells, and takes names of moves. Raises ValueError if there
         is no such position.
         """
-        from plyzero.rules.positions import moves_to  # which imports this module
+        from plyzero.rules.notation import moves_to  # which imports this module
 
         return functools.reduce(lambda position, move: position.play_unchecked(move), moves_to(self, text), self)
 

@@ -1,11 +1,18 @@
-"""Notation: sequences of moves as names of actions and of rolls, and back."""
+"""Notation: moves as names of actions and of rolls, positions as such moves or as the board that people see."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
 
-from plyzero.rules.chance import move_name, parse_move
+from plyzero.errors import UserError, plain
+from plyzero.rules.chance import move_name, parse_move, possible_moves
 from plyzero.rules.game import Game
+
+MAX_TRIED: Final = 8_000  # moves to reach a board
 
 
 def action_names(position: Game, actions: tuple[int, ...]) -> list[str]:
@@ -33,3 +40,57 @@ def play_named(position: Game, moves: Sequence[str]) -> tuple[list[Game], list[i
             raise ValueError(f"move {number}: {error}") from error
         positions.append(positions[-1].play_unchecked(actions[-1]))
     return positions, actions
+
+
+def read_starts(path: Path, start: Game) -> list[list[int]]:
+    """Return the moves from `start` to each position of a file, in which blank lines separate positions.
+
+    Raises UserError if the file cannot be read, a position cannot be reached, or the game has dice.
+    """
+    try:
+        if start.num_chances:
+            raise ValueError("a game with dice begins with rolls of its own")
+        return [moves_to(start, text) for text in re.split(r"\n\s*\n", path.read_text().strip("\n"))]
+    except (OSError, ValueError) as error:
+        raise UserError(f"selfplay.starts = {path} cannot be used: {plain(str(error), 300)}") from error
+
+
+def moves_to(start: Game, text: str) -> list[int]:
+    """Return the moves from `start` to a position: those that `text` names, or that reach its board by filling cells.
+
+    Raises ValueError with a sentence if there are none.
+    """
+    try:
+        return play_named(start, text.split())[1]
+    except ValueError as error:
+        empty, wanted = _lines(str(start)), _lines(text)
+        moves = [] if wanted == empty else _moves_to_board(start, wanted, empty, [empty], iter(range(MAX_TRIED)))
+        if moves is not None:
+            return moves
+        raise ValueError(f"expected a board that moves reach by filling cells, or names of moves: {error}") from error
+
+
+def _moves_to_board(
+    position: Game, wanted: list[str], empty: list[str], seen: list[list[str]], tries: Iterator[int]
+) -> list[int] | None:
+    """Return the moves from `position` to the board `wanted`, whose cells are those of `empty` until they fill."""
+    for move, _ in zip(possible_moves(position), tries, strict=False):
+        after = position.play_unchecked(move)
+        lines = _lines(str(after))
+        if lines == wanted:
+            return [move]
+        if after.outcome() is None and lines not in seen and _is_between(empty, lines, wanted):
+            seen.append(lines)
+            if (rest := _moves_to_board(after, wanted, empty, seen, tries)) is not None:
+                return [move, *rest]
+    return None
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip("\n").split("\n")]
+
+
+def _is_between(empty: list[str], lines: list[str], wanted: list[str]) -> bool:
+    """Return whether each character of `lines` is that of the one or the other."""
+    rows = zip_longest(empty, lines, wanted, fillvalue="")
+    return all(b in (a, c) for row in rows for a, b, c in zip_longest(*row, fillvalue=" "))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from examples.breakthrough import Breakthrough
-from examples.dots_and_boxes import DotsAndBoxes
+from examples.dots_and_boxes import EDGE, DotsAndBoxes
 from games.backgammon import Backgammon
 from games.breakthrough import Breakthrough as CompiledBreakthrough
 from games.connect_four import ConnectFour
@@ -292,10 +292,10 @@ class HidesWhoMoves(DotsAndBoxes):
         super().__init__(size=2)
 
     def observe(self):
-        return self.planes
+        return np.array([np.frombuffer(self.board, np.uint8).reshape(5, 5) == cell for cell in (EDGE, 1, 2)])
 
     def key(self):
-        return self.to_play, self.planes.tobytes()
+        return self.to_play, self.board
 
 
 class HidesOwners(DotsAndBoxes):
@@ -654,6 +654,15 @@ def test_a_game_that_does_not_end_names_a_move_that_is_played_often():
         trace.add(trace.position.play(9))
     with pytest.raises(LawBrokenError, match="max_plies is 9; pass was played 9 times: positions repeat, so no max"):
         games_end(trace)
+
+
+def test_users_of_a_game_of_another_toolkit_are_not_told_to_change_it():
+    adapted = type("Chess", (NeverEnds,), {"__module__": "plyzero.rules.adapters.openspiel"})
+    for make, is_told in ((NeverEnds, True), (adapted, False)):
+        broken = find_violation(make)
+        assert broken.law.name == "games_end"
+        assert ("max_plies is enough" in broken.what) == is_told
+        assert "--skip games_end" in broken.what
 
 
 @pytest.mark.parametrize(("choose", "repeated"), [(shuffling_move, 17), (random_move, 10)])

@@ -23,6 +23,7 @@ import typer
 from plyzero.check.violations import ALL_LAWS
 from plyzero.commands import common
 from plyzero.commands.cli import app
+from plyzero.commands.games import costs
 from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import liveness
@@ -486,13 +487,30 @@ def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning():
     assert names == [law.name for law in ALL_LAWS]
     text = shown("check", "tests.helpers.zoo:Chomp", "--games", "30", "--skip", "last_mover_wins_some")
     assert "19 laws hold on 30 random games\n" in text
-    assert "warning: in 0% of the decided games the player who made the last move won" in text
+    warning, law = "warning: in 0% of the decided games the player who made the last move won", "19 laws hold"
+    assert text.count(warning) == 1
+    assert text.index(warning) < text.index(law)  # among the first things that are known
     assert "The player who made the last move won 0% of the decided games.\n" in text
 
 
 def test_check_says_what_it_is_doing_where_the_output_is_no_terminal():
     done = plyzero("check", "plyzero.check.template.tic_tac_toe:TicTacToe", "--games", "50", line_seconds=0.01)
     assert re.search(r"^\d+ s: checking 17 laws: random games, game \d+$", done.stderr, re.MULTILINE)
+
+
+def test_check_shows_what_costs_what_of_rules_in_plain_python():
+    text = shown("check", "plyzero.check.template.tic_tac_toe:TicTacToe", "--games", "4")
+    rows = re.findall(r"^  (\w+)(?: \(\d+ x \d+, (?:int8|fp32)\))? +[\d.]+ +(\d+)%$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == ["play", "outcome", "legal_actions", "observe", "network"]
+    assert 97 <= sum(int(share) for _, share in rows) <= 103
+    assert "What a worker pays" not in shown("check", "tic-tac-toe", "--games", "4")
+
+
+def test_the_rule_that_costs_most_is_to_be_changed_first_unless_the_network_costs_more():
+    rules = {"play": 3.0, "outcome": 1.0, "legal_actions": 9.0, "observe": 2.0}
+    assert "Change first: legal_actions. " in [*costs(rules, ("3 x 32, int8", 10.0))][-1]
+    assert "Change first: legal_actions. " in [*costs(rules, None)][-1]
+    assert "they are fast enough" in [*costs(rules, ("3 x 32, int8", 20.0))][-1]
 
 
 def test_init_makes_a_run(tmp_path: Path):

@@ -8,7 +8,7 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.rules import positions
 from plyzero.rules.catalog import load_game
-from plyzero.rules.positions import moves_to, read_starts
+from plyzero.rules.notation import moves_to, read_starts
 from plyzero.rules.random_game import random_game
 
 BOARD = " 1 x o .\n 2 . x .\n 3 . . .\n   a b c"
