@@ -34,7 +34,7 @@ def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path)
     root = make_project(tmp_path, "my-game")
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=root)
     assert done.returncode == 0, done.stdout
-    assert "24 passed" in done.stdout
+    assert "25 passed" in done.stdout
     assert shown("check", "my_game:MyGame", "--games", "10", cwd=root).startswith("my_game:MyGame v1: 17 laws hold")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.rules import positions
+from plyzero.rules import notation
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import moves_to, read_starts
 from plyzero.rules.random_game import random_game
@@ -58,7 +58,7 @@ def test_bad_text_gets_one_sentence(name: str, text: str, message: str):
 
 
 def test_the_search_for_moves_ends(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(positions, "MAX_TRIED", 50)
+    monkeypatch.setattr(notation, "MAX_TRIED", 50)
     board = str(load_game("gomoku").start).replace(".", "x")
     with pytest.raises(ValueError, match=r"^expected a board that moves reach"):
         load_game("gomoku").start.from_text(board)
