@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plyzero.check.agreement import agreement_with
-from plyzero.check.violations import SAMPLE_LAWS, GameLaws, find_violation, laws_of, play_until_violation
+from plyzero.check.agreement import COMPILED_LAWS, agreement_with
+from plyzero.check.laws import GameTrace
+from plyzero.check.violations import GAME_LAWS, GameLaws, find_violation, laws_of, play_until_violation
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
@@ -303,8 +304,8 @@ END = "s->to_play = 1 - s->to_play;"
 def test_check_finds_functions_that_leave_their_bytes(tmp_path: Path, changes, state, law, words):
     make_game(tmp_path, *changes, state=state)
     start = fresh(tmp_path).start.as_plain_python()
-    laws = [each for each in laws_of(start) if each not in SAMPLE_LAWS]
-    found = play_until_violation(lambda: start, laws, lambda legal: legal[-1])
+    laws = [each for each in laws_of(start) if each in (*GAME_LAWS, *COMPILED_LAWS)]
+    found = play_until_violation(GameTrace(lambda: start), laws, lambda legal: legal[-1])
     assert (found.law.name, words in found.what) == (law, True), found
 
 
@@ -375,13 +376,6 @@ def test_a_library_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path
 def test_a_rule_in_the_class_of_a_native_game_is_refused():
     with pytest.raises(TypeError, match="a native game has its rules in the library, so remove legal"):
         type("Mixed", (NativeGame,), {"legal": lambda s, mask: None})
-
-
-def test_check_within_a_time_ends_early_and_says_so(tmp_path: Path):
-    make_game(tmp_path)
-    done = check(tmp_path, "--seconds", "1", "--games", "100000")
-    assert done.returncode == 0, done
-    assert "--seconds 1 ended the search early" in done.stdout
 
 
 def test_it_is_played_in_processes_of_a_ladder(tmp_path: Path):
