@@ -125,7 +125,7 @@ def check(
         required = unmet_requirements("quick", spec.start)
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
-        network = None if found.compiled else default_network(spec)
+        network = None if found.compiled or sizes else default_network(spec)  # one that suits the machine
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     later = tuple(sentence for sentence in found.warnings if sentence not in shown)
     notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]

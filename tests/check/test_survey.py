@@ -243,8 +243,8 @@ def test_no_included_game_has_a_warning(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(each.name for each in entry_points(group=ENTRY_POINT_GROUP)))
-def test_every_included_game_keeps_all_laws(name):
+@pytest.mark.parametrize("name", ["go", "hex", "pig"])  # in as many positions as a person's check; others in test_games
+def test_an_included_game_keeps_all_laws(name):
     assert find_violation(lambda: load_game(name).start) is None
 
 
