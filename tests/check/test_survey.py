@@ -243,7 +243,7 @@ def test_no_included_game_has_a_warning(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["go", "hex", "pig"])  # in as many positions as a person's check; others in test_games
+@pytest.mark.parametrize("name", ["go", "hex", "pig"])  # in as many positions as a person's check; others in test_laws
 def test_an_included_game_keeps_all_laws(name):
     assert find_violation(lambda: load_game(name).start) is None
 
