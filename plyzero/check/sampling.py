@@ -32,7 +32,7 @@ MAX_WINDOWS: Final = 40  # games for which it is done
 
 
 class Extent(NamedTuple):
-    """How much is played: whole games, as many as have the positions, or a number of games.
+    """The amount of play: whole games until they have the positions, or a number of games.
 
     positions: no game is begun once there are so many.
     games:     largest number of games.

@@ -27,7 +27,7 @@ FASTER: Final = {
     "legal_actions": "Test all squares at once, or let play keep what is legal",
     "observe": "Make the planes from the whole board, not square by square",
 }
-"""What makes a rule in plain Python faster."""
+"""Advice that makes a rule in plain Python faster, by the rule."""
 
 
 def _list_laws(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""What the rules of a game in plain Python have answered about a position is not asked again while its game lasts.
+"""Positions of a game in plain Python, with the answers of its rules, which are asked once while a game lasts.
 
 A search meets 43 % of its leaves in the tree of the search before, once the network is trained. A position of a game
 knows the positions after it, so all of them are forgotten when the game has left them behind.

@@ -18,6 +18,7 @@ from numba.core.bytecode import FunctionIdentity
 from plyzero.rules import machine_code
 from plyzero.rules.compiled_game import kernel
 from plyzero.rules.machine_code import UnknownContentError, describe, keep_rule
+from tests.helpers.compiling import COUNT_COMPILED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -50,16 +51,7 @@ class Piles(CompiledGame, version=1):
 HELPERS = "from plyzero import kernel\n@kernel\ndef taken(action):\n    return action + 1\n"
 TABLES = "import numpy as np\nLAST = 0\nWEIGHTS = np.array([1.0, 2.0], np.float32)\n"
 FILES = {"piles.py": GAME, "helpers.py": HELPERS, "tables.py": TABLES}
-PLAYED = """
-from numba.core import event
-compiled = []
-class Listener(event.Listener):
-    def on_start(self, event):
-        if not event.data["dispatcher"].py_func.__module__.startswith("numba."):  # every process compiles Numba's own
-            compiled.append(1)
-    def on_end(self, event): pass
-event.register("numba:compile", Listener())
-from piles import Piles
+PLAYED = f"""{COUNT_COMPILED}from piles import Piles
 after = Piles().play(1)
 print(len(compiled), after.record["left"], after.outcome(), after.observe()[0, 0, 0] // 1)
 """

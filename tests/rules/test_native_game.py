@@ -25,6 +25,7 @@ from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.search.slots import search
 from plyzero.settings import Settings
 from tests.helpers.cli import plyzero, plyzero_process
+from tests.helpers.compiling import COUNT_COMPILED
 from tests.helpers.dice import Race
 from tests.helpers.runs import SMALL, play_segment, records_by_seed, small_run
 
@@ -64,16 +65,7 @@ void plyzero_observe(const void *state, float *planes) {
   planes[s->at[s->to_play]] = planes[11 + s->at[1 - s->to_play]] = 1;
 }
 """
-PLAYED = """
-import sys
-from numba.core import event
-compiled = []
-class Listener(event.Listener):
-    def on_start(self, event):
-        if not event.data["dispatcher"].py_func.__module__.startswith("numba."):  # every process compiles Numba's own
-            compiled.append(1)
-    def on_end(self, event): pass
-event.register("numba:compile", Listener())
+PLAYED = f"""{COUNT_COMPILED}import sys
 from native_four import ConnectFour
 position = ConnectFour()
 for action in (0, 1, 0, 1, 0, 1, 0):

@@ -112,7 +112,7 @@ OMITTED: Final = {
     "hive": "which of two equal pieces is which",
     "quoridor": "the walls",
 }
-"""What the tensors of other games leave out."""
+"""The parts of other games that their tensors leave out."""
 
 
 def board_shape(name: str, shape: Sequence[int]) -> tuple[int, int, int]:
