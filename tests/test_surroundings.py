@@ -68,7 +68,7 @@ def test_check_train_play_and_analyze_work(
         return done
 
     assert "laws hold" in plyzero("check", "tic-tac-toe", "--games", "2").stdout
-    trained = plyzero("train", "tic-tac-toe", "--run", "r", "--workers", "1", "--minutes", "0.4")
+    trained = plyzero("train", "tic-tac-toe", "--run", "r", "--workers", "1", "--minutes", "0.1")
     assert "saved. To continue" in trained.stdout
     for log in run.logs.iterdir():
         odd = [line for line in log.read_text().splitlines() if "WARNING" in line or "Traceback" in line]

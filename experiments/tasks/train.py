@@ -71,7 +71,7 @@ def train(
     run = read_run(root)
     models = list_models(run.models)
     if not models:
-        raise UserError(f"{root} has no model after {minutes:g} minutes; give more minutes")
+        raise UserError(f"{root} has no model: its training was stopped before; the same command continues it")
     score = _last_score(run)
     content = read_model(run.models, models[0])
     write_file(out / Path(AGENT).name, content, replace=True)
@@ -172,7 +172,9 @@ def _ratings(run: RunDirectory) -> Iterator[tuple[str, MatchResult]]:
 def _last_score(run: RunDirectory) -> float:
     ratings = [*_ratings(run)]
     if not ratings:
-        raise UserError(f"{run.root} has no rating of a model, so it has no score; give more minutes")
+        raise UserError(
+            f"{run.root} has no rating of a model: its training was stopped before; the same command continues it"
+        )
     return round(ratings[-1][1].score, 4)
 
 

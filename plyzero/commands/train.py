@@ -49,7 +49,11 @@ def train(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0, max=10_000_000, help="Stop after this many minutes; default: run until Ctrl-C."),
+        typer.Option(
+            min=0,
+            max=10_000_000,
+            help="Stop after this many minutes of self-play, not before the first model; default: run until Ctrl-C.",
+        ),
     ] = None,
     preset: Preset = None,
     seed: Seed = None,

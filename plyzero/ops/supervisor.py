@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 import re
 import threading
 import time
@@ -79,6 +80,8 @@ def train(
 ) -> None:
     """Run `workers` and a trainer until `stop` is set, `minutes` are over, or `stop_when` is true of a new model.
 
+    minutes:     time from the moment when a worker begins to play, so that compiling costs none of it; a run that has
+                 no model by then goes on to its first one.
     on_report:   called for every model.
     rater:       measures models while they are trained, and the last one when `minutes` are over.
     on_rating:   called for every model whose strength has been measured.
@@ -91,7 +94,7 @@ def train(
     began = time.monotonic()
     notify = Messages(on_message)
     view = RunView(run, began=began, notify=notify)
-    is_over = False
+    playing_since, is_over = math.inf, False
 
     def report_models() -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
@@ -112,7 +115,7 @@ def train(
         notify.patiently(view.new_reports, stop)
         with children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify) as running:
             next_refresh = 0.0
-            while not stop.wait(POLL_SECONDS) and not is_over:
+            while not stop.wait(POLL_SECONDS) and not (is_over and view.has_model):
                 check_children(running, run)
                 if name := report_models():
                     if stop_when and (network := load(run, name, notify)) and stop_when(network):
@@ -124,10 +127,12 @@ def train(
                     notify.warning(view.warning)
                     on_progress(view.describe(running, rating=rater.doing if rater else None))
                     next_refresh = time.monotonic() + BEAT_SECONDS
-                is_over = minutes is not None and time.monotonic() - began >= 60 * minutes
+                    playing_since = min(playing_since, time.monotonic() if view.is_playing else math.inf)
+                if minutes is not None and not is_over and time.monotonic() >= playing_since + 60 * minutes:
+                    is_over = True
+                    first = f"; stopping after the first model: {view.lacking}"
+                    notify(f"{minutes:g} minutes are over{'' if view.has_model else first}")
             check_children(running, run)
-            if is_over:
-                notify(f"{minutes:g} minutes are over{view.lacking and f' before there is a model; {view.lacking}'}")
     with until_interrupted(stop):
         report_models()
         if notify.unless_error(view.refresh):
@@ -181,8 +186,10 @@ class Messages:
 class RunView:
     """A run by its files: the models that are new, and the state of its processes.
 
-    warning: the trainer's warning at the last refresh.
-    lacking: the distance to the first model, as it was described last; "" if there is one.
+    has_model:  whether there was a model at the last refresh.
+    is_playing: whether one of our workers had begun to play at the last refresh.
+    warning:    the trainer's warning at the last refresh.
+    lacking:    the distance to the first model, as it was described last; "" if there is one.
     """
 
     def __init__(self, run: Run, *, began: float, notify: Messages) -> None:
@@ -191,7 +198,7 @@ class RunView:
         self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
         self._next_look = 0.0
         self._last: Mapping[str, object] = {}
-        self._has_model, self._sealed = False, 0
+        self.has_model, self.is_playing, self._sealed = False, False, 0
         self.warning: object = None
         self.lacking = ""
 
@@ -221,8 +228,8 @@ class RunView:
     def refresh(self) -> bool:
         """Read the heartbeats of all processes. Return True."""
         self._monitor.refresh()
-        self._has_model = self._has_model or bool(list_models(self._run.models))
-        if not self._has_model:
+        self.has_model = self.has_model or bool(list_models(self._run.models))
+        if not self.has_model:
             self._sealed = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
         if trainer := self._monitor.heartbeats.get(TRAINER):
             self.warning = trainer.get("warning", self.warning)
@@ -239,7 +246,9 @@ class RunView:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
-        self.lacking = "" if self._has_model else self._describe_first_model(list(alive.values()), trainer)
+        ours = {child.pid for child in running}
+        self.is_playing = any(beat["pid"] in ours and beat["state"] != "compiling" for beat in alive.values())
+        self.lacking = "" if self.has_model else self._describe_first_model(list(alive.values()), trainer)
         parts += [self.lacking] if self.lacking else []
         for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")

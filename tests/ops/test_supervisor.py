@@ -232,12 +232,41 @@ class FakeChild:
         return "plyzero: cannot use state: No space left on device"
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_training_without_a_model_says_how_much_was_missing(run: Run):
-    fields = {"role": TRAINER, "state": "training", "bootstrap_positions": 210, "credit": 23 * 32}
-    output = trained(run, lambda: Heartbeat(run.workers / f"{TRAINER}.json").beat(fields), minutes=0)
+def test_minutes_count_from_the_first_move_and_end_no_sooner_than_the_first_model(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    @contextmanager
+    def ours(*_: object, **__: object) -> Iterator[list[Child]]:
+        worker.pid = os.getpid()  # as their heartbeats have
+        yield [worker]
+
+    def beat(name: str, **fields: object) -> Step:
+        return lambda: Heartbeat(run.workers / f"{name}.json").beat({"role": "selfplay", **fields})
+
+    def note(doing: str) -> Step:
+        return lambda: output.messages.append(doing)
+
+    worker = FakeChild("w0", [], Path("w0.log"))
+    monkeypatch.setattr(supervisor, "children", ours)
+    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
+    output = Output()
+    learning = beat(TRAINER, role=TRAINER, state="training", bootstrap_positions=210, credit=23 * 32)
+    compiling, playing = (beat("w0.00000000", state=state) for state in ("compiling", "playing"))
+    model = run.models / "000001-000000001-0123abcd.onnx"
+    steps = [compiling, note("compiling"), learning, playing, note("playing"), model.touch]
+    train(
+        run,
+        workers=1,
+        minutes=0,
+        stop=Script(*steps, lambda: None, note("too late")),
+        on_report=output.reports.append,
+        on_message=output.messages.append,
+    )
     assert output.messages == [
-        "0 minutes are over before there is a model; learning from 210 positions for the first model: 23 more steps"
+        "compiling",
+        "0 minutes are over; stopping after the first model: learning from 210 positions for the first model: 23 more "
+        "steps",
+        "playing",
     ]
 
 

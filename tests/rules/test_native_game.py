@@ -381,7 +381,7 @@ def test_it_is_played_in_processes_of_a_ladder(tmp_path: Path):
 def test_a_bot_is_trained_by_the_processes_of_a_run(tmp_path: Path):
     make_game(tmp_path)
     small = [argument for option in SMALL for argument in ("-o", option)]
-    command = ("train", "native_four:ConnectFour", "--run", "r", "--minutes", "0.5", *small)
+    command = ("train", "native_four:ConnectFour", "--run", "r", "--minutes", "0.1", *small)
     while not list((tmp_path / "r").glob("models/*.onnx")):  # a slow machine still compiles when the time is over
         done = plyzero_process(*command, cwd=tmp_path)
         assert done.returncode == 0, done
