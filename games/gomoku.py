@@ -30,6 +30,7 @@ class Gomoku(CompiledGame, version=1):
         self.num_actions = self.max_plies = size * size
         self.action_names = square_names(size, size)
         self.observation_shape = (2, size, size)
+        self.policy_planes = 1
         super().__init__()
         self.record["longest"] = 5 if exactly_five else 9
 

@@ -193,6 +193,10 @@ class NetworkSettings(SettingsSection):
     channels: int = Field(32, ge=4)
     """Channels of each residual block. AlphaZero: 256."""
 
+    heads: Literal["dense", "convolutional"] = "dense"
+    """Heads with weights of their own for each square (dense, as AlphaZero), or with the same for all squares, so that one
+    network plays every size of the board (convolutional, for games that declare policy_planes)."""
+
 
 class TrainerSettings(SettingsSection):
     """The trainer."""

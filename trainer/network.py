@@ -28,7 +28,7 @@ def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
         raise UserError(f"network.module: {settings.module} is not a subclass of torch.nn.Module")
     check_sizes(start, Settings(network=settings))
     sizes: dict[str, int] = {"blocks": settings.blocks, "channels": settings.channels}
-    if start.policy_planes and "policy_planes" in inspect.signature(cls).parameters:
+    if settings.heads == "convolutional" and "policy_planes" in inspect.signature(cls).parameters:
         sizes["policy_planes"] = start.policy_planes
     return cls(start.observation_shape, start.num_actions, **sizes)
 
@@ -37,7 +37,8 @@ class ResidualNetwork(nn.Module):
     """Maps observations `[B, C, H, W]` float32 to policy logits `[B, A]` and win, draw, loss logits `[B, 3]`.
 
     Its layers depend only on the shapes of the game and on the numbers of blocks and channels. Without a board (1x1)
-    it is a multilayer perceptron. With `policy_planes` the policy head is convolutional (`Game.policy_planes`).
+    it is a multilayer perceptron. With `policy_planes` (`Game.policy_planes`) the policy head is convolutional and the value
+    head pools, so that no weight depends on the size of the board.
     """
 
     def __init__(
@@ -62,16 +63,14 @@ class ResidualNetwork(nn.Module):
         self.policy: nn.Module
         if policy_planes:
             self.policy = PlanesPolicy(channels, policy_planes, num_actions - policy_planes * rows * columns)
+            board: tuple[nn.Module, ...] = (_convolution(channels, channels, 1), nn.ReLU(), MeansAndMaxima())
+            numbers = 2 * channels
         else:
             reduced = max(few, channels // 4)
             self.policy = nn.Sequential(*_reduce(channels, reduced), nn.Linear(reduced * rows * columns, num_actions))
-        reduced = max(few, channels // 8)
-        self.value = nn.Sequential(
-            *_reduce(channels, reduced),
-            nn.Linear(reduced * rows * columns, 2 * channels),
-            nn.ReLU(),
-            nn.Linear(2 * channels, 3),
-        )
+            reduced = max(few, channels // 8)
+            board, numbers = _reduce(channels, reduced), reduced * rows * columns
+        self.value = nn.Sequential(*board, nn.Linear(numbers, 2 * channels), nn.ReLU(), nn.Linear(2 * channels, 3))
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         features = self.tower(self.stem(observations))
@@ -96,13 +95,20 @@ class GlobalPooling(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
+        self.pool = MeansAndMaxima()
         self.bias = nn.Linear(2 * channels, channels)
         nn.init.zeros_(self.bias.weight)
         nn.init.zeros_(self.bias.bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        pooled = torch.cat([features.mean((2, 3)), features.amax((2, 3))], dim=1)
-        return torch.relu(features + self.bias(pooled)[:, :, None, None])
+        return torch.relu(features + self.bias(self.pool(features))[:, :, None, None])
+
+
+class MeansAndMaxima(nn.Module):
+    """Maps `[B, C, H, W]` to the means and maxima over the board, `[B, 2C]`."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return torch.cat([features.mean((2, 3)), features.amax((2, 3))], dim=1)
 
 
 class PlanesPolicy(nn.Module):

@@ -46,14 +46,15 @@ def network_weights(start: Game, network: NetworkSettings) -> tuple[int, int]:
     kernel = 9 if has_board else 1
     tower = (planes + 2 * network.blocks * channels) * channels * kernel + (1 + 2 * network.blocks) * channels
     tower += has_board * (2 * channels + 1) * channels
-    if start.policy_planes:
+    if network.heads == "convolutional":
         last = (channels + 1) * (start.policy_planes + actions - start.policy_planes * squares)
-        reduction = (channels + 1) * channels
+        reduction, reduced, numbers = (channels + 1) * channels, channels, 2 * channels
     else:
         reduced = max(few, channels // 4)
         last, reduction = (reduced * squares + 1) * actions, (channels + 1) * reduced
-    reduced = max(few, channels // 8)
-    value = (channels + 1) * reduced + (reduced * squares + 1) * 2 * channels + 3 * (2 * channels + 1)
+        reduced = max(few, channels // 8)
+        numbers = reduced * squares
+    value = (channels + 1) * reduced + (numbers + 1) * 2 * channels + 3 * (2 * channels + 1)
     return tower + reduction + last + value, last
 
 
@@ -81,6 +82,8 @@ def sizes_of(start: Game, settings: Settings) -> Sizes:
 
 def check_sizes(start: Game, settings: Settings, *, workers: int = 0, trainer: bool = False) -> None:
     """Raise UserError if no file can hold the network, or if this machine lacks the memory of these processes."""
+    if settings.network.heads == "convolutional" and not start.policy_planes:
+        raise UserError("network.heads: expected dense, since the game declares no policy_planes, got convolutional")
     sizes = sizes_of(start, settings)
     if 4 * sizes.weights > MAX_MODEL_BYTES:
         raise UserError(
