@@ -194,8 +194,8 @@ class NetworkSettings(SettingsSection):
     """Channels of each residual block. AlphaZero: 256."""
 
     heads: Literal["dense", "convolutional"] = "dense"
-    """Heads with weights of their own for each square (dense, as AlphaZero), or with the same for all squares, so that one
-    network plays every size of the board (convolutional, for games that declare policy_planes)."""
+    """Heads with weights of their own for each square (dense, as AlphaZero), or with the same for all of them, so that
+    one network plays every size of a board (convolutional, for games that declare policy_planes)."""
 
 
 class TrainerSettings(SettingsSection):

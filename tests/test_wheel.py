@@ -37,7 +37,7 @@ def must_run(*command: str | Path, cwd: Path, given: str = "") -> str:
 
 
 def prefer_processes_of(directory: Path) -> None:
-    """Give the programs that run from `directory` the priority of tests, where this user may: they compile meanwhile."""
+    """Give the programs of `directory`, one of which compiles, the priority of tests, where this user may."""
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             if str(directory).encode() in process.read_bytes():

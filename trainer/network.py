@@ -37,8 +37,8 @@ class ResidualNetwork(nn.Module):
     """Maps observations `[B, C, H, W]` float32 to policy logits `[B, A]` and win, draw, loss logits `[B, 3]`.
 
     Its layers depend only on the shapes of the game and on the numbers of blocks and channels. Without a board (1x1)
-    it is a multilayer perceptron. With `policy_planes` (`Game.policy_planes`) the policy head is convolutional and the value
-    head pools, so that no weight depends on the size of the board.
+    it is a multilayer perceptron. With `policy_planes` (`Game.policy_planes`) the policy head is convolutional and the
+    value head pools, so that no weight depends on the size of the board.
     """
 
     def __init__(
