@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
-from plyzero.network.onnx_network import Network
+from plyzero.network.onnx_graph import parse
+from plyzero.network.onnx_network import Network, resize
 from plyzero.play.ratings import wilson_interval
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.directory import KEY, Run
-from plyzero.run.models import max_model_bytes, publish_model
+from plyzero.run.directory import KEY, Run, read_run
+from plyzero.run.models import list_models, max_model_bytes, publish_model, read_model
 from plyzero.run.records import Games
 from plyzero.settings import Settings, parse_stored_settings
 from trainer.export import describe_model, export, with_metadata
@@ -30,7 +31,7 @@ from trainer.loop import Trainer
 from trainer.loss import loss, to_device
 from trainer.network import choose_device
 from trainer.parts import make_parts
-from trainer.state import LearnerState, State, pack_state, read_state
+from trainer.state import LearnerState, State, load_state, pack_state, read_state
 from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
@@ -238,13 +239,20 @@ def write_bot(path: Path, model: bytes, state: LearnerState) -> None:
 
 
 def read_bot(path: Path, run: Run) -> tuple[bytes, State]:
-    """Return what `write_bot` has written: the ONNX file, and the state, from which the trainer of `run` can continue.
+    """Return the ONNX file of a bot, and the state, from which the trainer of `run` can continue.
 
+    path: an ONNX file that `write_bot` has written, or the directory of a run with another size of the same game.
     Raises UserError if a file is missing or damaged, if the bot is of another game, or if its network has other
     settings than the run's.
     """
+    earlier = read_run(path) if path.is_dir() else None
     try:
-        model = read_file(path, max_bytes=max_model_bytes())
+        if earlier:
+            if not (models := list_models(earlier.models)):
+                raise UserError(f"{path} has no model yet; train it first")
+            model = read_model(earlier.models, models[0])
+        else:
+            model = read_file(path, max_bytes=max_model_bytes())
         metadata = Network(model, run.game, label=path.name).metadata
         found = parse_stored_settings(metadata.get("settings", "")).network.model_dump()
     except OSError as error:
@@ -256,6 +264,14 @@ def read_bot(path: Path, run: Run) -> tuple[bytes, State]:
         asked = ", ".join(f"{key} = {own[key]}" for key in different)
         options = " ".join(f"-o network.{key}={value}" for key, value in different.items())
         raise UserError(f"{path} is another network than that of the run, which has {asked}; give {options}")
+    if earlier:
+        state = load_state(earlier.trainer)
+        if state is None:
+            raise UserError(f"{path} has no saved state of its trainer; train it longer")
+        resize(resized := parse(model), run.game)
+        model = bytes(resized.SerializeToString(deterministic=True))
+        learned, optimiser = (state["network"], state["averaged"]), state["optimiser"]
+        return model, State(step=state["step"], network=learned[0], averaged=learned[1], optimiser=optimiser)
     beside = path.with_suffix(STATE)
     advice = f"`plyzero imitate` writes it beside {path.name}, and a run needs both"
     if not beside.exists():

@@ -168,7 +168,8 @@ def init(
             "--from",
             metavar="BOT.onnx|DIR",
             parser=read_directory,
-            help="Begin with this bot, made by plyzero imitate, or with the sealed games of this run.",
+            help="Begin with this bot, made by plyzero imitate, with the sealed games of this run, or, if it is one of "
+            "another size of the board, with its newest model.",
         ),
     ] = None,
     preset: Preset = None,
@@ -176,20 +177,21 @@ def init(
     options: Options = None,
 ) -> None:
     """Create a run directory and write all its settings to run.toml."""
-    from plyzero.run.directory import open_run, plan_run, write_run
+    from plyzero.run.directory import open_run, plan_run, read_run, write_run
     from plyzero.run.replay import copy_games
 
     begins = ""
     try:
         planned = plan_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
         check_new_run(planned)
-        if source is not None and (source / "run.toml").exists():
+        is_run = source is not None and (source / "run.toml").exists()
+        if source is not None and is_run and read_run(source).game_name == planned.game.name:
             begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
         elif source is not None:
             from trainer.imitation import begin_run, read_bot
 
             begin_run(planned, *read_bot(source, planned))
-            begins = f"; its first model is {source}"
+            begins = f"; its first model is {'the newest of ' if is_run else ''}{source}"
         write_run(planned)  # last, so that a process that waits for the run finds all of it
     except FileExistsError as error:
         raise UserError(f"{run} is a run directory already; it was not changed") from error

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import onnx
 import onnxruntime
 from numpy.typing import NDArray
 
@@ -76,12 +77,16 @@ class Network:
     ) -> None:
         """Load an ONNX file from its `content`, check its graph, and evaluate positions with it.
 
+        A model of another size of the board is used with that of `game`, if its heads are convolutional.
+
         observations: `[n, C, H, W]`, the positions to evaluate; by default some that random games reach.
         Raises ModelRefusedError if it cannot be used for the game.
         """
         self.label, self.fence, self.step = label, fence, step
         try:
             model = parse(content)
+            if game and resize(model, game):
+                content = model.SerializeToString()
             self.metadata = {each.key: each.value for each in model.metadata_props}
             if "encoding" not in self.metadata:
                 raise ModelRefusedError(
@@ -173,6 +178,32 @@ class Network:
         return Evaluation(*bound.copy_outputs_to_cpu())
 
 
+def resize(model: onnx.ModelProto, game: GameSpec) -> bool:
+    """Let a model of another size of `game` declare the size of `game`, and return whether it is one.
+
+    No weight of convolutional heads depends on the size. That the whole graph fits is checked as for any other model.
+    """
+    metadata = {each.key: each for each in model.metadata_props}
+    try:
+        is_convolutional = parse_stored_settings(metadata["settings"].value).network.heads == "convolutional"
+        (name, version), (own, own_version) = (each.rsplit(" ", 1) for each in (metadata["game"].value, game.identity))
+    except (KeyError, ValueError):  # the check of its metadata says what is wrong
+        return False
+    is_same_game = (name.partition("(")[0], version) == (own.partition("(")[0], own_version)
+    declared, board = declared_shapes(model), game.start.observation_shape[1:]
+    is_other_size = declared.keys() == {INPUT, LOGITS, WDL} and declared[INPUT][2:] != [*board]
+    if not (is_same_game and is_other_size and is_convolutional):
+        return False
+    shapes = {INPUT: (2, board), LOGITS: (1, (game.start.num_actions,)), WDL: (1, (3,))}
+    for end in (*model.graph.input, *model.graph.output):
+        first, sizes = shapes[end.name]
+        for dim, size in zip(end.type.tensor_type.shape.dim[first:], sizes, strict=False):
+            dim.dim_value = size
+    del model.graph.value_info[:]  # the shapes between, which some tools note
+    metadata["game"].value = game.identity
+    return True
+
+
 _OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
 
 
@@ -236,8 +267,6 @@ def has_gpu() -> bool:
 @cache
 def _runs_on(provider: str) -> bool:
     """Return whether an execution provider works, tried with a graph that copies a number."""
-    import onnx
-
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "copy", [x], [y])
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
@@ -295,7 +324,6 @@ def _return_free_memory() -> None:
 
 def half_precision(content: bytes) -> bytes:
     """Return the model with 16-bit weights and arithmetic; its inputs and outputs stay float32."""
-    import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     model = onnx.load_model_from_string(content)

@@ -1,0 +1,115 @@
+"""Networks with convolutional heads on boards of other sizes than that of their training."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from plyzero.errors import ModelRefusedError
+from plyzero.network.model_loader import load_model, load_network
+from plyzero.network.onnx_network import Network, reachable_observations
+from plyzero.rules.catalog import load_game
+from plyzero.run.directory import create_run, open_run
+from plyzero.run.models import list_models
+from plyzero.search.evaluators import EvaluationBatch
+from plyzero.settings import NetworkSettings, Settings
+from tests.helpers.cli import refused, shown
+from tests.helpers.learning import learn, training
+from trainer.export import describe_model, export, quantise
+from trainer.network import make_network
+
+SMALL = NetworkSettings(blocks=2, channels=8, heads="convolutional")
+
+
+def network_of(game: str, settings: NetworkSettings = SMALL) -> tuple[torch.nn.Module, bytes]:
+    """A network with random weights, also in its normalisation and its pooling, and its file."""
+    spec, generator = load_game(game), torch.Generator().manual_seed(0)
+    network = make_network(settings, spec.start).eval()
+    for values in network.state_dict().values():
+        if values.is_floating_point():
+            values.copy_(torch.rand(values.shape, generator=generator) * 0.4 + (0.1 if values.dim() == 1 else -0.2))
+    metadata = describe_model(Settings(network=settings), step=0, positions=0)
+    return network, export(network, spec, reachable_observations(spec), metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("game", "other"),
+    [
+        ("hex(size=4)", "hex(size=7)"),
+        ("gomoku(size=7)", "gomoku(size=5)"),
+        ("othello(size=6)", "othello"),
+        ("go(size=5)", "go(size=7)"),
+    ],
+)
+def test_a_file_gives_on_another_size_what_its_layers_give_there(game: str, other: str):
+    network, content = network_of(game)
+    loaded = Network(content, load_game(other), label="a model")
+    observations = reachable_observations(load_game(other))
+    found = loaded(EvaluationBatch(observations, list))
+    with torch.no_grad():
+        logits, wdl = network(torch.from_numpy(observations))
+    assert found.logits == pytest.approx(logits.numpy(), abs=1e-5)
+    assert found.wdl == pytest.approx(wdl.softmax(1).numpy(), abs=1e-5)
+    assert np.ptp(found.logits[0]) > 1e-3
+    assert (loaded.game.name, loaded.metadata["game"]) == (other, load_game(other).identity)
+
+
+def test_the_8_bit_form_has_no_size_either():
+    _, content = network_of("hex(size=5)")
+    rounded = quantise(content, reachable_observations(load_game("hex(size=5)")))
+    positions = EvaluationBatch(reachable_observations(load_game("hex(size=7)")), list)
+    exact, found = (Network(each, load_game("hex(size=7)"), label="x")(positions) for each in (content, rounded))
+    assert found.wdl == pytest.approx(exact.wdl, abs=0.1)
+    assert not np.array_equal(found.wdl, exact.wdl)
+
+
+@pytest.mark.parametrize(
+    ("made_for", "used_for", "settings", "says"),
+    [
+        (
+            "hex(size=5)",
+            "hex",
+            SMALL.model_copy(update={"heads": "dense"}),
+            r"its game is 'hex\(size=5\) v1', expected 'h",
+        ),
+        ("go(size=5)", "go(komi=2, size=5)", SMALL, r"its game is 'go\(size=5\) v1', expected 'go\(komi=2"),
+        ("hex(size=5)", "gomoku", SMALL, r"its game is 'hex\(size=5\) v1', expected 'gomoku v1'"),
+        ("hex(size=5)", "hex(swap=False)", SMALL, r"does not fit hex\(swap=False\): its shapes are .*3, 11, 11"),
+    ],
+)
+def test_other_files_are_refused_as_before(made_for: str, used_for: str, settings: NetworkSettings, says: str):
+    _, content = network_of(made_for, settings)
+    with pytest.raises(ModelRefusedError, match=says):
+        Network(content, load_game(used_for), label="a model")
+
+
+def test_a_file_whose_graph_has_a_size_is_refused_whatever_it_says():
+    _, content = network_of("hex(size=5)", SMALL.model_copy(update={"heads": "dense"}))
+    model = onnx.load_from_string(content)
+    for each in model.metadata_props:
+        each.value = each.value.replace('"heads":"dense"', '"heads":"convolutional"')
+    with pytest.raises(ModelRefusedError, match="the sizes of its tensors cannot be inferred"):
+        Network(model.SerializeToString(), load_game("hex"), label="a model")
+
+
+def test_a_run_begins_with_the_network_of_a_smaller_board(tmp_path: Path):
+    options = ["network.blocks=1", "network.channels=8", "trainer.batch_size=16", "selfplay.bootstrap_positions=20"]
+    options += ["selfplay.simulations=4", "selfplay.fast_simulations=2", "trainer.bootstrap_passes=2"]
+    given = [part for option in options for part in ("-o", option)]
+    create_run(tmp_path / "small", load_game("gomoku(size=5)"), options=options)
+    begin = ("init", "gomoku(size=6)", "--run", "large", "--from", "small", *given)
+    assert refused(*begin, cwd=tmp_path) == "plyzero: small has no model yet; train it first\n"
+    learn(open_run(tmp_path / "small"), models=1, full=40)
+    assert refused(*begin, "-o", "network.channels=4", cwd=tmp_path).endswith("give -o network.channels=8\n")
+    assert shown(*begin, cwd=tmp_path).endswith("; its first model is the newest of small\n")
+    (model,) = list_models(tmp_path / "large" / "models")
+    large = open_run(tmp_path / "large")
+    small, begun = load_network(tmp_path / "small"), load_network(tmp_path / "large")
+    positions = EvaluationBatch(reachable_observations(large.game), list)
+    used = load_model(tmp_path / "small" / "models", list_models(tmp_path / "small" / "models")[0], large.game)
+    assert np.array_equal(used(positions).logits, begun(positions).logits)
+    assert (begun.game.name, model.step) == ("gomoku(size=6)", small.step)
+    with training(large, steps=0) as trainer:
+        assert trainer.step == small.step
