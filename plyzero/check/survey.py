@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -192,6 +193,23 @@ def microseconds_per_call(played: Sequence[PlayedGame]) -> dict[str, float]:
     return found
 
 
+def planes_of_actions(start: Game) -> int:
+    """Return the policy_planes that a game could declare by what its symmetries do; 0 if none, or if it declares them.
+
+    They could be so if all actions but two at most, such as a pass, are as many for each square, and if every symmetry
+    moves them as it moves the squares of the observation.
+    """
+    squares, symmetries = math.prod(start.observation_shape[1:]), start.symmetries()
+    planes, others = divmod(start.num_actions, squares)
+    if start.policy_planes or squares == 1 or not planes or others > 2 or not symmetries:
+        return 0
+    for symmetry in symmetries:
+        images = np.tile(np.argsort(symmetry.planes[:squares]), planes)
+        if not np.array_equal(symmetry.actions[: planes * squares] % squares, images):
+            return 0
+    return planes
+
+
 def advice(start: Game, positions: Sequence[Game], symmetries: tuple[int, int]) -> list[str]:
     """Return a sentence for each possible improvement of a game.
 
@@ -217,7 +235,12 @@ def advice(start: Game, positions: Sequence[Game], symmetries: tuple[int, int]) 
             "no symmetries are declared: if the board can be turned or reflected and the rules stay the same, declare "
             "it, and the network learns from each game several times"
         )
-    elif symmetries[1] < symmetries[0]:
+    elif planes := planes_of_actions(start):
+        found.append(
+            f"symmetries move the actions as if {planes} belonged to each square: if action is plane * rows * columns + "
+            f"square, declare policy_planes = {planes}; the network is then smaller and plays every size of the board"
+        )
+    if symmetries[1] < symmetries[0]:
         found.append(
             f"{symmetries[0] - symmetries[1]} of {symmetries[0]} symmetries change the initial position, so playing "
             "could not test them: make sure that they move actions and planes in the same way"

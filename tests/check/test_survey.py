@@ -12,13 +12,14 @@ from examples.dots_and_boxes import DotsAndBoxes
 from games.connect_four import ConnectFour
 from games.hex import Hex
 from games.othello import Othello
-from plyzero.check.survey import advice, is_below_half, survey
+from plyzero.check.survey import advice, is_below_half, planes_of_actions, survey
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import find_violation
 from plyzero.rules.board import grid
 from plyzero.rules.catalog import ENTRY_POINT_GROUP, load_game
 from plyzero.rules.game import Game, Outcome, observation_text
 from plyzero.rules.random_game import random_game
+from plyzero.rules.symmetry import Symmetry
 from tests.helpers import toys, zoo
 from tests.helpers.dice import PlainRace, Race
 
@@ -117,6 +118,28 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
         observation_dtype = np.float32
 
     assert "observation_dtype = bool" in advised(Floats())
+
+
+def test_planes_of_actions_are_proposed_where_symmetries_show_them():
+    class Dense(TicTacToe):
+        policy_planes = 0
+
+    class DenseOthello(Othello):
+        def __init__(self, size: int = 6) -> None:
+            super().__init__(size=size)
+            self.policy_planes = 0
+
+    assert "declare policy_planes = 1;" in advised(Dense())
+    assert planes_of_actions(DenseOthello()) == 1
+    for start in (TicTacToe(), Othello(size=6), ConnectFour(), Breakthrough(), toys.Relay()):
+        assert planes_of_actions(start) == 0
+
+    class Turned(Dense):  # the actions in another order than the squares
+        def symmetries(self) -> tuple[Symmetry, ...]:
+            order = np.array([1, 0, 2, 3, 4, 5, 6, 7, 8])
+            return tuple(each._replace(actions=order[each.actions[order]]) for each in super().symmetries())
+
+    assert planes_of_actions(Turned()) == 0
 
 
 def test_how_often_a_player_moves_again_is_counted():
