@@ -237,7 +237,7 @@ def advice(start: Game, positions: Sequence[Game], symmetries: tuple[int, int]) 
         )
     elif planes := planes_of_actions(start):
         found.append(
-            f"symmetries move the actions as if {planes} belonged to each square: if action is plane * rows * columns + "
+            f"symmetries move actions as if {planes} belonged to each square: if action is plane * rows * columns + "
             f"square, declare policy_planes = {planes}; the network is then smaller and plays every size of the board"
         )
     if symmetries[1] < symmetries[0]:
