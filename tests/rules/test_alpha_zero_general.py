@@ -1,5 +1,7 @@
 """Games written for alpha-zero-general are played unchanged, with the planes and symmetries that a trial finds."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,28 @@ def test_where_the_canonical_board_does_not_turn_a_plane_shows_who_moves():
     assert start.observation_shape == (3, 3, 3)
     assert not start.observe()[2].any()
     assert start.play(4).observe()[2].all()
+
+
+@pytest.mark.parametrize(
+    ("name", "played"),
+    [("Absolute", "the canonical board, as their search does"), ("Unturned", "the board itself, as their Arena does")],
+)
+def test_where_the_canonical_board_changes_the_result_the_moves_are_named(
+    name: str, played: str, caplog: pytest.LogCaptureFixture
+):
+    alpha_zero_general._initial_position.cache_clear()
+    load_game(NAME + name)
+    found = re.search(
+        rf"azg_games:{name}: after the moves ([\d ]+) getGameEnded gives another result .* {played}", caplog.text
+    )
+    game, board, player = getattr(azg_games, name)(), np.zeros((3, 3), int), 1
+    for move in map(int, found[1].split()):
+        board, player = game.getNextState(board, player, move)
+    assert game.getGameEnded(board, player) != game.getGameEnded(game.getCanonicalForm(board, player), 1)
+    caplog.clear()
+    alpha_zero_general._initial_position.cache_clear()
+    load_game(NAME + "Noughts")
+    assert not caplog.text
 
 
 def test_where_boards_have_a_class_of_their_own_a_plane_shows_the_ply():

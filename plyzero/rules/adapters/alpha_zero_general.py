@@ -268,7 +268,8 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
         log.warning("%s: getInitBoard returns different boards; every game begins with the same one", cls.azg_name)
     made: type[AzgGame] = type(cls.__name__, (cls,), {"_rules": rules, "num_actions": int(rules.game.getActionSize())})
     games = list(_random_games(rules))
-    _compare(rules, games)
+    if warning := _compare(rules, games):
+        log.warning("%s: %s", cls.azg_name, warning)
     boards = [_parts(rules.canonical(board, player)) for game in games for board, player, _ in game]
     made._shape = np.shape(_array(rules.start))
     made._channels = tuple(_channel(np.array(channel)) for channel in zip(*boards, strict=True))
@@ -310,7 +311,7 @@ def _random_games(rules: _Rules) -> Iterator[list[tuple[Any, int, int]]]:
         moves: list[tuple[Any, int, int]] = []
         while rules.outcome(board, player) is None:
             legal = rules.legal(rules.canonical(board, player))
-            after = f"after the moves {' '.join(str(move) for *_, move in moves[:20])}"
+            after = f"after the moves {_shown([move for *_, move in moves])}"
             if not legal:
                 raise ValueError(f"getValidMoves allows no move {after}, and getGameEnded is 0 there")
             if len(moves) == LONGEST_TRIAL:
@@ -326,22 +327,35 @@ def _random_games(rules: _Rules) -> Iterator[list[tuple[Any, int, int]]]:
         yield moves
 
 
-def _compare(rules: _Rules, games: list[list[tuple[Any, int, int]]]) -> None:
+def _compare(rules: _Rules, games: list[list[tuple[Any, int, int]]]) -> str:
     """Find out whether moves are played as in their Arena, and whether the canonical board shows who is to move.
 
     Their Arena plays moves on the real board, their search on the canonical one. Where the results differ, the one is
-    right whose results are those of two opponents.
+    right whose results are those of two opponents. Return a sentence that names the first such moves, "" if none.
     """
     ends = [rules.play(*game[-1]) for game in games]
-    differs = any(
-        rules.outcome(board, player) != _turned(rules.outcome(rules.canonical(board, player), 0), player)
-        for board, player in (*ends, *(move[:2] for game in games for move in game))
-    )
-    rules.as_in_search = differs and any(rules.outcome(board, 0) != rules.outcome(board, 1) for board, _ in ends)
+    differs = [
+        [move for *_, move in game[:ply]]
+        for game, end in zip(games, ends, strict=True)
+        for ply, (board, player) in enumerate([*(move[:2] for move in game), end])
+        if rules.outcome(board, player) != _turned(rules.outcome(rules.canonical(board, player), 0), player)
+    ]
+    rules.as_in_search = bool(differs) and any(rules.outcome(board, 0) != rules.outcome(board, 1) for board, _ in ends)
     is_unchanged = all(
         _is_same(*(rules.canonical(board, side) for side in (0, 1))) for game in games for board, *_ in game
     )
-    rules.shows_mover = is_unchanged or (differs and not rules.as_in_search)
+    rules.shows_mover = is_unchanged or (bool(differs) and not rules.as_in_search)
+    if not differs:
+        return ""
+    played = "canonical board, as their search does" if rules.as_in_search else "board itself, as their Arena does"
+    return (
+        f"after the moves {_shown(min(differs, key=len))} getGameEnded gives another result for the canonical board "
+        f"than for the board; moves are played on the {played}"
+    )
+
+
+def _shown(moves: list[int]) -> str:
+    return " ".join(map(str, moves[:20])) + " ..." * (len(moves) > 20)
 
 
 def _turned(outcome: Outcome | None, player: int) -> Outcome | None:
