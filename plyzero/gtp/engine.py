@@ -75,7 +75,8 @@ class Engine:
             text = self._run(name, words)
         except (Exception, SystemExit) as error:
             return f"?{number} {plain(str(error) if isinstance(error, UserError) else with_location(error))}\n\n"
-        return f"={number}{' ' if text else ''}{_in_one_block(text)}\n\n"
+        text = re.sub(r"\n(?=\n)", "\n ", text.rstrip("\n"))  # an empty line would end the response
+        return f"={number}{' ' if text else ''}{text}\n\n"
 
     def _run(self, name: str, words: list[str]) -> str:
         """Return the text of a response. Raises an error with the text of a failure."""
@@ -248,11 +249,6 @@ def is_quit(line: str) -> bool:
     """Return whether a line is the command `quit`."""
     words = words_of(line)
     return words[:1] == ["quit"] or (words[1:2] == ["quit"] and words[0].isdecimal())
-
-
-def _in_one_block(text: str) -> str:
-    """Return a text in which no line is empty, because an empty line ends a response."""
-    return re.sub(r"\n(?=\n)", "\n ", text.rstrip("\n"))
 
 
 ANALYSES: Final = ("lz-analyze", "kata-analyze")
