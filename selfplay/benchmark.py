@@ -6,9 +6,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,6 @@ from selfplay.replay_writer import ReplayWriter
 
 VERSION: Final = 2  # of the JSON object that `measure` returns
 WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
-
-
 MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the network, evaluates a game
 LITTLE_NETWORK: Final = 0.2  # share of the worker's time below which the network does not limit it
 
@@ -84,8 +81,7 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
     }
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One turn, or the sum of several: positions evaluated, wall-clock time and CPU time."""
 
     evaluations: int
@@ -110,11 +106,7 @@ def timed(evaluate_for: Callable[[float], int]) -> Turn:
 
 def sum_of(turns: Sequence[Turn]) -> Turn:
     """Return all of `turns` as one."""
-    return Turn(
-        evaluations=sum(turn.evaluations for turn in turns),
-        seconds=sum(turn.seconds for turn in turns),
-        cpu_seconds=sum(turn.cpu_seconds for turn in turns),
-    )
+    return Turn(*(sum(column) for column in zip(*turns, strict=True)))
 
 
 def evaluate_alone(network: Network, observations: NDArray[np.float32], seconds: float) -> int:

@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections import deque
-from types import TracebackType
 from typing import Final, Self
 
 from plyzero.run.directory import Run
@@ -73,9 +72,7 @@ class ReplayWriter:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._closing = True
         self._wake.set()
         self._thread.join()
