@@ -25,9 +25,6 @@ from plyzero.web.plots import check_picture, plot_curves, plot_intervals, write_
 CURVES: Final = ("policy_loss", "value_loss", "score", "replay_ratio")
 """Columns that are shown over steps, those of them that have numbers."""
 
-ALL: Final = "all runs"
-"""Label of the group without a name."""
-
 
 def train_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> None:
     """Write train.png, the curves of a training, from train/train.csv alone.
@@ -113,5 +110,5 @@ def _about(rows: Sequence[Row]) -> str:
 def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(row["group"] or ALL, []).append(row)
+        groups.setdefault(row["group"] or "all runs", []).append(row)
     return groups

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -148,10 +149,8 @@ def task(
     if WATCH in os.environ:
         _end_with_runner(int(os.environ[WATCH]))
     with show_progress(f"{name} begins") as report:
-        if "game" in arguments:
-            with playing(load_game(arguments["game"]), may_print=True):
-                function(inputs, out, report=report, **arguments)
-        else:
+        game = load_game(arguments["game"]) if "game" in arguments else None
+        with playing(game, may_print=True) if game else nullcontext():
             function(inputs, out, report=report, **arguments)
     print(f"{name} has written {out}")
 

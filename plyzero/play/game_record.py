@@ -93,14 +93,9 @@ def frames_of(game: GameRecord) -> list[Frame]:
     return [*frames[:-1], frames[-1]._replace(score=result)]
 
 
-def frame_svg(frame: Frame, *, style: bool = True) -> str:
-    """Return a frame as an SVG element: the board with the last move marked, or the text of the position.
-
-    style: False omits the colours.
-    """
-    if frame.board is None:
-        return text_svg(str(frame.position), style=style)
-    return render_svg(frame.board, last=frame.last, style=style)
+def frame_svg(frame: Frame) -> str:
+    """Return a frame as an SVG element: the board with the last move marked, or the text of the position."""
+    return render_svg(frame.board, last=frame.last) if frame.board else text_svg(str(frame.position))
 
 
 def result_of(game: GameRecord) -> str:
