@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -22,9 +21,6 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
 from plyzero.run.models import max_model_bytes
 from plyzero.volume_errors import explain
-
-MODULE_OBJECT: Final = re.compile(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?")
-"""Pattern of a player from a module: an agent, with its arguments, or an evaluator."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
             run = open_run(file, game=game)
             file = run.models / load_network(file, game, model=model).label
         return Entrant.of_network(name, _read(file), simulations, search)
-    if match := MODULE_OBJECT.fullmatch(name):
+    if match := re.fullmatch(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?", name):  # an agent, or an evaluator
         source = importlib.import_module(match[1]).__file__
         identity = f"{name} {_digest(_read(Path(source or '')))}"
         searches = f" with {settings}" if isinstance(player, Bot) else ""

@@ -30,9 +30,6 @@ from plyzero.volume_errors import UnreadableError
 if TYPE_CHECKING:
     from plyzero.arena.entrants import Entrant
 
-VERSION: Final = 1
-"""Format version of ladder.json; docs/formats.md lists the fields."""
-
 DEFAULT_ANCHOR: Final = "mcts:200"
 """The player that has 0 Elo, as on the cards of the bundled bots."""
 
@@ -145,7 +142,7 @@ class Ladder:
         opening_plies: int,
     ) -> None:
         self.directory, self.game, self.entrants, self.anchor = directory, game, entrants, anchor
-        self.about: About = {"version": VERSION, "game": game.identity, "seed": seed, "opening_plies": opening_plies}
+        self.about: About = {"version": 1, "game": game.identity, "seed": seed, "opening_plies": opening_plies}
         self.lines: dict[Pair, Line] = {}
         self._number = {entrant.identity: number for number, entrant in enumerate(entrants)}
 

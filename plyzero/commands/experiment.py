@@ -264,9 +264,6 @@ def _rows_of(directory: Path, manifest: Manifest) -> list[dict[str, Any]]:
     return rows
 
 
-REFRESH_SECONDS: Final = 0.5
-"""Time between two updates of the table on a terminal, in seconds."""
-
 MAX_WAITING: Final = 8
 """Number of waiting tasks in the table."""
 
@@ -287,7 +284,7 @@ class TaskProgress:
         self._console = make_console(stderr=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._records: Mapping[str, Record] = {}
-        self._interval = REFRESH_SECONDS if self._console.is_terminal else LINE_SECONDS
+        self._interval = 0.5 if self._console.is_terminal else LINE_SECONDS
         self._next = time.monotonic() + self._interval
         self._was_stopping = self.started = False
 

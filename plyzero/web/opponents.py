@@ -56,7 +56,8 @@ class Opponents:
         if self._card:
             found |= {f"level:{level.number}": f"the bundled bot, {level}" for level in self._card.levels}
         elif self.has_network:
-            found |= {f"net:{number}": _strength(number) for number in SIMULATIONS}
+            found |= {f"net:{number}": f"the network with {number} simulations" for number in SIMULATIONS}
+            found["net:0"] = "the network without a search"
         found |= {f"mcts:{number}": f"pure MCTS, {number} rollouts" for number in ROLLOUTS}
         return {**found, **RULES}
 
@@ -131,8 +132,7 @@ class Opponents:
         return self._kept(f"step {wanted}", lambda: Bot.of_model(run, self.game, model=wanted))
 
     def _pure_mcts(self) -> Bot:
-        rollouts = ROLLOUTS[-1]
-        return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=rollouts)
+        return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=ROLLOUTS[-1])
 
     def _kept(self, key: str, make: Callable[[], Bot]) -> Bot:
         with self._lock:
@@ -142,7 +142,3 @@ class Opponents:
             while len(self._bots) > 4 + len(self._card.levels if self._card else ()):
                 self._bots.popitem(last=False)
             return self._bots[key]
-
-
-def _strength(simulations: int) -> str:
-    return f"the network with {simulations} simulations" if simulations else "the network without a search"
