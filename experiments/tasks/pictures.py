@@ -20,7 +20,7 @@ from experiments.tasks.results import (
     read_rows,
 )
 from plyzero.errors import UserError
-from plyzero.web.plots import check_picture, plot_curves, plot_intervals, write_picture
+from plyzero.web.plots import plot_curves, plot_intervals, write_picture
 
 CURVES: Final = ("policy_loss", "value_loss", "score", "replay_ratio")
 """Columns that are shown over steps, those of them that have numbers."""
@@ -71,7 +71,6 @@ def write_curves(tables: Mapping[str, Mapping[str, Sequence[str]]], path: Path, 
 
     tables: label -> table. Raises UserError if none of the columns has a number.
     """
-    check_picture(path)
     columns = [
         name for name in CURVES if any(number(cell) is not None for table in tables.values() for cell in table[name])
     ]
@@ -85,7 +84,6 @@ def write_scores(groups: Mapping[str, Sequence[Row]], ends: tuple[str, str], pat
 
     groups: label -> rows with `opponent`, `score` and `ends`, the columns of the interval.
     """
-    check_picture(path)
     found = {
         label: [(row["opponent"], *(number(row[name]) for name in ("score", *ends))) for row in rows]
         for label, rows in groups.items()

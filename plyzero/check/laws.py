@@ -172,8 +172,6 @@ def observation_bytes(position: Game) -> bytes:
     return np.asarray(position.observe(), np.float32).tobytes()
 
 
-# --- the laws ---
-
 POSITION_LAWS: list[Law] = []
 """The laws that are checked at every position, in this order: a law may assume that those before it hold."""
 
@@ -397,9 +395,6 @@ def boards_in_form(trace: GameTrace) -> None:
         [cell[1:3] for cell in board.cells] == [cell[1:3] for cell in first.cells],
         "render() has other cells than in the initial position: places stay, and pieces change",
     )
-
-
-# --- helpers of the laws ---
 
 
 def expect(holds: bool, message: str) -> None:

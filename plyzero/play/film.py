@@ -103,7 +103,6 @@ def _render(svg: str, width: int) -> Image.Image:
 
 
 def _with_caption(picture: Image.Image, caption: str) -> Image.Image:
-    """Return a picture with a line below it."""
     width, height = picture.size
     letter, strip = width / CAPTION_LETTERS, round(width / 12)
     size = letter / 0.6 * min(1.0, CAPTION_LETTERS / len(caption))  # a letter is about 0.6 times as wide as high

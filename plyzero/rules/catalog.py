@@ -273,7 +273,6 @@ def _name_of(cls: object) -> str:
 
 
 def _games_in(module: ModuleType) -> list[str]:
-    """Return the names of the games that a module defines."""
     classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
     return [each.__name__ for each in classes if each.__module__ == module.__name__]
 
