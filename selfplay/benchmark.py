@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -53,7 +53,7 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
             turns_alone.append(timed(lambda limit: evaluate_alone(network, batch, limit)))
             on_progress(f"{turns[-1].per_second:.0f} of {turns_alone[-1].per_second:.0f} evaluations/s")
         counts = worker.counts() - before
-    played, alone = sum_of(turns), sum_of(turns_alone)
+    played, alone = (Turn(*(sum(column) for column in zip(*each, strict=True))) for each in (turns, turns_alone))
     time_shares = worker.shares(played.seconds, simulations=int(counts[SIMULATIONS]))
     hit_rate = int(counts[HITS]) / max(1, int(counts[LOOK_UPS]))
     shares = [turn.per_second / its.per_second for turn, its in zip(turns, turns_alone, strict=True)]
@@ -102,11 +102,6 @@ def timed(evaluate_for: Callable[[float], int]) -> Turn:
     began, cpu = time.perf_counter(), time.process_time()
     evaluations = evaluate_for(0.5)
     return Turn(evaluations, time.perf_counter() - began, time.process_time() - cpu)
-
-
-def sum_of(turns: Sequence[Turn]) -> Turn:
-    """Return all of `turns` as one."""
-    return Turn(*(sum(column) for column in zip(*turns, strict=True)))
 
 
 def evaluate_alone(network: Network, observations: NDArray[np.float32], seconds: float) -> int:

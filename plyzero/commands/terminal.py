@@ -134,7 +134,13 @@ class Terminal:
         """Search and play the bot's move."""
         position = self.session.position
         if not isinstance(self.bot, Bot):
-            self.answer_without_search(self.bot)
+            (choice,) = choices(self.bot, [position])
+            if isinstance(choice, Forfeit):  # a player that fails to move loses
+                self.say(choice.reason)
+                self.session.forfeited = self.is_outdated = True
+            else:
+                self.say(f"The bot plays {position.action_name(choice)}.")
+                self.play(choice)
             return
         result = self.search(position, self.bot)
         self.last_search = (position, result)
@@ -143,16 +149,6 @@ class Terminal:
         self.play(action)
         if self.shows_searches:
             self.show_search(position, result)
-
-    def answer_without_search(self, player: Player) -> None:
-        """Play the move of a player without a search; a player that fails to move loses."""
-        (choice,) = choices(player, [self.session.position])
-        if isinstance(choice, Forfeit):
-            self.say(choice.reason)
-            self.session.forfeited = self.is_outdated = True
-        else:
-            self.say(f"The bot plays {self.session.position.action_name(choice)}.")
-            self.play(choice)
 
     def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""

@@ -222,7 +222,7 @@ class Engine:
         return self.player
 
     def _need_points(self) -> Points:
-        if self._points is None or not self._points.have_names:
+        if self._points is None or self._points.size > len(LETTERS):
             has = "no board" if self._points is None else f"a board of size {self._points.size}"
             raise UserError(
                 f"{self.game.name} has {has}, and there are points on boards up to size {len(LETTERS)} only"

@@ -45,7 +45,7 @@ class Opponents:
         self.game, self._others = game, others
         self._run, self._net = run and run.absolute(), net and net.absolute()  # rules may leave the current directory
         for name in others:
-            self._other(name)
+            find_player(name, game, np.random.default_rng())
         self._card = None if run or net else find_card(game)
         self._bots: OrderedDict[str, Bot] = OrderedDict()
         self._lock = threading.Lock()
@@ -81,7 +81,7 @@ class Opponents:
         """
         kind, _, number = name.partition(":")
         if name in self._others or name in RULES:
-            return self._other(name)
+            return find_player(name, self.game, np.random.default_rng())  # anew: an agent plays one game at a time
         if name != ANALYSIS and name not in self.names():
             raise UserError(f"expected a player, one of {', '.join(self.names())}, got {shown(name)}")
         if kind == "level":
@@ -106,10 +106,6 @@ class Opponents:
         rollouts = max(bot.simulations, REVIEW_ROLLOUTS)
         why = f"because the network has not beaten mcts:100 yet ({text})"
         return self._pure_mcts().with_simulations(rollouts), f"The judge: pure MCTS with {rollouts} rollouts, {why}."
-
-    def _other(self, name: str) -> Player:
-        """Return a player that is made anew, because an agent plays one game at a time."""
-        return find_player(name, self.game, np.random.default_rng())
 
     @property
     def has_network(self) -> bool:
