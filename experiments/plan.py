@@ -24,9 +24,6 @@ OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": lt,
 }
 
-CONDITION: Final = re.compile(r"([a-z][a-z0-9_-]*)\.([a-z][a-z0-9_-]*)\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)")
-"""A condition: task.value, an operator, a number."""
-
 OUR_VARIABLES: Final = ("run", "out", "previous", "all")
 """Variables of commands: the directory of the run, the output of the task, the earlier runs, all runs."""
 
@@ -223,7 +220,7 @@ def _condition(
 ) -> Condition:
     assert defined.when is not None
     text = _fill(defined.when, variables, kind).strip()
-    match = CONDITION.fullmatch(text)
+    match = re.fullmatch(r"([a-z][a-z0-9_-]*)\.([a-z][a-z0-9_-]*)\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)", text)
     if match is None:
         raise UserError(
             f"task {kind}: expected when = 'TASK.VALUE >= NUMBER', such as 'train.score >= 0.55', got {shown(text)}"
