@@ -37,9 +37,6 @@ ENTRYPOINT: Final = "experiment"
 USER: Final = 10001
 """User and group of the containers, as in the Dockerfile."""
 
-ENDED: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
-"""All ways in which a task can end."""
-
 COMPARISONS: Final = {
     ">=": "{value} >= {bound}",
     "<=": "{value} <= {bound}",
@@ -167,9 +164,10 @@ def _container(
 
 
 def _dag_task(task: Task, kind: str, arguments: Mapping[str, str], names: Mapping[str, str]) -> m.DAGTask:
+    ended = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")  # in whatever way
     depends = [
         *(f"{names[each]}.Succeeded" for each in task.needs),
-        *(f"({' || '.join(f'{names[each]}.{state}' for state in ENDED)})" for each in task.after),
+        *(f"({' || '.join(f'{names[each]}.{state}' for state in ended)})" for each in task.after),
     ]
     return m.DAGTask(
         name=names[task.name],

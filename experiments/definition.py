@@ -20,9 +20,6 @@ from plyzero.volume_errors import explain
 FOLDER: Final = Path(__file__).parent
 """The folder of the shipped definitions."""
 
-MAX_BYTES: Final = 1 << 20
-"""Largest size of a definition, in bytes."""
-
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60)]
 """A name of a parameter, a variable or a task."""
 
@@ -66,7 +63,7 @@ class Definition(_Table):
 def read_definition(path: Path) -> Definition:
     """Return the definition in a TOML file. Raises UserError that names the wrong key, and the nearest known one."""
     try:
-        found = tomllib.loads(decode(read_file(path, max_bytes=MAX_BYTES)))
+        found = tomllib.loads(decode(read_file(path, max_bytes=1 << 20)))
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -29,9 +29,6 @@ VERSION: Final = 1
 MANIFEST, LOCK, STATE, LOGS = "experiment.json", "experiment.lock", "state", "logs"
 """Names in the directory of an experiment."""
 
-MAX_BYTES: Final = 1 << 26
-"""Largest size of a manifest that is read, in bytes."""
-
 PACKAGES: Final = ("plyzero", "numpy", "torch", "onnxruntime", "numba", "zarr")
 """Packages whose versions stand in the manifest."""
 
@@ -103,7 +100,7 @@ def read_manifest(directory: Path) -> Manifest | None:
     """Return the manifest of an experiment, None if there is none. Raises UserError if it is none that we wrote."""
     path = directory / MANIFEST
     try:
-        found: Manifest = json.loads(read_file(path, max_bytes=MAX_BYTES))
+        found: Manifest = json.loads(read_file(path, max_bytes=1 << 26))
         if found["version"] != VERSION or not isinstance(found["id"], str):
             raise ValueError(found["version"])
         [*found["parameters"], *found["calls"], *(task["name"] + task["out"] for task in found["tasks"])]
@@ -141,7 +138,9 @@ def about_this_call() -> dict[str, object]:
 
 def key_of(task: Task, records: Mapping[str, Record]) -> str:
     """Return the digest that decides whether a task must run again, given the records of all that it waits for."""
-    waited = {name: records[name].id if records[name].state == "done" else records[name].state for name in _waits(task)}
+    waited = {}
+    for name in (*task.needs, *task.after):
+        waited[name] = records[name].id if records[name].state == "done" else records[name].state
     content = [task.command, task.out, [condition.text for condition in task.conditions], waited]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
@@ -168,10 +167,6 @@ def log_file(directory: Path, task: str) -> Path:
 
 def _record_file(directory: Path, task: str) -> Path:
     return directory / STATE / f"{task}.json"
-
-
-def _waits(task: Task) -> tuple[str, ...]:
-    return (*task.needs, *task.after)
 
 
 def _check(directory: Path, plan: Plan, *, update: bool) -> None:

@@ -24,14 +24,8 @@ OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": lt,
 }
 
-CONDITION: Final = re.compile(r"([a-z][a-z0-9_-]*)\.([a-z][a-z0-9_-]*)\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)")
-"""A condition: task.value, an operator, a number."""
-
 OUR_VARIABLES: Final = ("run", "out", "previous", "all")
 """Variables of commands: the directory of the run, the output of the task, the earlier runs, all runs."""
-
-OUR_NAMES: Final = ("state", "logs", "experiment.json", "experiment.lock")
-"""Names in the directory of an experiment that are no task's output."""
 
 MAX_RUNS: Final = 1000
 """Largest number of runs."""
@@ -226,7 +220,7 @@ def _condition(
 ) -> Condition:
     assert defined.when is not None
     text = _fill(defined.when, variables, kind).strip()
-    match = CONDITION.fullmatch(text)
+    match = re.fullmatch(r"([a-z][a-z0-9_-]*)\.([a-z][a-z0-9_-]*)\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)", text)
     if match is None:
         raise UserError(
             f"task {kind}: expected when = 'TASK.VALUE >= NUMBER', such as 'train.score >= 0.55', got {shown(text)}"
@@ -258,7 +252,8 @@ def _fill(text: str, variables: Mapping[str, Value], kind: str) -> str:
 
 def _safe(out: str, kind: str) -> str:
     parts = PurePosixPath(out).parts
-    if not parts or out.startswith("/") or ".." in parts or "." in out.split("/") or parts[0] in OUR_NAMES:
+    ours = ("state", "logs", "experiment.json", "experiment.lock")
+    if not parts or out.startswith("/") or ".." in parts or "." in out.split("/") or parts[0] in ours:
         raise UserError(f"task {kind}: expected out to be a name in the experiment's directory, got {shown(out)}")
     return "/".join(parts)
 

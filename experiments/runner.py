@@ -12,9 +12,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from experiments.manifest import Record, key_of, log_file, read_record, write_record
 from experiments.plan import Plan, Task
@@ -37,8 +37,7 @@ NO_GPU: Final = "slot"
 """Beginning of the names of GPU slots on a machine without a GPU."""
 
 
-@dataclass(frozen=True)
-class Slots:
+class Slots(NamedTuple):
     """Resources for tasks that run at the same time. A task that asks for more takes all.
 
     gpus: the GPUs, as CUDA_VISIBLE_DEVICES names them, or NO_GPU and a number.
@@ -78,7 +77,9 @@ def run_plan(
         record = Record("running", key_of(task, ended), uuid.uuid4().hex, "", attempts, time.time())
         _make_room(directory, task, record.key)
         write_record(directory, task.name, record)
-        running[task.name] = Attempt(task, directory, record, gpus, _with_gpus(environment, gpus))
+        real = [gpu for gpu in gpus if not gpu.startswith(NO_GPU)]
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(real)} if real else {}
+        running[task.name] = Attempt(task, directory, record, gpus, {**environment, **visible})
 
     def finish(attempt: Attempt, record: Record) -> None:
         task = running.pop(attempt.task.name).task
@@ -153,11 +154,6 @@ def _room(task: Task, slots: Slots, running: Iterable[Attempt]) -> Sequence[str]
     wanted = min(task.gpus, len(slots.gpus))
     has_room = taken + min(task.cpus, slots.cpus) <= slots.cpus and len(free) >= wanted
     return free[:wanted] if has_room else None
-
-
-def _with_gpus(environment: Mapping[str, str], gpus: Sequence[str]) -> dict[str, str]:
-    real = [gpu for gpu in gpus if not gpu.startswith(NO_GPU)]
-    return {**environment, **({"CUDA_VISIBLE_DEVICES": ",".join(real)} if real else {})}
 
 
 def _make_room(directory: Path, task: Task, key: str) -> None:

@@ -67,7 +67,8 @@ def _rule(task: Task, name: str, tasks: Mapping[str, Task]) -> Iterator[str]:
         yield f"    retries: {task.retries}"
     yield "    shell:"
     for line in shell:
-        yield f"        {_escape(line) + chr(10)!r}"
+        escaped = line.replace("{", "{{").replace("}", "}}")  # Snakemake fills in what is in braces
+        yield f"        {escaped + chr(10)!r}"
 
 
 def _listed(key: str, values: list[str]) -> Iterator[str]:
@@ -86,8 +87,3 @@ def _check(condition: Condition) -> str:
     comparison = f"$1 {condition.operator} {condition.bound!r}"
     program = f"BEGIN {{code = 2}} $1 ~ /{NUMBER}/ {{code = !({comparison})}} END {{exit code}}"
     return f"awk {shlex.quote(program)} {shlex.quote(condition.file)} || exit $(($? - 1))"
-
-
-def _escape(text: str) -> str:
-    """Return a text as Snakemake must find it, which fills in what is in braces."""
-    return text.replace("{", "{{").replace("}", "}}")

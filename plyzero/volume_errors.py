@@ -10,9 +10,8 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from plyzero.errors import UserError
 
@@ -111,8 +110,7 @@ def wait_for(read: Callable[[], Result], what: str) -> Result:
     return retry(attempt, what, seconds=math.inf, errors=TRANSIENT_WRITES)
 
 
-@dataclass(frozen=True)
-class _FileError:
+class _FileError(NamedTuple):
     """The last error of a file: its explanation, the pause before the next attempt in seconds, and when that is."""
 
     reason: str

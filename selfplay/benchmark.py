@@ -5,10 +5,9 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,6 @@ from selfplay.replay_writer import ReplayWriter
 
 VERSION: Final = 2  # of the JSON object that `measure` returns
 WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
-
-
 MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the network, evaluates a game
 LITTLE_NETWORK: Final = 0.2  # share of the worker's time below which the network does not limit it
 
@@ -56,7 +53,7 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
             turns_alone.append(timed(lambda limit: evaluate_alone(network, batch, limit)))
             on_progress(f"{turns[-1].per_second:.0f} of {turns_alone[-1].per_second:.0f} evaluations/s")
         counts = worker.counts() - before
-    played, alone = sum_of(turns), sum_of(turns_alone)
+    played, alone = (Turn(*(sum(column) for column in zip(*each, strict=True))) for each in (turns, turns_alone))
     time_shares = worker.shares(played.seconds, simulations=int(counts[SIMULATIONS]))
     hit_rate = int(counts[HITS]) / max(1, int(counts[LOOK_UPS]))
     shares = [turn.per_second / its.per_second for turn, its in zip(turns, turns_alone, strict=True)]
@@ -84,8 +81,7 @@ def measure(run: Run, network: Network, *, seconds: float, on_progress: Callable
     }
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One turn, or the sum of several: positions evaluated, wall-clock time and CPU time."""
 
     evaluations: int
@@ -106,15 +102,6 @@ def timed(evaluate_for: Callable[[float], int]) -> Turn:
     began, cpu = time.perf_counter(), time.process_time()
     evaluations = evaluate_for(0.5)
     return Turn(evaluations, time.perf_counter() - began, time.process_time() - cpu)
-
-
-def sum_of(turns: Sequence[Turn]) -> Turn:
-    """Return all of `turns` as one."""
-    return Turn(
-        evaluations=sum(turn.evaluations for turn in turns),
-        seconds=sum(turn.seconds for turn in turns),
-        cpu_seconds=sum(turn.cpu_seconds for turn in turns),
-    )
 
 
 def evaluate_alone(network: Network, observations: NDArray[np.float32], seconds: float) -> int:

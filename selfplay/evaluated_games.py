@@ -67,7 +67,7 @@ class EvaluatedGames:
             finished = part.games.answer(
                 answer.evaluation, evaluator=answer.label, fence=answer.fence, step=answer.step, seconds=seconds
             )
-        elif self._remote and part.games.leaves() is None:  # nothing was sent
+        elif self._remote and part.games.search.leaves() is None:  # nothing was sent
             finished = part.games.answer(None, evaluator=None)
         else:
             finished = self._run_here(part.games)
@@ -75,7 +75,7 @@ class EvaluatedGames:
         return finished
 
     def _send(self, part: _Part) -> None:
-        if self._remote and self._remote.is_ready and (leaves := part.games.leaves()):
+        if self._remote and self._remote.is_ready and (leaves := part.games.search.leaves()):
             part.call = self._remote.send(leaves)
 
     def _run_here(self, games: GamesInPlay) -> list[Games]:

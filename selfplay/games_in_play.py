@@ -20,7 +20,7 @@ from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING, Game
 from plyzero.rules.notation import read_starts
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
-from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
+from plyzero.search.evaluators import Evaluate, Evaluation
 from plyzero.search.known_position import KnownPosition
 from plyzero.search.slots import ALGORITHMS, SearchSlots
 from plyzero.search.tree import NO_EDGE
@@ -104,14 +104,10 @@ class GamesInPlay:
         self._seconds["network"] += perf_counter() - began
         return self._play(fence, step)
 
-    def leaves(self) -> EvaluationBatch | None:
-        """Return the positions that wait for an evaluation, at most one per slot; None if no slot waits."""
-        return self.search.leaves()
-
     def answer(
         self, evaluation: Evaluation | None, *, evaluator: object, fence: int = 0, step: int = 0, seconds: float = 0.0
     ) -> list[Games]:
-        """Play on with the evaluation of `leaves`, None if there were none; return the games that are over then.
+        """Play on with the evaluation of `search.leaves`, None if there were none; return the games that are over then.
 
         evaluator:   equal for two evaluations if and only if they are by the same model.
         fence, step: of the model, as of `run`.

@@ -7,13 +7,12 @@ import logging
 import threading
 import time
 from collections import deque
-from types import TracebackType
 from typing import Final, Self
 
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, TakenError, now
 from plyzero.run.liveness import GONE_SECONDS
-from plyzero.run.records import Games, JournalName, check_games
+from plyzero.run.records import Games, JournalName, find_valid
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.threads import Thread
 from plyzero.volume_errors import TRANSIENT_WRITES, explain
@@ -73,9 +72,7 @@ class ReplayWriter:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._closing = True
         self._wake.set()
         self._thread.join()
@@ -299,9 +296,9 @@ class ReplayWriter:
 def _fault(games: Games, run: Run) -> str | None:
     """Return why the trainer would refuse these games, None if it would not."""
     try:
-        check_games(games, run.game.start.num_actions)
+        _, fault = find_valid(games, run.game.start.num_actions)
     except ValueError as error:
         return str(error)
     if games.nbytes > MAX_GAME_BYTES:
-        return f"it takes {games.nbytes >> 20} MB of memory, the limit is {MAX_GAME_BYTES >> 20} MB"
-    return None
+        return fault or f"it takes {games.nbytes >> 20} MB of memory, the limit is {MAX_GAME_BYTES >> 20} MB"
+    return fault

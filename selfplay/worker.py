@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import threading
 import time
@@ -116,8 +117,6 @@ def run_worker(
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:
     """Yield a 64-bit number per game, its seed and its id, which depends on the run, the worker and the incarnation."""
-    count = 0
-    while True:
-        text = f"{seed}/{worker}/{incarnation}/{count}"
+    for number in itertools.count():
+        text = f"{seed}/{worker}/{incarnation}/{number}"
         yield int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-        count += 1

@@ -86,7 +86,9 @@ class Ranks:
             state, store = pack_state(learner.state_dict()), FileStore(place.file)
             with self._noticing_failures(START_SECONDS):
                 for rank, channel in enumerate(self._channels, 1):
-                    channel.send_bytes(json.dumps({"place": place.of_rank(rank), **work}).encode())
+                    device = f"cuda:{rank}" if place.device == "cuda" else place.device
+                    own = place._replace(rank=rank, device=device)
+                    channel.send_bytes(json.dumps({"place": own, **work}).encode())
                     channel.send_bytes(state)
                 while not store.check([f"ready {rank}" for rank in range(1, devices)]):
                     self._failed.wait(POLL_SECONDS)
@@ -276,9 +278,6 @@ class Place(NamedTuple):
     device: str
     has_own_parts: bool
     file: str
-
-    def of_rank(self, rank: int) -> Place:
-        return self._replace(rank=rank, device=f"cuda:{rank}" if self.device == "cuda" else self.device)
 
     def join(self, learner: Learner, store: Store) -> None:
         """Wait for all processes, and let the learner make its steps together with theirs."""

@@ -24,15 +24,7 @@ from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import (
-    TRAINER,
-    EventFile,
-    Heartbeat,
-    Rate,
-    append_line,
-    read_heartbeat,
-    select_scalars,
-)
+from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, Rate, append_line, read_heartbeat, select_scalars
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName

@@ -10,7 +10,6 @@ import errno
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 from plyzero.files import list_names, move
@@ -158,7 +157,7 @@ class ReplayReader:
 
         An earlier trainer, whose state was lost, may have moved them there.
         """
-        quarantined = (SegmentName.parse(path.name) for path in _list_files(self._run.quarantine))
+        quarantined = map(SegmentName.parse, list_names(self._run.quarantine))
         sequences = {each.sequence for each in quarantined if each and each.incarnation == name.incarnation}
         return sequences.issuperset(range(expected, name.sequence))
 
@@ -201,7 +200,3 @@ class ReplayReader:
 def is_skipped(skipped: Mapping[str, Skipped], name: SegmentName) -> bool:
     """Return whether the cursor has passed the number of a segment without reading it."""
     return any(first <= name.sequence < end for first, end, _ in skipped.get(name.incarnation, ()))
-
-
-def _list_files(directory: Path) -> Iterator[Path]:
-    return directory.iterdir() if directory.exists() else iter(())

@@ -22,7 +22,6 @@ from trainer.state import NUM_STATES, State
 
 log = logging.getLogger(__name__)
 
-
 KEPT_WORKER_METRICS: Final = 256  # metrics files of ended workers, the newest ones
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 from experiments.tasks.intervals import Difference, difference_of, mean_of, score_variance
 from experiments.tasks.results import (
@@ -32,8 +31,7 @@ COLUMNS: Final = (
 """Columns of effects.csv."""
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     """The compared figures of a run.
 
     score:       the mean of its scores against all fixed opponents.

@@ -10,13 +10,14 @@ import numpy as np
 
 from experiments.tasks.results import (
     AGENT,
+    CARD,
     EVAL_COLUMNS,
     EVAL_TABLE,
     RESULTS,
     Cell,
     first_seen,
-    group_of,
     need,
+    read_json,
     rounded,
     write_table,
 )
@@ -61,7 +62,7 @@ def evaluate(
         rows.append({"opponent": name, "simulations": simulations, **row})
     if not rows:
         raise UserError("expected an opponent, such as -p opponents=mcts:50, got none")
-    about: dict[str, Cell] = {"run": inputs.resolve().name, "group": group_of(inputs)}
+    about: dict[str, Cell] = {"run": inputs.resolve().name, "group": str(read_json(inputs / CARD).get("group", ""))}
     write_table(out / Path(EVAL_TABLE).name, EVAL_COLUMNS, [about | row for row in rows])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from plyzero.play.game_record import Frame, GameRecord, frames_of, result_of
 from plyzero.play.session import SIDES
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import play_named
-
-FILM_SIZE: Final = 360
-"""Width of a film in pixels."""
 
 
 def examples(
@@ -62,7 +59,7 @@ def examples(
         positions, moves = play_named(spec.start, record["moves"])
         frames, result = frames_of(GameRecord(positions, moves)), _result(record, GameRecord(positions, moves))
         name = f"game-{number + 1:02d}"
-        film = make_film(frames, result, kind="GIF", size=FILM_SIZE, seconds=0.8)
+        film = make_film(frames, result, kind="GIF", size=360, seconds=0.8)
         write_file(out / f"{name}.gif", film, replace=True)
         write_text(out / f"{name}.txt", _describe(record, frames, result))
         records.append(record)

@@ -12,9 +12,6 @@ from urllib.parse import quote
 from experiments.tasks.results import CARD, first_seen, read_json, write_text
 from plyzero.errors import UserError
 
-MANIFEST: Final = "experiment.json"
-"""The file with the parameters and the tasks of an experiment."""
-
 SHOWN: Final = (".png", ".gif")
 """Endings of files that are shown as pictures."""
 
@@ -67,7 +64,7 @@ def index(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Seque
 
     runs: directories of runs in `inputs`.
     """
-    manifest = _read(inputs / MANIFEST)
+    manifest = _read(inputs / "experiment.json")
     planned = {str(task.get("out")) for task in manifest.get("tasks", ()) if isinstance(task, dict)}
     page = _Page(inputs, out.parent, planned or None)
     sections = [_parameters(manifest), _section("All runs", page.collections(Path(), OF_ALL))]
@@ -98,7 +95,8 @@ class _Page:
         for results in known:
             folder = place / results.task
             files = [path for each in results.patterns for path in sorted((self._root / folder).glob(each))]
-            shown = [self._picture(path) for path in files if path.suffix in SHOWN]
+            pictures = [(self._address(path), escape(path.name)) for path in files if path.suffix in SHOWN]
+            shown = [f'<p><a href="{at}"><img src="{at}" alt="{name}"></a></p>\n' for at, name in pictures]
             linked = self.links([path for path in files if path.suffix not in SHOWN], self._root / folder)
             if files:
                 yield f"<h3>{escape(results.name)}</h3>\n{linked}{''.join(shown)}"
@@ -109,10 +107,6 @@ class _Page:
         """Return a paragraph with links to files, named by their paths in `folder`; "" without a file."""
         links = (f'<a href="{self._address(path)}">{escape(path.relative_to(folder).as_posix())}</a>' for path in paths)
         return f"<p>{', '.join(links)}</p>\n" if paths else ""
-
-    def _picture(self, path: Path) -> str:
-        address = self._address(path)
-        return f'<p><a href="{address}"><img src="{address}" alt="{escape(path.name)}"></a></p>\n'
 
     def _address(self, path: Path) -> str:
         return escape(quote(Path(os.path.relpath(path, self._directory)).as_posix()))

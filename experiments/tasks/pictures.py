@@ -20,13 +20,10 @@ from experiments.tasks.results import (
     read_rows,
 )
 from plyzero.errors import UserError
-from plyzero.web.plots import check_picture, plot_curves, plot_intervals, write_picture
+from plyzero.web.plots import plot_curves, plot_intervals, write_picture
 
 CURVES: Final = ("policy_loss", "value_loss", "score", "replay_ratio")
 """Columns that are shown over steps, those of them that have numbers."""
-
-ALL: Final = "all runs"
-"""Label of the group without a name."""
 
 
 def train_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> None:
@@ -74,7 +71,6 @@ def write_curves(tables: Mapping[str, Mapping[str, Sequence[str]]], path: Path, 
 
     tables: label -> table. Raises UserError if none of the columns has a number.
     """
-    check_picture(path)
     columns = [
         name for name in CURVES if any(number(cell) is not None for table in tables.values() for cell in table[name])
     ]
@@ -88,7 +84,6 @@ def write_scores(groups: Mapping[str, Sequence[Row]], ends: tuple[str, str], pat
 
     groups: label -> rows with `opponent`, `score` and `ends`, the columns of the interval.
     """
-    check_picture(path)
     found = {
         label: [(row["opponent"], *(number(row[name]) for name in ("score", *ends))) for row in rows]
         for label, rows in groups.items()
@@ -113,5 +108,5 @@ def _about(rows: Sequence[Row]) -> str:
 def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(row["group"] or ALL, []).append(row)
+        groups.setdefault(row["group"] or "all runs", []).append(row)
     return groups

@@ -64,11 +64,6 @@ AVERAGE_SCORES: Final = (
 )
 """Columns of average/eval.csv; games and results are sums."""
 
-MAX_BYTES: Final = 1 << 26
-MAX_TABLE_BYTES: Final = 1 << 28
-"""Largest sizes of a JSON file and of a table that are read."""
-
-
 Cell = str | int | float | None
 """A value in a row; None = empty."""
 
@@ -86,7 +81,7 @@ def need(path: Path, task: str) -> Path:
 def read_json(path: Path) -> dict[str, object]:
     """Return the object in a JSON file. Raises UserError if there is none."""
     try:
-        found = json.loads(read_file(path, max_bytes=MAX_BYTES))
+        found = json.loads(read_file(path, max_bytes=1 << 26))
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}; run the task that writes it first") from error
     except (ValueError, RecursionError) as error:
@@ -104,11 +99,6 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a file of text."""
     write_file(path, text.encode(), replace=True)
-
-
-def group_of(run: Path) -> str:
-    """Return the group of a run by the card of its bot. Raises UserError if there is no card."""
-    return str(read_json(run / CARD).get("group", ""))
 
 
 def is_run(opponent: str) -> bool:
@@ -136,7 +126,7 @@ def read_rows(path: Path, columns: Iterable[str]) -> list[Row]:
     Raises UserError if there is no such file, or if it lacks one of `columns`.
     """
     try:
-        text = read_file(path, max_bytes=MAX_TABLE_BYTES).decode()
+        text = read_file(path, max_bytes=1 << 28).decode()
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}; run the task that writes it first") from error
     except UnicodeDecodeError as error:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
 
 from experiments.tasks.results import (
     AGENT,
@@ -30,9 +29,6 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import RunDirectory, plan_run, read_run
 from plyzero.run.metrics import TRAINER, figure, read_heartbeat, read_lines
 from plyzero.run.models import list_models, model_of, read_model, read_scores
-
-VERSION: Final = 1
-"""Format version of card.json."""
 
 
 def train(
@@ -79,7 +75,7 @@ def train(
     write_table(out / Path(TRAIN_TABLE).name, TRAIN_COLUMNS, [about | row for row in curve(run)])
     write_text(out / "values" / "score", f"{score:g}\n")
     card = {
-        "version": VERSION,
+        "version": 1,
         "game": run.identity,
         "step": models[0].step,
         "sha256": hashlib.sha256(content).hexdigest(),

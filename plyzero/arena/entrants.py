@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -20,11 +18,8 @@ from plyzero.play.bundled_bots import find_card
 from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, find_player, named_model
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
-from plyzero.run.models import max_model_bytes
+from plyzero.run.models import digest_of, max_model_bytes
 from plyzero.volume_errors import explain
-
-MODULE_OBJECT: Final = re.compile(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?")
-"""Pattern of a player from a module: an agent, with its arguments, or an evaluator."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Entrant:
         name: str, content: bytes, simulations: int, search: Mapping[str, object], *, step: int | None = None
     ) -> Entrant:
         """Return the player that searches with the network in an ONNX file with this content."""
-        identity = f"{_digest(content)} with {_settings(simulations, search)}"
+        identity = f"{digest_of(content)} with {_settings(simulations, search)}"
         return Entrant(name, identity, content, simulations, dict(search), step)
 
     def player(self, game: GameSpec, rng: np.random.Generator, *, models: Path) -> Player:
@@ -100,7 +95,7 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
     if kind == "bot" and card is not None:
         chosen = card.level(int(level) if level else None)
         sampling = f", temperature {chosen.temperature:g}" if chosen.temperature else ""
-        digest = _digest(_read(card.network))
+        digest = digest_of(_read(card.network))
         return Entrant(name, f"{digest} with {_settings(chosen.simulations, UNCHANGED)}{sampling}")
     if isinstance(player, Bot) and kind != "mcts" and (named := named_model(name)):
         file, model = named
@@ -108,9 +103,9 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
             run = open_run(file, game=game)
             file = run.models / load_network(file, game, model=model).label
         return Entrant.of_network(name, _read(file), simulations, search)
-    if match := MODULE_OBJECT.fullmatch(name):
+    if match := re.fullmatch(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?", name):  # an agent, or an evaluator
         source = importlib.import_module(match[1]).__file__
-        identity = f"{name} {_digest(_read(Path(source or '')))}"
+        identity = f"{name} {digest_of(_read(Path(source or '')))}"
         searches = f" with {settings}" if isinstance(player, Bot) else ""
         return Entrant(name, identity + searches, None, simulations, dict(search))
     return Entrant(name, player.name)
@@ -126,7 +121,3 @@ def _read(path: Path) -> bytes:
         return read_file(path, max_bytes=max_model_bytes())
     except OSError as error:
         raise UserError(f"cannot use {shown(str(path))}: {explain(error)}") from error
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:8]

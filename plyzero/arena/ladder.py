@@ -14,7 +14,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
@@ -31,9 +30,6 @@ from plyzero.volume_errors import UnreadableError
 if TYPE_CHECKING:
     from plyzero.arena.entrants import Entrant
 
-VERSION: Final = 1
-"""Format version of ladder.json; docs/formats.md lists the fields."""
-
 DEFAULT_ANCHOR: Final = "mcts:200"
 """The player that has 0 Elo, as on the cards of the bundled bots."""
 
@@ -45,10 +41,6 @@ LADDER: Final = "ladder"
 
 LINES, TABLE, CSV, LOCK, MODELS = "games.jsonl", "ladder.json", "ratings.csv", "ladder.lock", "models"
 """Names in the directory of a ladder."""
-
-MAX_TABLE_BYTES: Final = 1 << 26
-"""Largest size of a ladder.json that is read, in bytes."""
-
 
 RESULTS: Final = ("win", "draw", "loss")
 """Results of a game for the player that a pair names first."""
@@ -77,8 +69,7 @@ class PairResult(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of the file: a finished pair of games, and the round in which it was played."""
 
     pair: Pair
@@ -122,8 +113,7 @@ class Table(About):
     pairs: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """When a ladder ends.
 
     games:  number of games in all, at least 2.
@@ -152,7 +142,7 @@ class Ladder:
         opening_plies: int,
     ) -> None:
         self.directory, self.game, self.entrants, self.anchor = directory, game, entrants, anchor
-        self.about: About = {"version": VERSION, "game": game.identity, "seed": seed, "opening_plies": opening_plies}
+        self.about: About = {"version": 1, "game": game.identity, "seed": seed, "opening_plies": opening_plies}
         self.lines: dict[Pair, Line] = {}
         self._number = {entrant.identity: number for number, entrant in enumerate(entrants)}
 
@@ -219,16 +209,12 @@ class Ladder:
         """Return the ratings by all lines, or by those of the rounds before one."""
         return rate(self._counts(before=before), self.anchor)
 
-    def bootstrap(self) -> Floats:
-        """Return half the widths of the intervals by the bootstrap over openings, in Elo."""
-        return bootstrap(self._games(), len(self.entrants), self.anchor, rng=np.random.default_rng(0))
-
     def table(self, *, check: bool = False) -> Table:
         """Return the ratings as a JSON object; with `check` also the intervals by the bootstrap."""
         ratings = self.rate()
-        pairs = ratings.pairs
-        errors = self.bootstrap() if check and self.lines else None
-        forfeits = self._forfeits()
+        pairs, forfeits, errors = ratings.pairs, self._forfeits(), None
+        if check and self.lines:
+            errors = bootstrap(self._games(), len(self.entrants), self.anchor, rng=np.random.default_rng(0))
         return {
             **self.about,
             "anchor": self.entrants[self.anchor].name,
@@ -358,7 +344,7 @@ def open_ladder(
 def read_table(directory: Path) -> Table | None:
     """Return the table of the ladder in `directory`, None if there is none. Raises UserError if it is no table."""
     try:
-        found: Table = json.loads(files.read_file(directory / TABLE, max_bytes=MAX_TABLE_BYTES))
+        found: Table = json.loads(files.read_file(directory / TABLE, max_bytes=1 << 26))
         if any(type(player.get("step")) not in (int, NoneType) for player in found["players"]):
             raise TypeError("step")
     except FileNotFoundError:

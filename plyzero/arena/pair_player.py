@@ -12,7 +12,6 @@ from functools import lru_cache
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -96,9 +95,7 @@ class Processes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for process in self._processes.values():
             process.kill()
         for ours, process in self._processes.items():
@@ -115,18 +112,15 @@ class Processes:
             while waiting and self._idle:
                 ours = self._idle.pop()
                 playing[ours] = waiting.pop()
-                self._ask(ours, playing[ours])
+                try:
+                    ours.send(playing[ours])
+                except OSError as error:
+                    raise self._ended(ours, playing[ours]) from error
             ready: list[Any] = connection.wait([*playing])
             for each in ready:
                 pair = playing.pop(each)
                 yield pair, self._answer(each, pair)
                 self._idle.append(each)
-
-    def _ask(self, ours: Connection, pair: Pair) -> None:
-        try:
-            ours.send(pair)
-        except OSError as error:
-            raise self._ended(ours, pair) from error
 
     def _answer(self, ours: Connection, pair: Pair) -> PairResult:
         try:

@@ -37,9 +37,7 @@ T = TypeVar("T")
 Answers = dict[str, object]
 """The results of the rules at a position, by the name of the method; arrays as bytes, to be compared."""
 
-MAX_TRIED_ACTIONS: Final = 16  # that a law tries at one position
 ALWAYS_DRAWN: Final = 4  # positions at the beginning of a game
-MAX_CHANCE_ERROR: Final = 1e-5  # of the sum of probabilities; float32 needs some of it
 
 
 class LawBrokenError(Exception):
@@ -174,8 +172,6 @@ def observation_bytes(position: Game) -> bytes:
     return np.asarray(position.observe(), np.float32).tobytes()
 
 
-# --- the laws ---
-
 POSITION_LAWS: list[Law] = []
 """The laws that are checked at every position, in this order: a law may assume that those before it hold."""
 
@@ -215,7 +211,7 @@ def chances_are_probabilities(trace: GameTrace) -> None:
         "chances() is all zeros: return () where a player moves, and probabilities with the sum 1 where chance does",
     )
     total = float(chances.sum())
-    expect(abs(total - 1) <= MAX_CHANCE_ERROR, f"chances() is {listed}, whose sum is {total:g}, expected 1")
+    expect(abs(total - 1) <= 1e-5, f"chances() is {listed}, whose sum is {total:g}, expected 1")  # of float32
 
 
 @register(POSITION_LAWS)
@@ -401,9 +397,6 @@ def boards_in_form(trace: GameTrace) -> None:
     )
 
 
-# --- helpers of the laws ---
-
-
 def expect(holds: bool, message: str) -> None:
     """Raise LawBrokenError with `message` unless `holds` is true."""
     if not holds:
@@ -434,6 +427,6 @@ def play_legal(position: Game, action: int) -> Game:
     return after
 
 
-def evenly_spaced(these: Sequence[T], *, max_count: int = MAX_TRIED_ACTIONS) -> Sequence[T]:
+def evenly_spaced(these: Sequence[T], *, max_count: int = 16) -> Sequence[T]:
     """Return all of `these`, or at most `max_count` of them, evenly spaced."""
     return these[:: -(-len(these) // max_count)] if len(these) else these

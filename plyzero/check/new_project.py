@@ -37,7 +37,8 @@ def make_project(parent: Path, name: str, original: GameSpec | None = None) -> P
     if keyword.iskeyword(module) or importlib.util.find_spec(module):
         raise UserError(f"{name!r} would be the module {module}, which exists in Python already; choose another name")
     root = parent / name
-    replacements = {"TicTacToe": _class_name(module), "my_module": module, "game_name": name}
+    class_name = "".join(part.capitalize() for part in module.split("_"))
+    replacements = {"TicTacToe": class_name, "my_module": module, "game_name": name}
     try:
         root.mkdir()
     except FileExistsError as error:
@@ -54,7 +55,3 @@ def make_project(parent: Path, name: str, original: GameSpec | None = None) -> P
             text = text.replace(placeholder, replacement)
         write_file(root / target.format(module=module), text.encode())
     return root
-
-
-def _class_name(module: str) -> str:
-    return "".join(part.capitalize() for part in module.split("_"))

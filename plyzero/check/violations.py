@@ -6,9 +6,8 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final, TypeGuard
+from typing import ClassVar, Final, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -27,9 +26,6 @@ from plyzero.rules.native_game import NativeGame
 
 INTERPRETED_PART: Final = 16
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""
-
-FIRST_PART: Final = 15
-"""The laws are tried on one of this many positions first, so that a common mistake is reported at once."""
 
 GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
 ALL_LAWS: Final = (*COMPILED_LAWS, *GAME_LAWS, *CHANCE_SAMPLE_LAWS, *TURN_LAWS, *SAMPLE_LAWS)
@@ -54,8 +50,7 @@ Progress = Callable[[str, int], None]
 """The type of a function that receives the state of the search and the number of games so far."""
 
 
-@dataclass(frozen=True)
-class Violation:
+class Violation(NamedTuple):
     """A law that does not hold, with moves that show it.
 
     law:      the broken law.
@@ -104,7 +99,8 @@ def find_violation(
     compared = sample or Sample(start, extent)
     laws = [law for law in (*laws_of(start), *extra_laws) if law.name not in skip]
     games_of: tuple[list[int], list[int]] = [], []
-    for divisor, of_sample in ((FIRST_PART, (*CHANCE_SAMPLE_LAWS, *TURN_LAWS)), (1, SAMPLE_LAWS)):
+    # First on one of 15 positions, so that a common mistake is reported at once.
+    for divisor, of_sample in ((15, (*CHANCE_SAMPLE_LAWS, *TURN_LAWS)), (1, SAMPLE_LAWS)):
         for of_trace, part, played in zip(
             (COMPILED_LAWS, (*GAME_LAWS, *extra_laws)), (INTERPRETED_PART, 1), games_of, strict=True
         ):

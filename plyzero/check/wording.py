@@ -11,7 +11,6 @@ from plyzero.rules.game import Game
 MAX_LISTED: Final = 8  # actions in a message
 MAX_MOVES: Final = 30  # in a message; of more moves it has the first and the last SHOWN_MOVES
 SHOWN_MOVES: Final = 10
-ADAPTERS: Final = "plyzero.rules.adapters"
 
 
 def advice_against_long_games(position: Game, law: str, *, repeats: bool) -> str:
@@ -24,7 +23,7 @@ def advice_against_long_games(position: Game, law: str, *, repeats: bool) -> str
 
 def is_adapted(position: Game) -> bool:
     """Return whether a game is one of another toolkit, which its user cannot change."""
-    return any(each.__module__.startswith(ADAPTERS) for each in type(position).__mro__)
+    return any(each.__module__.startswith("plyzero.rules.adapters") for each in type(position).__mro__)
 
 
 def shown_moves(names: Sequence[str], none: str) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -143,13 +143,6 @@ def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
         raise UserError(f"cannot write {path}: {explain(error)}") from error
 
 
-POLL_SECONDS: Final = 2.0
-"""Time between two checks for new models."""
-
-OPPONENTS: Final = ("random", "mcts:50", "mcts:200")
-"""Default opponents of the checkpoints of a run."""
-
-
 def ladder(
     game: GameArgument,
     out: Annotated[
@@ -216,7 +209,8 @@ def ladder(
     if directory is None:
         raise UserError("expected --out DIR, the directory of the ladder, or --run RUN, whose models it rates")
     directory, plot = directory.absolute(), plot and plot.absolute()  # rules may leave the current directory
-    names = [*(players or ()), *(more_players or ())] or [*(OPPONENTS if run else ())]
+    opponents_of_run = ["random", "mcts:50", "mcts:200"]
+    names = [*(players or ()), *(more_players or ())] or (opponents_of_run if run else [])
     checkpoints: Checkpoints | None = None
     with playing(spec):
         fixed = find_entrants(names, spec, simulations=simulations, search=search)
@@ -268,7 +262,7 @@ def _wait(checkpoints: Checkpoints) -> bool:
         while not checkpoints.add_new():
             if not checkpoints.more_may_come():
                 return checkpoints.add_new()
-            time.sleep(POLL_SECONDS)
+            time.sleep(2)
     return True
 
 

@@ -36,9 +36,6 @@ PACKAGES: Final = {
 }
 """Built-in task -> packages of extras that it needs."""
 
-COMMAND: Final = ("plyzero", "experiment", "task")
-"""The words with which the command of a built-in task begins."""
-
 
 def check_tasks(plan: Plan) -> None:
     """Raise UserError if a built-in task of a plan lacks a package, or has parameters that it would refuse."""
@@ -85,7 +82,7 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
 
 def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
     for task in plan.tasks:
-        if task.command[:3] == COMMAND:
+        if task.command[:3] == ("plyzero", "experiment", "task"):
             name, *words = task.command[3:] or ("",)
             yield name, [option for flag, option in itertools.pairwise(words) if flag == "-p"]
 

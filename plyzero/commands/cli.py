@@ -16,7 +16,7 @@ import typer
 from plyzero.commands import arena, experiment, games, imitate, inspect, machine, pictures, play, roles, train
 from plyzero.commands.common import FailedError, describe_missing, missing_package
 from plyzero.errors import UserError, hidden_package, plain
-from plyzero.threads import Thread
+from plyzero.threads import start_thread
 from plyzero.volume_errors import explain
 
 VOLUME_ERRORS = {
@@ -187,8 +187,7 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
                 os._exit(130)
             print("\nplyzero: interrupted; press Ctrl-C again to end at once", file=sys.stderr, flush=True)
 
-    thread = Thread(answer, name="interrupts")
-    thread.start()
+    thread = start_thread(answer, name="interrupts")
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -148,10 +149,8 @@ def task(
     if WATCH in os.environ:
         _end_with_runner(int(os.environ[WATCH]))
     with show_progress(f"{name} begins") as report:
-        if "game" in arguments:
-            with playing(load_game(arguments["game"]), may_print=True):
-                function(inputs, out, report=report, **arguments)
-        else:
+        game = load_game(arguments["game"]) if "game" in arguments else None
+        with playing(game, may_print=True) if game else nullcontext():
             function(inputs, out, report=report, **arguments)
     print(f"{name} has written {out}")
 
@@ -265,9 +264,6 @@ def _rows_of(directory: Path, manifest: Manifest) -> list[dict[str, Any]]:
     return rows
 
 
-REFRESH_SECONDS: Final = 0.5
-"""Time between two updates of the table on a terminal, in seconds."""
-
 MAX_WAITING: Final = 8
 """Number of waiting tasks in the table."""
 
@@ -288,7 +284,7 @@ class TaskProgress:
         self._console = make_console(stderr=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._records: Mapping[str, Record] = {}
-        self._interval = REFRESH_SECONDS if self._console.is_terminal else LINE_SECONDS
+        self._interval = 0.5 if self._console.is_terminal else LINE_SECONDS
         self._next = time.monotonic() + self._interval
         self._was_stopping = self.started = False
 

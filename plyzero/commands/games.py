@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from plyzero.check.violations import Violation
     from plyzero.rules.game import Game
 
-
 FASTER: Final = {
     "play": "Copy less: a board of bytes or a tuple instead of an array",
     "outcome": "Let play find out whether the move has won, and keep that",

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import (
-    Device,
-    FailedError,
-    GameArgument,
-    find_game,
-    playing,
-    show_progress,
-)
+from plyzero.commands.common import Device, FailedError, GameArgument, find_game, playing, show_progress
 from plyzero.errors import UserError, plain
 from plyzero.lines import bounded_lines
 from plyzero.volume_errors import explain

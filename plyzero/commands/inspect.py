@@ -133,7 +133,9 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
     names = _in_order(list_segments(read_run(run).segments))
     totals = {key: sum(getattr(name, key) for name in names) for key in ("games", "positions", "full")}
     if as_json:
-        print(json.dumps({"version": 1, "segments": [_segment_fields(name) for name in names], "totals": totals}))
+        renamed = {"first_step": "low", "last_step": "high"}
+        segments = [{renamed.get(key, key): each for key, each in name._asdict().items()} for name in names]
+        print(json.dumps({"version": 1, "segments": segments, "totals": totals}))
         return
     table = make_table("writer", "segment", "games", "positions", "full search", "model steps")
     for name in names:
@@ -146,15 +148,6 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
 
 def _in_order(names: Iterable[SegmentName]) -> list[SegmentName]:
     return sorted(names, key=lambda name: (name.first_step, name.worker, name.sequence))
-
-
-def _segment_fields(name: SegmentName) -> dict[str, object]:
-    """Return the JSON object of a segment, whose model steps are called `low` and `high`."""
-    from dataclasses import asdict
-
-    fields = asdict(name)
-    low, high = fields.pop("first_step"), fields.pop("last_step")
-    return {**fields, "low": low, "high": high}
 
 
 def replay_verify(

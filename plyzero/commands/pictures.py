@@ -132,9 +132,6 @@ def _make(
 X_NAMES: Final = ("step", "games", "time", "seconds")
 """Default horizontal axis: the first of these columns that all files have."""
 
-RATING: Final = ("player", "elo", "low", "high")
-"""Columns of a table of ratings."""
-
 
 def plot(
     files: Annotated[
@@ -157,9 +154,9 @@ def plot(
 
     check_picture(output)
     tables = {str(path): read_table(path) for path in files}
-    if not columns and len(tables) == 1 and all(name in table for table in tables.values() for name in RATING):
-        (table,) = tables.values()
-        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    first, *others = tables.values()
+    if not columns and not others and first.keys() >= {"player", "elo", "low", "high"}:
+        rows = [dict(zip(first, row, strict=True)) for row in zip(*first.values(), strict=True)]
         figure = plot_ratings(rows, title=title)
     elif columns:
         usual = next((name for name in X_NAMES if all(name in table for table in tables.values())), X_NAMES[0])

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from plyzero.commands.common import (
-    GameArgument,
-    Start,
-    data_output,
-    find_game,
-    playing,
-    read_directory,
-    show_progress,
-)
+from plyzero.commands.common import GameArgument, Start, data_output, find_game, playing, read_directory, show_progress
 from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 

@@ -59,14 +59,15 @@ class Terminal:
             "undo": self.undo,
             "thoughts": self.toggle_searches,
             "resign": self.resign,
-            "new": self.rematch,
+            "new": lambda _: self.start(self.session.rematch()),
             "save": self.save,
             "load": self.load,
         }
 
     def run(self) -> None:
         """Play until the person quits."""
-        self.begin()
+        self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
+        self.say("Type a move, or help for the list of commands.")
         self.warming.start()
         try:
             while True:
@@ -97,11 +98,6 @@ class Terminal:
             self.say(f"{verdict}{how}.")
         elif session.last_mover == session.position.to_play:
             self.say("You move again." if session.is_persons_turn else "The bot moves again.")
-
-    def begin(self) -> None:
-        """Print the game, the players and how to get help."""
-        self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
-        self.say("Type a move, or help for the list of commands.")
 
     def ask(self) -> bool:
         """Read a move or a command and carry it out. Return False if the person quits."""
@@ -138,7 +134,13 @@ class Terminal:
         """Search and play the bot's move."""
         position = self.session.position
         if not isinstance(self.bot, Bot):
-            self.answer_without_search(self.bot)
+            (choice,) = choices(self.bot, [position])
+            if isinstance(choice, Forfeit):  # a player that fails to move loses
+                self.say(choice.reason)
+                self.session.forfeited = self.is_outdated = True
+            else:
+                self.say(f"The bot plays {position.action_name(choice)}.")
+                self.play(choice)
             return
         result = self.search(position, self.bot)
         self.last_search = (position, result)
@@ -147,16 +149,6 @@ class Terminal:
         self.play(action)
         if self.shows_searches:
             self.show_search(position, result)
-
-    def answer_without_search(self, player: Player) -> None:
-        """Play the move of a player without a search; a player that fails to move loses."""
-        (choice,) = choices(player, [self.session.position])
-        if isinstance(choice, Forfeit):
-            self.say(choice.reason)
-            self.session.forfeited = self.is_outdated = True
-        else:
-            self.say(f"The bot plays {self.session.position.action_name(choice)}.")
-            self.play(choice)
 
     def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
@@ -226,10 +218,6 @@ class Terminal:
             self.say("The game is over already.")
         else:
             self.session.resigned = self.is_outdated = True
-
-    def rematch(self, _: str) -> None:
-        """Start a new game with the sides swapped."""
-        self.start(self.session.rematch())
 
     def save(self, file: str) -> None:
         """Write the record of the game to a new file."""

@@ -75,7 +75,8 @@ class Engine:
             text = self._run(name, words)
         except (Exception, SystemExit) as error:
             return f"?{number} {plain(str(error) if isinstance(error, UserError) else with_location(error))}\n\n"
-        return f"={number}{' ' if text else ''}{_in_one_block(text)}\n\n"
+        text = re.sub(r"\n(?=\n)", "\n ", text.rstrip("\n"))  # an empty line would end the response
+        return f"={number}{' ' if text else ''}{text}\n\n"
 
     def _run(self, name: str, words: list[str]) -> str:
         """Return the text of a response. Raises an error with the text of a failure."""
@@ -86,17 +87,16 @@ class Engine:
         if len(words) != len(expected):
             usage = " ".join([name, *map(str.upper, expected)])
             raise UserError(f"syntax error: expected {usage}, got {shown(' '.join([name, *words]))}")
-        return command(self, *words)
+        return command(self, *words) or ""
 
     @property
     def _position(self) -> Game:
         return self._moves.position
 
-    def _clear_board(self) -> str:
+    def _clear_board(self) -> None:
         self._moves = SpelledGame(self.game, self._spelling, self._rng)
-        return ""
 
-    def _check_size(self, columns: str, rows: str) -> str:
+    def _check_size(self, columns: str, rows: str) -> None:
         if not (columns.isdecimal() and rows.isdecimal()):
             raise UserError(f"syntax error: expected a number, got {shown(f'{columns} {rows}')}")
         board = self._points
@@ -105,30 +105,26 @@ class Engine:
                 f"unacceptable size: {self.game.name} has {board.columns} columns and {board.rows} rows; "
                 "another size is another game, for which the engine is started again"
             )
-        return self._clear_board()
+        self._clear_board()
 
-    def _komi(self, komi: str) -> str:
+    def _komi(self, komi: str) -> None:
         try:
             number = float(komi)
         except ValueError as error:
             raise UserError(f"syntax error: expected a number, got {shown(komi)}") from error
         own = self.game.parameter("komi")
-        if own is None:
-            return ""
-        if number != own:
+        if own is not None and number != own:
             raise UserError(
                 f"the komi is {own:g}; another komi is another game, for which the engine is started again, such as "
                 f'plyzero gtp "go(komi=6.5)"'
             )
-        return ""
 
-    def _play(self, colour: str, move: str) -> str:
+    def _play(self, colour: str, move: str) -> None:
         if colour.lower() == ROLL:
             self._moves.enter_roll(move)
         else:
             self._check_turn(colour)
             self._moves.enter(move)
-        return ""
 
     def _genmove(self, colour: str) -> str:
         words = self._choose(colour)
@@ -158,10 +154,6 @@ class Engine:
             raise UserError(f"syntax error: expected black or white, got {shown(colour)}")
         if self._position.outcome() is None and player != self._position.to_play:
             raise UserError(f"illegal move: it is the turn of {COLOURS[self._position.to_play]}")
-
-    def _undo(self) -> str:
-        self._moves.undo()
-        return ""
 
     def _showboard(self) -> str:
         state, position = self._moves.state, self._position
@@ -230,7 +222,7 @@ class Engine:
         return self.player
 
     def _need_points(self) -> Points:
-        if self._points is None or not self._points.have_names:
+        if self._points is None or self._points.size > len(LETTERS):
             has = "no board" if self._points is None else f"a board of size {self._points.size}"
             raise UserError(
                 f"{self.game.name} has {has}, and there are points on boards up to size {len(LETTERS)} only"
@@ -250,21 +242,16 @@ def is_quit(line: str) -> bool:
     return words[:1] == ["quit"] or (words[1:2] == ["quit"] and words[0].isdecimal())
 
 
-def _in_one_block(text: str) -> str:
-    """Return a text in which no line is empty, because an empty line ends a response."""
-    return re.sub(r"\n(?=\n)", "\n ", text.rstrip("\n"))
-
-
 ANALYSES: Final = ("lz-analyze", "kata-analyze")
 """The commands whose response goes on until further input arrives."""
 
-COMMANDS: Final[dict[str, Callable[..., str]]] = {
+COMMANDS: Final[dict[str, Callable[..., str | None]]] = {
     "protocol_version": lambda engine: "2",
     "name": lambda engine: "plyzero",
     "version": lambda engine: f"{version('plyzero')}, {engine.game.identity}, {engine.player.name}",
     "known_command": lambda engine, command: str(command in COMMANDS or command in ANALYSES).lower(),
     "list_commands": lambda engine: "\n".join(sorted([*COMMANDS, *ANALYSES])),
-    "quit": lambda engine: "",
+    "quit": lambda engine: None,
     "boardsize": lambda engine, size: engine._check_size(size, size),
     "rectangular_boardsize": lambda engine, columns, rows: engine._check_size(columns, rows),
     "clear_board": Engine._clear_board,
@@ -272,11 +259,11 @@ COMMANDS: Final[dict[str, Callable[..., str]]] = {
     "play": Engine._play,
     "genmove": Engine._genmove,
     "reg_genmove": lambda engine, colour: engine._choose(colour)[len(engine._moves.state.begun)],
-    "undo": Engine._undo,
+    "undo": lambda engine: engine._moves.undo(),
     "showboard": Engine._showboard,
     "final_score": Engine._final_score,
-    "time_settings": lambda engine, main_time, byo_yomi_time, byo_yomi_stones: "",
-    "time_left": lambda engine, colour, time, stones: "",
+    "time_settings": lambda engine, main_time, byo_yomi_time, byo_yomi_stones: None,
+    "time_left": lambda engine, colour, time, stones: None,
     "plyzero-rolls": Engine._rolls,
     "plyzero-policy": Engine._policy,
     "plyzero-values": Engine._values,
@@ -290,4 +277,5 @@ COMMANDS: Final[dict[str, Callable[..., str]]] = {
     "gogui-rules_side_to_move": lambda engine: COLOURS[engine._position.to_play],
     "gogui-rules_final_result": Engine._final_result,
 }
-"""The other commands with the arguments of their functions. Times have no effect: a bot is limited by simulations."""
+"""The other commands with the arguments of their functions, which return a text if there is one to respond with. Times
+have no effect: a bot is limited by simulations."""

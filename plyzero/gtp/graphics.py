@@ -16,9 +16,6 @@ from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game, board_of
 from plyzero.search.slots import SearchResult, SearchSlots
 
-SIMULATIONS: Final = 10_000
-"""Simulations of an analysis, unless the bot makes more for a move."""
-
 COLOURS: Final = ("black", "white")
 """The colours of players 0 and 1."""
 
@@ -70,6 +67,8 @@ def watch_search(
 ) -> None:
     """Search `position` and show what has been found every `interval` seconds, also after the end of the search.
 
+    It makes 10,000 simulations, or as many as the bot makes for a move if these are more.
+
     has_input: waits up to a number of seconds for input and returns whether there is some, which ends the search.
     """
     due = time.monotonic() + interval
@@ -83,7 +82,7 @@ def watch_search(
             due = time.monotonic() + interval
 
     try:
-        result = bot.with_simulations(max(SIMULATIONS, bot.simulations)).search([position], on_batch=on_batch)[0]
+        result = bot.with_simulations(max(10_000, bot.simulations)).search([position], on_batch=on_batch)[0]
     except _InterruptedError:
         return
     show(result)

@@ -40,11 +40,6 @@ class Points:
         """The size of the smallest square board that has all points."""
         return max(self.columns, self.rows)
 
-    @property
-    def have_names(self) -> bool:
-        """Whether there are letters enough."""
-        return self.size <= len(LETTERS)
-
     def place(self, cell: Cell) -> tuple[int, int]:
         """Return the column and the row of a cell, each from 0 on: from the left, and from the bottom."""
         return self._place[round(cell.x, 3), round(cell.y, 3)]

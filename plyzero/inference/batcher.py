@@ -8,7 +8,7 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.threads import Thread
-
-LOOK_SECONDS: Final = 0.2
-"""Longest time without a look for a newer model, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +82,7 @@ class Batcher:
                 with self._changed:
                     self._network, self._refused = newer, None
                 log.info("model %s, %s", newer.label, newer.precision)
-            self._watch.wait(LOOK_SECONDS)
+            self._watch.wait(0.2)
 
     def _next_batch(self) -> list[_Request]:
         """Return whole calls, together at most `max_batch` positions unless one alone has more; [] once it stops.

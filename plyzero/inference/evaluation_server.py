@@ -29,9 +29,6 @@ from plyzero.threads import start_thread
 MAX_UNANSWERED: Final = 4
 """Number of batches of one stream that are read before the first of them is answered; a worker sends two."""
 
-GRACE_SECONDS: Final = 2.0
-"""Time that a server which stops leaves to the calls that it is answering, in seconds."""
-
 log = logging.getLogger(__name__)
 
 
@@ -91,7 +88,7 @@ def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 
     try:
         yield bound
     finally:
-        server.stop(GRACE_SECONDS).wait()
+        server.stop(2.0).wait()  # seconds for the calls that it is answering
 
 
 def _handlers(service: EvaluationService) -> grpc.GenericRpcHandler:

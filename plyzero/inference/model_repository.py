@@ -25,9 +25,6 @@ from plyzero.volume_errors import FileErrors, explain
 MODEL_FILE: Final = "model.onnx"
 """Name of the file that Triton expects in the directory of a version."""
 
-LOOK_SECONDS: Final = 0.5
-"""Longest time without a look for a newer model, in seconds."""
-
 log = logging.getLogger(__name__)
 
 
@@ -74,7 +71,7 @@ def keep_repository(
                     watch.refuse_current(error)
                     newest = published
             beat(file_errors.summary or ("keeps a model repository" if published else "waiting for the first model"))
-            watch.wait(LOOK_SECONDS)
+            watch.wait(0.5)
     beat("stopped", force=True)
 
 

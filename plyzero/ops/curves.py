@@ -23,9 +23,6 @@ from plyzero.run.metrics import NewLines, figure
 from plyzero.run.models import model_of, parse_scores
 from plyzero.volume_errors import FileErrors
 
-VERSION: Final = 1
-"""Format version of the objects of this module; docs/formats.md lists the fields."""
-
 MAX_POINTS: Final = 2000
 """Largest number of points of a curve in one answer."""
 
@@ -70,7 +67,7 @@ class LadderCurve(TypedDict):
 
 
 class Series(TypedDict):
-    """The curves of a run, or the rows that are new since an earlier answer.
+    """The curves of a run, or the rows that are new since an earlier answer; docs/formats.md lists the fields.
 
     reader: changes when the numbers begin anew; rows of another reader must be dropped.
     next:   the number with which the rows after this answer are asked for.
@@ -157,7 +154,7 @@ class RunSeries:
     def since(self, number: int) -> Series:
         """Return the rows from `number` on."""
         return {
-            "version": VERSION,
+            "version": 1,
             "reader": self._reader,
             "next": self._next,
             "learning": self._learning.since(number),

@@ -7,7 +7,7 @@ import platform
 import statistics
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -63,8 +63,16 @@ def examine(run: Path | None) -> Iterator[Finding]:
 
     The probes leave no file on the volume. An OSError in a probe becomes a failure.
     """
-    machine = {"python": _python, "packages": _packages, "networks": _networks, "training": _training}
-    for name, probe in {**machine, "cores": _cores, "memory": _memory}.items():
+    advice = "this machine can play and run workers, but not train: pip install 'plyzero[train]'"
+    machine: dict[str, Callable[[], ProbeResult]] = {
+        "python": lambda: ("ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        "packages": partial(_installed, ("numpy", "numba", "zarr"), "failure", "pip install plyzero"),
+        "networks": _networks,
+        "training": partial(_installed, ("torch", "onnx"), "warning", advice),
+        "cores": lambda: ("ok", f"{usable_cores()} usable"),
+        "memory": _memory,
+    }
+    for name, probe in machine.items():
         yield _finding(name, probe)
     if isinstance(run, BucketPath):
         for name, check in {"access": _access, "exclusive names": _keeps_first, "requests": _requests}.items():
@@ -98,15 +106,15 @@ def _finding(name: str, probe: Callable[[], ProbeResult]) -> Finding:
     return Finding(name=name, verdict=verdict, says=says)
 
 
-def _python() -> ProbeResult:
-    return "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-
-
-def _packages() -> ProbeResult:
-    found = {package: _version(package) for package in ("numpy", "numba", "zarr")}
-    if missing := [package for package, its_version in found.items() if its_version is None]:
-        return "failure", f"not installed: {', '.join(missing)}; pip install plyzero"
-    return "ok", ", ".join(f"{package} {its_version}" for package, its_version in found.items())
+def _installed(packages: Sequence[str], verdict: Verdict, advice: str) -> ProbeResult:
+    """Look for packages, without importing them: torch takes seconds to load. `verdict`: where one is missing."""
+    found, missing = [], []
+    for package in packages:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            missing.append(package)
+    return (verdict, f"not installed: {', '.join(missing)}; {advice}") if missing else ("ok", ", ".join(found))
 
 
 def _networks() -> ProbeResult:
@@ -118,21 +126,6 @@ def _networks() -> ProbeResult:
     providers = onnxruntime.get_available_providers()
     device = "an NVIDIA GPU if there is one, otherwise the CPU" if "CUDAExecutionProvider" in providers else "the CPU"
     return "ok", f"onnxruntime {onnxruntime.__version__} ({', '.join(providers)}): networks run on {device}"
-
-
-def _training() -> ProbeResult:
-    """Check the packages that only the trainer needs. They are not imported, because torch takes seconds to load."""
-    found = {package: _version(package) for package in ("torch", "onnx")}
-    if missing := [package for package, its_version in found.items() if its_version is None]:
-        return "warning", (
-            f"not installed: {', '.join(missing)}; this machine can play and run workers, but not train: "
-            "pip install 'plyzero[train]'"
-        )
-    return "ok", ", ".join(f"{package} {its_version}" for package, its_version in found.items())
-
-
-def _cores() -> ProbeResult:
-    return "ok", f"{usable_cores()} usable"
 
 
 def _memory() -> ProbeResult:
@@ -308,10 +301,3 @@ def _requests(run: BucketPath) -> ProbeResult:
         seconds.append(perf_counter() - start)
     remove(probe)
     return "ok", f"{statistics.median(seconds) * 1000:.1f} ms to write 4 kB, the median of {NUM_SYNCS}"
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

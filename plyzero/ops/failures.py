@@ -10,13 +10,9 @@ import sys
 from collections.abc import Iterable
 from itertools import takewhile
 from traceback import FrameSummary, extract_tb
-from typing import Final
 
 from plyzero.errors import plain
 from plyzero.rules.catalog import ROOT, TOOLKIT, GameSpec, is_own
-
-FRAME: Final = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
-"""A line of a traceback: file, line and function."""
 
 
 def describe_error(error: BaseException, game: GameSpec) -> str:
@@ -28,7 +24,8 @@ def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
     """Return the sentence for a process that ended with `exit_code` and wrote `log`."""
     _, found, tail = log.rpartition("Traceback (most recent call last):\n")
     if found:
-        frames = [FrameSummary(file, int(line), function) for file, line, function in FRAME.findall(tail)]
+        lines_of_code = re.findall(r'^  File "(.+)", line (\d+), in (.+)$', tail, re.MULTILINE)
+        frames = [FrameSummary(file, int(line), function) for file, line, function in lines_of_code]
         message = next((line for line in tail.splitlines() if line.strip() and not line.startswith(" ")), "an error")
         return _describe(message, frames, game)
     if exit_code < 0:

@@ -6,8 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ MAX_MATCH_SECONDS: Final = 90.0
 """Time in seconds after which a match is given up, because not even two games are finished."""
 
 
-@dataclass(frozen=True)
-class Rating:
+class Rating(NamedTuple):
     """The step of a published model, and opponent -> result of its games against it."""
 
     step: int

@@ -115,7 +115,6 @@ def describe_sizes(start: Game, settings: Settings, *, workers: int) -> str:
 
 
 def _advice(start: Game, settings: Settings, sizes: Sizes) -> str:
-    """Return what makes a run smaller."""
     network = settings.network
     if 2 * sizes.policy_weights > sizes.weights > 0 and not start.policy_planes:
         fewer = network.channels if network.channels > 4 * HEAD_PLANES else min(HEAD_PLANES, network.channels)

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from plyzero.errors import plain
 from plyzero.files import Room, free_room
@@ -17,9 +17,6 @@ from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
 from plyzero.run.metrics import TRAINER, Beat, last_line, number, read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.settings import StoreSettings
-
-VERSION: Final = 1
-"""Format version of a snapshot; docs/formats.md lists the fields."""
 
 
 class Process(Beat):
@@ -44,7 +41,7 @@ class Reported(TypedDict):
 
 
 class Snapshot(TypedDict):
-    """The state of a run."""
+    """The state of a run; docs/formats.md lists the fields."""
 
     version: int
     run: str
@@ -72,7 +69,7 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
     workers = _with_role(processes, "selfplay")
     running = [each for each in workers if each["life"] in ALIVE]
     return {
-        "version": VERSION,
+        "version": 1,
         "run": str(run.root),
         "game": run.identity,
         "replay": accounts,
@@ -91,7 +88,6 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
 def _warnings(
     processes: Sequence[Process], problem: str | None, accounts: Accounts, free: Room, store: StoreSettings
 ) -> list[Reported]:
-    """Return the current warnings."""
     said = []
     for beat in processes:
         keys = ["warning", "thread_error"]

@@ -67,20 +67,15 @@ def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[
 
     def check_model(name: ModelName) -> None:
         content = read_model(run.models, name)
-        if game is not None:
+        if game is not None and not name.int8:
             check_run(Network(content, game, label=str(name), observations=boards), run.id)
-
-    def check_form(name: ModelName) -> None:
-        read_model(run.models, name)
 
     for segment in sorted(list_segments(run.segments)):
         yield from _checked(str(segment), partial(check_segment, segment))
     for journal in list_journals(run.journals):
         yield from _checked(str(journal), partial(check_journal, journal))
-    for model in list_models(run.models):
+    for model in (*list_models(run.models), *list_models(run.models, int8=True)):
         yield from _checked(str(model), partial(check_model, model))
-    for form in list_models(run.models, int8=True):
-        yield from _checked(str(form), partial(check_form, form))
     for (incarnation, sequence), count in numbers.items():
         if count > 1:
             yield incarnation, f"{count} segments are number {sequence} of incarnation {incarnation}"

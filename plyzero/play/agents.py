@@ -28,9 +28,6 @@ from plyzero.threads import Thread
 LOOK_SECONDS: Final = 0.1
 """Time between two calls of `AgentPlayer.on_wait`, in seconds."""
 
-GRACE_SECONDS: Final = 1.0
-"""Seconds to wait for an agent that has been interrupted."""
-
 
 class Agent(ABC):
     """A player of your own. Subclass it and name it as `module:Class(parameter=value)` wherever a player is named."""
@@ -125,4 +122,4 @@ class _TimeIsUpError(BaseException):
 def _interrupt(thread: threading.Thread) -> None:
     """Raise an error in `thread`, which ends Python code; what a library computes in C goes on."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_TimeIsUpError))
-    thread.join(GRACE_SECONDS)
+    thread.join(1.0)

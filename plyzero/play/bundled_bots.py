@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
@@ -17,8 +16,7 @@ DIRECTORY: Final = Path(__file__).parent / "bots"
 """The directory with an ONNX file and a TOML file for each bot."""
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """A playing strength of a bot.
 
     number:      1 is the weakest level.
@@ -39,8 +37,7 @@ class Level:
         return f"level {self.number} (Elo {self.elo:+.0f}, {self.low:+.0f} to {self.high:+.0f})"
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """The model card of a bot.
 
     game:     identity of the game that the bot plays.

@@ -19,9 +19,6 @@ from PIL import Image, ImageOps
 from plyzero.play.game_record import Frame, frame_svg
 from plyzero.play.session import SIDES
 
-LAST: Final = 4.0
-"""Duration of the last frame, in durations of the others."""
-
 CAPTION_LETTERS: Final = 40
 """Number of letters that fit into the line below the board; a longer line is written smaller."""
 
@@ -57,9 +54,11 @@ def make_film(
     for number, caption in enumerate(_captions(frames, result)):
         pictures.append(_with_caption(_render(frame_svg(frames[number]), size), caption))
         on_progress(number + 1)
-    first, *rest = _in_one_palette(_of_one_size(pictures))
+    highest = max(each.height for each in pictures)  # texts of positions may have more or fewer lines
+    pictures = [ImageOps.expand(each, (0, 0, 0, highest - each.height), "white") for each in pictures]
+    first, *rest = _in_one_palette(pictures)
     milliseconds = round(1000 * seconds)
-    times = [*[milliseconds] * len(rest), round(LAST * milliseconds)]
+    times = [*[milliseconds] * len(rest), 4 * milliseconds]  # the last one is looked at for longer
     # A GIF would repeat the palette in each frame otherwise; in what is optimized, pixels that stay are transparent.
     same_palette = {"palette": bytes(first.getpalette() or ()), "optimize": True} if kind == "GIF" else {}
     file = io.BytesIO()
@@ -104,7 +103,6 @@ def _render(svg: str, width: int) -> Image.Image:
 
 
 def _with_caption(picture: Image.Image, caption: str) -> Image.Image:
-    """Return a picture with a line below it."""
     width, height = picture.size
     letter, strip = width / CAPTION_LETTERS, round(width / 12)
     size = letter / 0.6 * min(1.0, CAPTION_LETTERS / len(caption))  # a letter is about 0.6 times as wide as high
@@ -115,12 +113,6 @@ def _with_caption(picture: Image.Image, caption: str) -> Image.Image:
     captioned = ImageOps.expand(picture, (0, 0, 0, strip), "white")
     captioned.paste(_render(line, width), (0, height))
     return captioned
-
-
-def _of_one_size(pictures: Sequence[Image.Image]) -> list[Image.Image]:
-    """Return pictures that are all as high as the highest, for games whose texts have more or fewer lines."""
-    highest = max(each.height for each in pictures)
-    return [ImageOps.expand(each, (0, 0, 0, highest - each.height), "white") for each in pictures]
 
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:

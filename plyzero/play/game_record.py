@@ -14,8 +14,9 @@ from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import render_svg, text_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
-from plyzero.rules.game import Game, board_of
+from plyzero.rules.game import Game, board_of, outcome_code
 from plyzero.rules.notation import play_named
+from plyzero.run.json_games import WINNERS
 
 ID_DIGITS: Final = 16
 """Number of hexadecimal digits of the id of a game; with fewer characters it is its number in the file."""
@@ -42,8 +43,7 @@ class GameRecord:
         """`first`, `second` or `draw`; None if the game is not over."""
         if self.resigned is not None:
             return SIDES[1 - self.resigned]
-        outcome = self.positions[-1].outcome()
-        return None if outcome is None else "draw" if outcome.winner is None else SIDES[outcome.winner]
+        return WINNERS[outcome_code(self.positions[-1].outcome())]
 
 
 class Frame(NamedTuple):
@@ -93,14 +93,9 @@ def frames_of(game: GameRecord) -> list[Frame]:
     return [*frames[:-1], frames[-1]._replace(score=result)]
 
 
-def frame_svg(frame: Frame, *, style: bool = True) -> str:
-    """Return a frame as an SVG element: the board with the last move marked, or the text of the position.
-
-    style: False omits the colours.
-    """
-    if frame.board is None:
-        return text_svg(str(frame.position), style=style)
-    return render_svg(frame.board, last=frame.last, style=style)
+def frame_svg(frame: Frame) -> str:
+    """Return a frame as an SVG element: the board with the last move marked, or the text of the position."""
+    return render_svg(frame.board, last=frame.last) if frame.board else text_svg(str(frame.position))
 
 
 def result_of(game: GameRecord) -> str:

@@ -35,9 +35,6 @@ Z: Final = 1.96
 MISFIT_LEVEL: Final = 0.05
 """Probability that any pair is marked as a misfit although the model is right."""
 
-MAX_STEPS: Final = 100
-"""Most steps of Newton's method; it needs about 8."""
-
 FITS_AT_ONCE: Final = 100
 """Number of bootstrap samples that are fitted together."""
 
@@ -84,8 +81,7 @@ class Pairs(NamedTuple):
     misfits: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Ratings:
+class Ratings(NamedTuple):
     """Ratings, and how well they explain the games.
 
     elo:      `[players]`, 0 = the anchor.
@@ -254,7 +250,7 @@ class _Model:
         if start is not None:
             parameters += start
         games, won, drawn = counts.sum(-1), counts[..., 0] + counts[..., 1] / 2, counts[..., 1]
-        for _ in range(MAX_STEPS):
+        for _ in range(100):  # it needs about 8
             moments = self.moments(parameters)
             residual = won - games * moments.mean
             gradient = -self._precision * parameters

@@ -11,8 +11,9 @@ import numpy as np
 from plyzero.errors import shown
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, roll_dice
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game, Outcome, outcome_code
 from plyzero.rules.notation import action_names, play_named
+from plyzero.run.json_games import WINNERS
 
 VERSION: Final = 1
 STARTED: Final = 2
@@ -105,8 +106,6 @@ class Session:
 
     def record(self, bot: str) -> dict[str, object]:
         """Return the game as a JSON object; `bot` is the name of the bot."""
-        outcome = self.outcome
-        result = None if outcome is None else "draw" if outcome.winner is None else SIDES[outcome.winner]
         return {
             "version": STARTED if self.game.text else VERSION,
             "game": self.game.identity,
@@ -114,7 +113,7 @@ class Session:
             "person": SIDES[self.person],
             "bot": bot,
             "moves": action_names(self.positions[0], tuple(self.moves)),
-            "result": result,
+            "result": WINNERS[outcome_code(self.outcome)],
             "resigned": self.resigned,
         }
 

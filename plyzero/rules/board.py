@@ -163,7 +163,6 @@ def grid(
 def hexes(rows: ArrayLike, *, pieces: Sequence[str] = PIECES, files: str = string.ascii_lowercase) -> Board:
     """Return a board of hexagons, each row half a hexagon further right. The arguments are those of `grid`."""
     squares = grid(rows, pieces=pieces, files=files)
-
     cells = (Cell(cell.name, cell.x + cell.y / 2, cell.y * HEX_ROW, cell.piece, "hex") for cell in squares.cells)
     labels = (Label(x + y / 2, y * HEX_ROW, text) for x, y, text in squares.labels)
     return Board(tuple(cells), "hexes", tuple(labels))

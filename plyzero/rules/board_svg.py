@@ -48,15 +48,15 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
     ]
 
 
-def text_svg(text: str, *, title: str = "position", style: bool = True) -> str:
-    """Return a text as an SVG element, for positions without a board. The arguments are those of `render_svg`."""
+def text_svg(text: str) -> str:
+    """Return a text as an SVG element, for positions without a board."""
     lines = text.splitlines() or [""]
     width = GLYPH_WIDTH * max(map(len, lines)) + 2 * GLYPH_WIDTH
     rows = (
         f'<text class="row" x="{GLYPH_WIDTH:g}" y="{LINE_HEIGHT * (number + 1):g}">{escape(line)}</text>'
         for number, line in enumerate(lines)
     )
-    beginning = _beginning("text", title, style, 0, 0, width, LINE_HEIGHT * (len(lines) + 1))
+    beginning = _beginning("text", "position", True, 0, 0, width, LINE_HEIGHT * (len(lines) + 1))
     return "".join([beginning, *rows, "</svg>"])
 
 

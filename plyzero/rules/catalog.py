@@ -273,7 +273,6 @@ def _name_of(cls: object) -> str:
 
 
 def _games_in(module: ModuleType) -> list[str]:
-    """Return the names of the games that a module defines."""
     classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Game)]
     return [each.__name__ for each in classes if each.__module__ == module.__name__]
 
@@ -320,7 +319,14 @@ def _check_declarations(target: str, start: Game) -> None:
             f"{target}.observation_dtype is {start.observation_dtype!r}, which is not a NumPy type"
         ) from error
     if not hasattr(start, "State"):  # the planes of a compiled game always have the declared shape
-        observation = _first_decision(target, start).observe()
+        try:
+            decision = first_decision(start)
+        except (Exception, SystemExit) as error:
+            raise UserError(
+                f"cannot roll the dice at the start of {target}: {with_location(error)}; chances() has to return () "
+                "where a player moves"
+            ) from error
+        observation = decision.observe()
         if observation is None:
             raise UserError(f"{target}.observe() returns None; is a return missing?")
         observed = np.shape(observation)
@@ -337,16 +343,6 @@ def _check_declarations(target: str, start: Game) -> None:
                 f"game has {expected[0]} and {expected[1]}: symmetries(), observation_shape or num_actions is wrong. "
                 "symmetries() is optional"
             )
-
-
-def _first_decision(target: str, start: Game) -> Game:
-    try:
-        return first_decision(start)
-    except (Exception, SystemExit) as error:
-        raise UserError(
-            f"cannot roll the dice at the start of {target}: {with_location(error)}; chances() has to return () where "
-            "a player moves"
-        ) from error
 
 
 def failed_rules(position: Game, why: str) -> str:

@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from plyzero.errors import cut
 from plyzero.rules.machine_code import Function
-
-MAX_REASON: Final = 200
-"""Largest number of characters of Numba's message that is shown."""
 
 _PREAMBLE: Final = re.compile(r"Failed in \w+ mode pipeline|^\s*$|^During: |^Overload of|^Internal error")
 _PLACE: Final = re.compile(r'^File "(.+)", line (\d+):', re.MULTILINE)
@@ -58,8 +56,7 @@ def reason_of(text: str) -> str:
         reason = found[1] if found and "numba" not in found[1].lower() else reason
         if found and found.re is _SIGNATURE:
             reason = f"Numba does not support {reason}"
-    reason = reason.partition(". Raised from")[0].rstrip(" .")
-    return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 3]}..."
+    return cut(reason.partition(". Raised from")[0].rstrip(" ."), 200)
 
 
 def place_of(text: str, function: Function, reason: str) -> tuple[str, int]:

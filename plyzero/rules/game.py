@@ -26,9 +26,6 @@ DRAW: Final = -1
 MAX_NAMES: Final = 20
 """Largest number of legal actions that an error message lists, and of columns and planes that a text shows."""
 
-COPIED_IN_ANOTHER_WAY: Final = {"__slots__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"}
-"""Attributes of a class whose objects `copy.copy` does not copy attribute by attribute."""
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -106,7 +103,8 @@ class Game(ABC):
         if "play" in vars(cls):
             cls.play_unchecked = vars(cls)["play"]  # type: ignore[method-assign]
             cls.play = _checked(cls.play_unchecked)  # type: ignore[method-assign, assignment]
-        if vars(cls).keys() & COPIED_IN_ANOTHER_WAY and "__copy__" not in vars(cls):
+        copied_in_another_way = {"__slots__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"}
+        if vars(cls).keys() & copied_in_another_way and "__copy__" not in vars(cls):
             cls.__copy__ = None  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # abstract for type checkers only: an attribute, of the class or of the object, works as well

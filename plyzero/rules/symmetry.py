@@ -33,18 +33,16 @@ def turns_and_mirrors(observation_shape: tuple[int, int, int], *, non_board_acti
     numbered = np.arange(planes * size * size).reshape(observation_shape)
     squares = np.arange(size * size).reshape(1, size, size)
     not_squares = np.arange(size * size, size * size + non_board_actions)
-    found = []
-    for mirrored in (False, True):
-        for quarter_turns in range(4):
-            if not mirrored and not quarter_turns:
-                continue
 
-            def image(board: NDArray[np.intp], flip: bool = mirrored, turns: int = quarter_turns) -> NDArray[np.intp]:
-                return np.rot90(board[:, :, ::-1] if flip else board, turns, axes=(1, 2)).ravel()
+    def images(board: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        return [np.rot90(each, turns, axes=(1, 2)).ravel() for each in (board, board[:, :, ::-1]) for turns in range(4)]
 
-            # image(squares)[i] is the square that moves to square i; an action needs the inverse.
-            found.append(Symmetry(image(numbered), np.concatenate([np.argsort(image(squares)), not_squares])))
-    return tuple(found)
+    # The image of `squares` has at i the square that moves to square i; an action needs the inverse.
+    found = [
+        Symmetry(image, np.concatenate([np.argsort(moved), not_squares]))
+        for image, moved in zip(images(numbered), images(squares), strict=True)
+    ]
+    return tuple(found[1:])
 
 
 def mirror_columns(observation_shape: tuple[int, int, int], actions: Sequence[int]) -> Symmetry:

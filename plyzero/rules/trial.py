@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,8 +46,7 @@ def look(position: Game) -> Seen:
     return Seen(legal, ONGOING, position.to_play, np.asarray(position.observe(), np.float32), chances)
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """Random games and the answers of their positions."""
 
     games: Sequence[PlayedGame]
@@ -81,7 +79,7 @@ class Trial:
                 if _key(each) not in group and all(map(_agrees, itertools.repeat(each), self.games, self.seen)):
                     generators.append(each)
                     group = _products(generators)
-        return tuple(each for each in group.values() if not _is_identity(each))
+        return tuple(each for each in group.values() if any((part != np.arange(len(part))).any() for part in each))
 
 
 def play_trial(start: Game, *, plies: int) -> Trial:
@@ -102,10 +100,6 @@ def _products(generators: Sequence[Symmetry]) -> dict[bytes, Symmetry]:
             found[_key(one)] = one
             waiting += [Symmetry(one.planes[other.planes], other.actions[one.actions]) for other in generators]
     return found
-
-
-def _is_identity(symmetry: Symmetry) -> bool:
-    return all(np.array_equal(part, np.arange(len(part))) for part in symmetry)
 
 
 def _key(symmetry: Symmetry) -> bytes:

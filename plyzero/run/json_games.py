@@ -24,12 +24,8 @@ VERSION: Final = 1
 WINNERS: Final = {DRAW: "draw", ONGOING: None, 0: "first", 1: "second"}
 """Outcome code -> the field `winner`."""
 
-CHOSEN: Final = 1
-"""The `search` of a move that somebody chose: PUCT, whose policy is the visits; the played move has all of them."""
-
 UNPROVEN: Final = 2
 """The `proven` of every position: UNPROVEN of plyzero.search.tree."""
-
 
 Column = NDArray[np.bool_ | np.number]
 """A number for every ply."""
@@ -107,7 +103,7 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
 
     opening = _integer(found, "opening_plies", most=len(played))
     chosen = np.arange(len(played)) >= opening
-    positions["search"][chosen], positions["simulations"] = CHOSEN, 1
+    positions["search"][chosen], positions["simulations"] = 1, 1  # PUCT, whose policy is the visits: all of this move
     positions["full"] = _per_ply(found, "full", chosen, most=chosen)
     positions["root_value"] = _per_ply(found, "values", np.zeros(len(played)), least=-1)
     positions["model_step"] = _per_ply(found, "models", np.zeros(len(played)), most=2**32 - 1)

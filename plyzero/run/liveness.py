@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from plyzero.files import interval
 from plyzero.run import journals, lease
@@ -57,10 +56,10 @@ class LivenessMonitor:
             self._lock_holders = self._find_lock_holders()
         now = self._clock()
         for name, beat in self.heartbeats.items():
-            count = (beat["pid"], beat["beats"])
+            counter = (beat["pid"], beat["beats"])
             before = self._observed.get(name)
-            if before is None or count != before.count:
-                self._observed[name] = _Observation(count, since=now, has_changed=before is not None)
+            if before is None or counter != before.counter:
+                self._observed[name] = _Observation(counter, since=now, has_changed=before is not None)
 
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""
@@ -90,11 +89,10 @@ class LivenessMonitor:
         return workers | ({TRAINER} if trainer else set())
 
 
-@dataclass(frozen=True)
-class _Observation:
+class _Observation(NamedTuple):
     """Process number and counter of a heartbeat, when they were first read, and whether they replaced others."""
 
-    count: tuple[int, int]
+    counter: tuple[int, int]
     since: float
     has_changed: bool
 

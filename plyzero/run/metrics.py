@@ -289,17 +289,16 @@ def _varint(number: int) -> bytes:
 
 
 class Rate:
-    """The rate at which a count has grown during the most recent `seconds`."""
+    """The rate at which a count has grown during the most recent minute."""
 
-    def __init__(self, *, seconds: float = 60.0) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._marks: deque[tuple[float, float]] = deque()
 
     def per_second(self, count: float, at: float) -> float:
         """Return the growth per second up to `count` at the time `at`, in seconds; 0 during the first second."""
         if not self._marks or at >= self._marks[-1][0] + 1:
             self._marks.append((at, count))
-        while len(self._marks) > 2 and self._marks[1][0] <= at - self._seconds:
+        while len(self._marks) > 2 and self._marks[1][0] <= at - 60:
             self._marks.popleft()
         first_at, first_count = self._marks[0]
         return (count - first_count) / (at - first_at) if at - first_at >= 1 else 0.0

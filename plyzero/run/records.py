@@ -189,13 +189,6 @@ def unpack_bits(bits: NDArray[np.uint8], shape: Sequence[int]) -> NDArray[np.boo
     return unpacked.view(np.bool_).reshape(len(bits), *shape)
 
 
-def check_games(games: Games, num_actions: int) -> None:
-    """Raise ValueError, with the field and the index, for records that no worker writes; the trainer relies on this."""
-    _, fault = find_valid(games, num_actions)
-    if fault:
-        raise ValueError(fault)
-
-
 def find_valid(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str | None]:
     """Return which games, `[G]`, a worker could have written, and the field and index at fault in the others.
 
@@ -254,7 +247,6 @@ def _any(holds: NDArray[np.bool_], of_position: NDArray[np.int64], size: int) ->
 
 
 def _are_finite(observations: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which observations have finite values only."""
     if observations.dtype.kind != "f":
         return np.ones(len(observations), np.bool_)
     return np.asarray(np.isfinite(observations).all(axis=tuple(range(1, observations.ndim))))

@@ -6,10 +6,9 @@ import logging
 import math
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from time import thread_time
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,8 +193,7 @@ def _compare_end(position: Game, game: np.void) -> str | None:
     return f"the winner: recorded {recorded}, by the rules {by_rules}"
 
 
-@dataclass(frozen=True)
-class Shapes:
+class Shapes(NamedTuple):
     """A game by its records: the attributes of `Game` that their readers use."""
 
     version: int

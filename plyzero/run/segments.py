@@ -11,10 +11,9 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +38,7 @@ class SegmentError(Exception):
     """A segment that cannot be used. The message says which one and why."""
 
 
-@dataclass(frozen=True, order=True)
-class SegmentName:
+class SegmentName(NamedTuple):
     """The fields of a segment's file name, from which games can be counted without opening the file.
 
     worker, incarnation, sequence: those of the journal in which its games were.

@@ -27,7 +27,6 @@ STATE: Final = np.dtype(
     align=True,
 )
 
-
 PLACE: Final = np.dtype(
     [
         ("hash", "i8"),  # of the key of an entry, or ABSENT

@@ -45,7 +45,7 @@ class Opponents:
         self.game, self._others = game, others
         self._run, self._net = run and run.absolute(), net and net.absolute()  # rules may leave the current directory
         for name in others:
-            self._other(name)
+            find_player(name, game, np.random.default_rng())
         self._card = None if run or net else find_card(game)
         self._bots: OrderedDict[str, Bot] = OrderedDict()
         self._lock = threading.Lock()
@@ -56,7 +56,8 @@ class Opponents:
         if self._card:
             found |= {f"level:{level.number}": f"the bundled bot, {level}" for level in self._card.levels}
         elif self.has_network:
-            found |= {f"net:{number}": _strength(number) for number in SIMULATIONS}
+            found |= {f"net:{number}": f"the network with {number} simulations" for number in SIMULATIONS}
+            found["net:0"] = "the network without a search"
         found |= {f"mcts:{number}": f"pure MCTS, {number} rollouts" for number in ROLLOUTS}
         return {**found, **RULES}
 
@@ -80,7 +81,7 @@ class Opponents:
         """
         kind, _, number = name.partition(":")
         if name in self._others or name in RULES:
-            return self._other(name)
+            return find_player(name, self.game, np.random.default_rng())  # anew: an agent plays one game at a time
         if name != ANALYSIS and name not in self.names():
             raise UserError(f"expected a player, one of {', '.join(self.names())}, got {shown(name)}")
         if kind == "level":
@@ -106,10 +107,6 @@ class Opponents:
         why = f"because the network has not beaten mcts:100 yet ({text})"
         return self._pure_mcts().with_simulations(rollouts), f"The judge: pure MCTS with {rollouts} rollouts, {why}."
 
-    def _other(self, name: str) -> Player:
-        """Return a player that is made anew, because an agent plays one game at a time."""
-        return find_player(name, self.game, np.random.default_rng())
-
     @property
     def has_network(self) -> bool:
         """Whether analyses use a network, which may not be trained yet, and not random rollouts."""
@@ -131,8 +128,7 @@ class Opponents:
         return self._kept(f"step {wanted}", lambda: Bot.of_model(run, self.game, model=wanted))
 
     def _pure_mcts(self) -> Bot:
-        rollouts = ROLLOUTS[-1]
-        return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=rollouts)
+        return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=ROLLOUTS[-1])
 
     def _kept(self, key: str, make: Callable[[], Bot]) -> Bot:
         with self._lock:
@@ -142,7 +138,3 @@ class Opponents:
             while len(self._bots) > 4 + len(self._card.levels if self._card else ()):
                 self._bots.popitem(last=False)
             return self._bots[key]
-
-
-def _strength(simulations: int) -> str:
-    return f"the network with {simulations} simulations" if simulations else "the network without a search"

@@ -69,8 +69,10 @@ def _parts(frame: Frame) -> list[str]:
 def inlined(name: str, data: object) -> str:
     """Return a page of `page/` with everything that it loads inside, and `data` as `window.PLYZERO_REPORT`."""
     page = _read(name)
-    page = re.sub(r'<link rel="icon" href="/static/(.*?)">', lambda found: _icon(found[1]), page)
-    page = re.sub(r'<link rel="stylesheet" href="/static/(.*?)">', lambda found: _style(found[1]), page)
+    icon = f'<link rel="icon" href="{_data_address("image/svg+xml", _read("icon.svg"))}">'
+    page = page.replace('<link rel="icon" href="/static/icon.svg">', icon)
+    style = r'<link rel="stylesheet" href="/static/(.*?)">'
+    page = re.sub(style, lambda found: f"<style>\n{_read(found[1])}\n</style>", page)
     page = re.sub(r'<script src="/static/(.*?)"></script>', lambda found: _script(_read(found[1])), page)
     page = re.sub(r'<script type="module" src="/static/(.*?)"></script>', lambda found: _module(found[1], data), page)
     policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
@@ -113,14 +115,6 @@ def _read(name: str) -> str:
 
 def _script(source: str, kind: str = "") -> str:
     return f"<script{kind}>\n{source}\n</script>"
-
-
-def _style(name: str) -> str:
-    return f"<style>\n{_read(name)}\n</style>"
-
-
-def _icon(name: str) -> str:
-    return f'<link rel="icon" href="{_data_address("image/svg+xml", _read(name))}">'
 
 
 def _data_address(kind: str, text: str) -> str:

@@ -32,9 +32,6 @@ MAX_TEXT: Final = 100_000
 EVENT_SECONDS: Final = 0.1
 """Time between two events of a search."""
 
-MAX_LINE: Final = 6
-"""Number of moves of a principal variation that are drawn."""
-
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
     """Return the positions and the moves of a list of names separated by blanks.
@@ -162,9 +159,9 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
 
 
 def _line(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
-    """Return the moves `names` from `position` on, up to the first roll, each with its places on the board then."""
+    """Return up to six moves `names` from `position` on, up to the first roll, each with its places on the board."""
     line: list[dict[str, object]] = []
-    for name in names[:MAX_LINE]:
+    for name in names[:6]:
         if is_chance(position):
             break
         board = board_of(position)

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 KINDS: Final = (".png", ".svg", ".pdf")
 """Endings of pictures."""
 
-MAX_BYTES: Final = 1 << 28
-"""Largest size of a table that is read, in bytes."""
-
 Cell = str | float | None
 Table = Mapping[str, Sequence[Cell]]
 """Columns of equal length: numbers, texts, or None where a row has no value."""
@@ -99,7 +96,7 @@ def plot_intervals(groups: Mapping[str, Sequence[tuple[Any, ...]]], x: str, *, t
 def read_table(path: Path) -> Table:
     """Return a CSV file with a header, or a file of JSON lines, as columns. Raises UserError if it is neither."""
     try:
-        text = decode(read_file(path, max_bytes=MAX_BYTES))
+        text = decode(read_file(path, max_bytes=1 << 28))
     except OSError as error:
         raise UserError(f"cannot read {path}: {explain(error)}") from error
     except UnicodeDecodeError as error:

@@ -6,7 +6,6 @@ import heapq
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
@@ -15,10 +14,6 @@ from plyzero.run.directory import Run, RunDirectory
 from plyzero.run.json_games import games_to_json
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from plyzero.volume_errors import explain
-
-VERSION: Final = 1
-"""Format version of the object of this module; docs/formats.md lists the fields."""
-
 
 Shown = dict[str, object]
 """A game of `plyzero replay export`, without what no chart needs, and the `step` of the last model."""
@@ -103,6 +98,6 @@ class NewestGames:
         return games[::-1]
 
     def _answer(self, games: list[Shown], note: str | None, sealed: float | None = None) -> dict[str, object]:
-        """Return the JSON object; `sealed`: when the newest of the games were stored."""
+        """Return the JSON object, as docs/formats.md lists it; `sealed`: when the newest of the games were stored."""
         age = None if sealed is None else max(0.0, round(self._clock() - sealed, 1))
-        return {"version": VERSION, "games": games, "newest_seconds": age, "note": note and plain(note, 400)}
+        return {"version": 1, "games": games, "newest_seconds": age, "note": note and plain(note, 400)}

@@ -114,7 +114,6 @@ class _Watched:
         }
 
     def _process(self, beat: Process, newest: ModelName | None) -> dict[str, object]:
-        """Return what is shown of a process."""
         name, alive = beat["name"], beat["life"] in ALIVE
         figures = "seconds", "waited_seconds", "games", "positions", "evaluations", "trained_per_second", "window"
         shown = {

@@ -13,9 +13,6 @@ from typing import Final
 
 from plyzero.errors import UserError
 
-MAX_WAITING: Final = 200
-"""Largest number of searches that wait; further ones are refused."""
-
 MAX_SECONDS: Final = 120.0
 """Longest time that a search may take, in seconds."""
 
@@ -43,11 +40,12 @@ class Searches:
     async def stream(self, search: Callable[[Report], Event], visitor: str = "") -> AsyncIterator[Event]:
         """Yield the events that `search` reports, and at last what it returns, with `done`.
 
-        A visitor, that is a network address, has at most 40 waiting searches. An error becomes a last event with a
-        sentence in `error`. If this iterator is closed before, the next report of the search raises LeftError.
+        A visitor, that is a network address, has at most 40 waiting searches, and all have 200 together. An error
+        becomes a last event with a sentence in `error`. If this iterator is closed before, the next report of the
+        search raises LeftError.
         """
         own, all_of_them = len(self._waiting.get(visitor, ())), sum(map(len, self._waiting.values()))
-        if own >= 40 or all_of_them >= MAX_WAITING:
+        if own >= 40 or all_of_them >= 200:
             yield {"done": True, "error": f"{max(own, all_of_them)} searches are waiting already; try again later"}
             return
         await self._turn(visitor)

@@ -36,13 +36,7 @@ from plyzero.rules.chance import first_decision
 from plyzero.run.directory import RunDirectory
 from plyzero.web.opponents import ANALYSIS, Opponents
 from plyzero.web.pages import PAGE
-from plyzero.web.play_api import (
-    describe_position,
-    network_view,
-    parse_moves,
-    search_position,
-    unfinished_position,
-)
+from plyzero.web.play_api import describe_position, network_view, parse_moves, search_position, unfinished_position
 from plyzero.web.reviews import review
 from plyzero.web.run_state import RunView
 from plyzero.web.searches import Event, Report, Searches

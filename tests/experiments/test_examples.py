@@ -42,7 +42,7 @@ def test_a_game_is_a_record_a_film_and_a_text_of_all_its_positions():
         game = read_game(lines, spec, str(number), "games.jsonl")  # which checks the moves and the winner
         with Image.open(f"run-00/examples/game-{number:02d}.gif") as film:
             assert film.format == "GIF"
-            assert film.width == task.FILM_SIZE
+            assert film.width == 360
             assert film.n_frames == len(game.positions) == len(record["moves"]) + 1
         text = files[f"game-{number:02d}.txt"].decode()
         assert all(str(position) in text for position in game.positions)

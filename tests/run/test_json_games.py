@@ -11,7 +11,7 @@ from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.random_game import random_move
 from plyzero.run.json_games import Fault, games_to_json, import_games
-from plyzero.run.records import BY_RULE, TRUNCATED, Games, check_games
+from plyzero.run.records import BY_RULE, TRUNCATED, Games, find_valid
 from plyzero.run.segments import read_segment
 from plyzero.search.tree import PUCT, UNPROVEN
 from plyzero.settings import SearchSettings, TrainerSettings
@@ -38,7 +38,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Games:
 def test_what_was_exported_comes_back_and_is_exported_as_it_was(exported: Games):
     imported = Games.concatenate(list(import_games(lines_of(exported), GAME)))
     assert lines_of(imported) == lines_of(exported)
-    check_games(imported, GAME.start.num_actions)
+    assert find_valid(imported, GAME.start.num_actions)[1] is None
     for field in ("id", "positions", "winner", "end", "opening_plies"):
         assert np.array_equal(imported.games[field], exported.games[field])
     for field in ("action", "to_play", "num_legal", "full", "model_step"):
@@ -67,7 +67,7 @@ def test_a_truncated_game_comes_back_if_it_is_as_long_as_self_play_allows(monkey
 def test_moves_and_result_are_enough_and_are_what_a_network_learns():
     (games,) = import_games([json.dumps({**WON, "opening_plies": 1}).encode()], GAME)
     assert isinstance(games, Games)
-    check_games(games, 9)
+    assert find_valid(games, 9)[1] is None
     targets = played_moves(games, search=SearchSettings(), trainer=TrainerSettings())
     assert targets.is_sample.tolist() == [False, True, True, True, True]
     assert targets.wdl[1:].tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 0, 0]]

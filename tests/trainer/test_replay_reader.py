@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plyzero import files
+from plyzero.files import list_names
 from plyzero.ops.verify import restore
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
@@ -256,10 +257,16 @@ def test_an_unreadable_directory_is_listed_again(
     run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     put(run, 0)
-    for place in ("plyzero.run.segments.os.listdir", "trainer.replay_reader._list_files"):
+    for number, unreadable in ((2, run.segments), (3, run.quarantine)):
+
+        def listed(directory: Path, unreadable: Path = unreadable) -> list[str]:
+            if directory == unreadable:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(directory))
+            return list_names(directory)
+
         with monkeypatch.context() as patch:
-            patch.setattr(place, failing(errno.ESTALE))
-            put(run, 2 if "segments" in place else 3)
+            patch.setattr("trainer.replay_reader.list_names", listed)
+            put(run, number)
             assert taken(reader) in ([], of(A, 0))
             assert "Stale file handle" in reader.read_error
     put(run, 1)

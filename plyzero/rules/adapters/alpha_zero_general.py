@@ -19,8 +19,7 @@ import re
 import sys
 import threading
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self, cast
+from typing import Any, ClassVar, Final, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,18 +44,11 @@ TRIAL_PLIES: Final = 300  # of random games together, at least
 LONGEST_TRIAL: Final = 2000  # plies after which a game is cut off
 """The trial of a game when it is loaded. Its version depends on these."""
 
-MAX_PLANES: Final = 16
-"""Largest number of different pieces for which each has a plane; otherwise a plane shows the numbers themselves."""
-
-OLD_NAMES: Final = {"int": int, "float": float, "bool": bool, "object": object}
-"""Names that NumPy had when many of these games were written."""
-
 PIECES: Final = {0: "", 1: "0", -1: "1"}
 """The pieces of a drawn board by the numbers of most games; any other number is shown as it is."""
 
 
-@dataclass(frozen=True)
-class _Channel:
+class _Channel(NamedTuple):
     """The planes of a part of the board: one for each of `values`, or, without any, its numbers over `scale`."""
 
     values: tuple[int, ...]
@@ -234,9 +226,9 @@ def game_class(name: str, game: Any) -> type[AzgGame]:
 
     Raises UserError if it lacks a method.
     """
-    for old, kind in OLD_NAMES.items():
-        if old not in vars(np):
-            setattr(np, old, kind)
+    for kind in (int, float, bool, object):  # which NumPy also had when many of these games were written
+        if kind.__name__ not in vars(np):
+            setattr(np, kind.__name__, kind)
     missing = [method for method in METHODS if not callable(getattr(game, method, None))]
     is_class = isinstance(game, type)
     if not is_class or missing:
@@ -381,9 +373,9 @@ def _channel(seen: NDArray[Any]) -> _Channel:
     most, least = float(seen.max()), float(seen.min())
     bound = max(most, -least)
     values = [*range(1, int(bound) + 1), *range(-1, -int(bound) - 1 if least < 0 else 0, -1)]
-    if np.array_equal(seen, np.rint(seen)) and len(values) <= MAX_PLANES:
+    if np.array_equal(seen, np.rint(seen)) and len(values) <= 16:
         return _Channel(tuple(values), 1.0)
-    return _Channel((), max(bound, 1.0))
+    return _Channel((), max(bound, 1.0))  # a plane of the numbers themselves
 
 
 def _proposed_symmetries(made: type[AzgGame]) -> Iterator[Symmetry]:

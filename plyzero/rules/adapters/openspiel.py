@@ -31,9 +31,6 @@ MAX_INTEGER: Final = 10_000  # as a parameter: with larger and with negative one
 EARLY_PLIES: Final = 20
 """Moves and rolls after which the tensors of the two players are compared. The version of a game depends on it."""
 
-TYPES: Final = {bool: "True or False", int: "an integer", float: "a float", str: "a string"}
-"""The types of parameters in messages."""
-
 CLUTTER: Final = re.compile(r"^chance outcome \d+ |^\d+ - |\(roll: (\d+)\)")
 """Parts of names that are removed, except for the digits of the roll: numbers of rolls and actions."""
 
@@ -90,10 +87,11 @@ class OpenSpielGame(Game):
 
     def __new__(cls, **parameters: object) -> Self:
         known = inspect.signature(cls).parameters
+        types = {bool: "True or False", int: "an integer", float: "a float", str: "a string"}
         for key, value in parameters.items():
             default = known[key].default
             if type(value) is not type(default):
-                raise ValueError(f"expected for {key} {TYPES[type(default)]} such as {default!r}, got {shown(value)}")
+                raise ValueError(f"expected for {key} {types[type(default)]} such as {default!r}, got {shown(value)}")
             if type(value) is int and not 0 <= value <= MAX_INTEGER:
                 raise ValueError(f"expected for {key} an integer from 0 to {MAX_INTEGER}, got {shown(value)}")
         return cast(Self, _initial_position(cls, tuple(sorted(parameters.items()))))

@@ -32,24 +32,16 @@ def _reverse_rows(board: Array) -> Array:
     return board[..., ::-1, :]
 
 
-def _transpose(board: Array) -> Array:
-    return np.swapaxes(board, -1, -2)
-
-
-def _half_turn(board: Array) -> Array:
-    return board[..., ::-1, ::-1]
-
-
 TURNS: Final = {
     "amazons": Turn((0, 2, 1, 3), _reverse_rows, (0,)),
     "breakthrough": Turn((1, 0, 2), _reverse_rows, (6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5)),
-    "checkers": Turn((2, 3, 0, 1, 4), _half_turn, (4, 5, 6, 7, 0, 1, 2, 3)),
+    "checkers": Turn((2, 3, 0, 1, 4), lambda board: board[..., ::-1, ::-1], (4, 5, 6, 7, 0, 1, 2, 3)),
     "chess": Turn((1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 12, 13, 14, 15, 18, 19, 16, 17), _reverse_rows),
     "connect_four": Turn((1, 0, 2)),
     "dots_and_boxes": Turn((0, 2, 1)),
     "go": Turn((1, 0, 2, 3)),
     "gomoku": Turn((1, 0, 2)),
-    "hex": Turn((8, 7, 6, 5, 4, 3, 2, 1, 0), _transpose, (0,)),
+    "hex": Turn((8, 7, 6, 5, 4, 3, 2, 1, 0), lambda board: np.swapaxes(board, -1, -2), (0,)),
     "lines_of_action": Turn((1, 0, 2)),
     "mnk": Turn((0, 2, 1)),
     "tic_tac_toe": Turn((0, 2, 1)),
