@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import onnx
 from google.protobuf.message import Message
@@ -18,6 +18,8 @@ from onnx import AttributeProto, NodeProto, TensorProto, TensorShapeProto
 from onnx.shape_inference import infer_shapes
 
 from plyzero.errors import plain
+
+Model: TypeAlias = onnx.ModelProto
 
 _FEED_FORWARD = """
 Abs Add And AveragePool BatchNormalization Cast Celu Clip Concat Constant Conv DequantizeLinear Div Dropout Elu Equal
@@ -91,6 +93,15 @@ def declared_shapes(model: onnx.ModelProto) -> dict[str, list[int | str]]:
     """Return the shapes of all inputs and outputs, by name, as the file declares them."""
     ends = (*model.graph.input, *model.graph.output)
     return {each.name: [_size(dim) for dim in each.type.tensor_type.shape.dim] for each in ends}
+
+
+def declare_shapes(model: Model, shapes: Mapping[str, Sequence[int | str]]) -> None:
+    """Replace the sizes that inputs and outputs declare, by name, but not names of sizes; drop those in between."""
+    for end in (*model.graph.input, *model.graph.output):
+        for dim, size in zip(end.type.tensor_type.shape.dim, shapes.get(end.name, ()), strict=False):
+            if isinstance(size, int):
+                dim.dim_value = size
+    del model.graph.value_info[:]
 
 
 def check_graph(model: onnx.ModelProto) -> int:

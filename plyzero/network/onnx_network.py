@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import onnx
 import onnxruntime
 from numpy.typing import NDArray
 
 from plyzero.errors import ModelRefusedError, plain, shown
-from plyzero.network.onnx_graph import MAX_BATCH, GraphError, check_graph, declared_shapes, parse
+from plyzero.network.onnx_graph import (
+    MAX_BATCH,
+    GraphError,
+    Model,
+    check_graph,
+    declare_shapes,
+    declared_shapes,
+    parse,
+)
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import first_decision
 from plyzero.rules.random_game import random_game
@@ -178,7 +185,7 @@ class Network:
         return Evaluation(*bound.copy_outputs_to_cpu())
 
 
-def resize(model: onnx.ModelProto, game: GameSpec) -> bool:
+def resize(model: Model, game: GameSpec) -> bool:
     """Let a model of another size of `game` declare the size of `game`, and return whether it is one.
 
     No weight of convolutional heads depends on the size. That the whole graph fits is checked as for any other model.
@@ -194,12 +201,9 @@ def resize(model: onnx.ModelProto, game: GameSpec) -> bool:
     is_other_size = declared.keys() == {INPUT, LOGITS, WDL} and declared[INPUT][2:] != [*board]
     if not (is_same_game and is_other_size and is_convolutional):
         return False
-    shapes = {INPUT: (2, board), LOGITS: (1, (game.start.num_actions,)), WDL: (1, (3,))}
-    for end in (*model.graph.input, *model.graph.output):
-        first, sizes = shapes[end.name]
-        for dim, size in zip(end.type.tensor_type.shape.dim[first:], sizes, strict=False):
-            dim.dim_value = size
-    del model.graph.value_info[:]  # the shapes between, which some tools note
+    declare_shapes(
+        model, {INPUT: [*declared[INPUT][:2], *board], LOGITS: [*declared[LOGITS][:1], game.start.num_actions]}
+    )
     metadata["game"].value = game.identity
     return True
 
@@ -267,6 +271,8 @@ def has_gpu() -> bool:
 @cache
 def _runs_on(provider: str) -> bool:
     """Return whether an execution provider works, tried with a graph that copies a number."""
+    import onnx
+
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "copy", [x], [y])
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
@@ -324,6 +330,7 @@ def _return_free_memory() -> None:
 
 def half_precision(content: bytes) -> bytes:
     """Return the model with 16-bit weights and arithmetic; its inputs and outputs stay float32."""
+    import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     model = onnx.load_model_from_string(content)
