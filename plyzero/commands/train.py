@@ -76,6 +76,7 @@ def train(
         from plyzero.ops import supervisor
         from plyzero.ops.rating import Rater
         from plyzero.ops.sizes import check_sizes
+        from plyzero.run.budget import read_done
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
         from plyzero.run.models import list_models
         from plyzero.run.replay import check_rules
@@ -116,8 +117,9 @@ def train(
         except supervisor.ChildFailedError as error:
             raise FailedError(str(error)) from error
         ended = "stopped and saved" if stop.is_set() else "saved"
+        again = "the same command" + " with a larger budget" * bool(read_done(opened))
         if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
-            screen.line(f"{ended}. To continue: the same command. To play: plyzero play {quote(game)} --run {run}")
+            screen.line(f"{ended}. To continue: {again}. To play: plyzero play {quote(game)} --run {run}")
         else:
             screen.line(f"{ended}, but there is no model yet. To continue: the same command.")
 

@@ -1,6 +1,7 @@
 """The budget of a run: what reaches it, what the trainer and the workers then do, and the same command again."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,8 @@ from plyzero.run.metrics import TRAINER, Heartbeat, append_line, number, read_he
 from plyzero.run.models import list_models
 from plyzero.settings import BudgetSettings
 from selfplay.worker import run_worker
+from tests.helpers.cli import plyzero, shown
+from tests.helpers.clock import Clock
 from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, playing
 from trainer.loop import run_trainer
@@ -116,3 +119,22 @@ def test_a_worker_ends_when_the_run_is_done_and_plays_on_for_a_larger_budget(run
     assert read_heartbeat(run.workers / "w0.00000000.json")["games"] == 0
     with playing(open_run(run.root, options=["budget.steps=4"]), name="w1", incarnation="0" * 8) as until:
         until(lambda: number(read_heartbeat(run.workers / "w1.00000000.json") or {}, "games"))
+
+
+def test_wait_ends_with_0_when_the_training_is_over_and_with_3_when_nothing_runs(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+
+    monkeypatch.setattr("plyzero.commands.inspect.time", SimpleNamespace(monotonic=clock, sleep=sleep))
+    stopped = plyzero("wait", "--run", str(run.root))
+    assert (stopped.returncode, stopped.stderr) == (
+        3,
+        f"plyzero: {run.root} is not over, and none of its processes runs\n",
+    )
+    assert clock.now > 1030
+    Heartbeat(run.workers / f"{TRAINER}.json").beat({"role": TRAINER, "state": "stopped", "done": "3 steps"})
+    assert shown("wait", "--run", str(run.root)) == "the training is over: 3 steps\n"
