@@ -34,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     game = load_game("tic-tac-toe")
     if options.run.exists():
         shutil.rmtree(options.run)
-    often = ["trainer.publish_seconds=4"]  # every model takes the test, and the first to pass it ends the training
-    run = create_run(options.run, game, seed=options.seed, options=often)
+    # every model takes the test, and the first to pass it ends the training
+    settings = ["trainer.publish_seconds=4", f"budget.minutes={options.seconds / 60}"]
+    run = create_run(options.run, game, seed=options.seed, options=settings)
     print(f"Training {game.name} from its rules alone, with two workers and a trainer, seed {options.seed}.")
     trained: list[Network] = []
     began = time.monotonic()
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trained[:] = [network]
         return find_loss(network, game)[0] is None
 
-    train(run, workers=2, minutes=options.seconds / 60, stop=interrupt_on_signals(), on_report=show, stop_when=passes)
+    train(run, workers=2, stop=interrupt_on_signals(), on_report=show, stop_when=passes)
     print(f"Trained for {time.monotonic() - began:.0f} s.\n")
     before = print_test("untrained network", Network(untrained(run), game, label="untrained"), game)
     after = bool(trained) and print_test("trained network", trained[0], game)

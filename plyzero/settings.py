@@ -45,6 +45,22 @@ Opponents = Annotated[
 """A list of opponents; in the environment and on the command line it is written with commas."""
 
 
+def parse_until(condition: str) -> tuple[float, str]:
+    """Return the score and the opponent of a condition such as "score >= 0.9 against mcts:100".
+
+    Raises ValueError if it is not one.
+    """
+    found = re.fullmatch(r"score *>= *(\d*\.?\d+) +against +(\S+)", condition.strip())
+    if not found or not 0 < float(found[1]) <= 1:
+        raise ValueError("expected a score above 0 and at most 1, and an opponent: score >= 0.9 against mcts:100")
+    return float(found[1]), _check_opponent(found[2])
+
+
+def _check_until(condition: str) -> str:
+    parse_until(condition)
+    return condition
+
+
 OBJECT_NAME: Final = r"^\w+(\.\w+)*:\w+$"
 """Pattern of the name of a class or function in a module: `my_net:MyNet`."""
 
@@ -296,6 +312,25 @@ class RatingSettings(SettingsSection):
     """Simulations of the model per move; 0 = its policy without search."""
 
 
+class BudgetSettings(SettingsSection):
+    """When a training is over: at the first of these. By default it goes on until it is stopped."""
+
+    steps: int | None = Field(None, ge=1)
+    """Number of optimiser steps."""
+
+    games: int | None = Field(None, ge=1)
+    """Number of games that the trainer has read."""
+
+    positions: int | None = Field(None, ge=1)
+    """Number of positions of these games."""
+
+    minutes: float | None = Field(None, gt=0)
+    """Minutes of training after the first game, in all starts together; not before the first model."""
+
+    until: Annotated[str, AfterValidator(_check_until)] | None = None
+    """A score of a model, such as "score >= 0.9 against mcts:100", as a rating has measured it."""
+
+
 class Settings(SettingsSection):
     """All settings of a run."""
 
@@ -305,6 +340,7 @@ class Settings(SettingsSection):
     trainer: TrainerSettings = TrainerSettings()
     store: StoreSettings = StoreSettings()
     rating: RatingSettings = RatingSettings()
+    budget: BudgetSettings = BudgetSettings()
 
     @model_validator(mode="after")
     def _check_that_training_can_proceed(self) -> Self:
@@ -325,6 +361,13 @@ class Settings(SettingsSection):
                 f"{4 * trainer.batch_size}: the trainer could never collect enough positions for its steps"
             )
         return self
+
+    @property
+    def measured_opponents(self) -> tuple[str, ...]:
+        """The opponents of ratings, with that of `budget.until`."""
+        wanted = parse_until(self.budget.until)[1] if self.budget.until else None
+        opponents = self.rating.opponents
+        return opponents if wanted is None or wanted in opponents else (*opponents, wanted)
 
     @property
     def bootstrap_credit(self) -> float:

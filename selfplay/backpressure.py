@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from plyzero.files import Room, free_room
+from plyzero.run.budget import find_done
 from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, number, read_heartbeat
 from plyzero.run.segments import list_segments
@@ -18,7 +19,10 @@ PROGRESS_SECONDS: Final = 30.0  # without a trained position, after which no wor
 
 
 class Backpressure:
-    """Decides whether one worker must wait."""
+    """Decides whether one worker must wait.
+
+    done: the part of the budget with which the run is over, "" if it is not.
+    """
 
     def __init__(self, run: Run, writer: ReplayWriter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._writer = run, writer
@@ -34,7 +38,9 @@ class Backpressure:
 
         After an error, which is logged once, what was read before stays in use.
         """
-        self._trainer.update(read_heartbeat(self._run.workers / f"{TRAINER}.json"))
+        beat = read_heartbeat(self._run.workers / f"{TRAINER}.json")
+        self._trainer.update(beat)
+        self.done = find_done(self._run, beat)
         with self._file_errors.skipping(self._run.root, "cannot be read"):
             self._free = free_room(self._run.local)
         with self._file_errors.skipping(self._run.segments, "cannot be read"):

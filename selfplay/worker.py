@@ -38,7 +38,7 @@ def run_worker(
     evaluator: RemoteNetwork | None = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Play until `stop` is set, then seal the finished games; games that are still being played are lost.
+    """Play until `stop` is set or the run is done, then seal the finished games; unfinished ones are lost.
 
     name:        name of the worker, of the characters [a-z0-9_].
     incarnation: 8 hex digits, random if not given, so that two workers of the same name do not collide.
@@ -98,7 +98,7 @@ def run_worker(
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
         seconds = interval(run.root, REFRESH_SECONDS / 2)
         with repeating(look, seconds, name="heartbeat") as thread:
-            while not stop.is_set():
+            while not (stop.is_set() or backpressure.done):
                 games.refresh()
                 reason = backpressure.reason(has_model=games.has_model)
                 thread.check()
@@ -110,6 +110,8 @@ def run_worker(
                     continue
                 for finished in games.run():
                     writer.add(finished)
+    if backpressure.done:
+        log.info("done: %s", backpressure.done)
     stopped = describe("stopped")
     heartbeat.beat(stopped, force=True)
     lines.add(stopped, force=True)

@@ -195,7 +195,7 @@ def test_the_pictures_of_the_page_of_games_are_what_the_games_draw(picture: str)
 def commands() -> list[tuple[str, str]]:
     """Return the plyzero commands of all pages, without variables before them: name of the page, command."""
     lines = [(path.name, line) for path in PAGES for block in blocks(path, "sh") for line in block.splitlines()]
-    parts = [(name, part) for name, line in lines for part in re.split(r"&&|\||>", line.partition("#")[0])]
+    parts = [(name, part) for name, line in lines for part in re.split(r"&&|\||>(?!=)", line.partition("#")[0])]
     found = [(name, re.sub(r"^(\w+=\S+ )+", "", part.strip().removesuffix("&").strip())) for name, part in parts]
     return [(name, words) for name, words in found if words.startswith("plyzero ")]
 

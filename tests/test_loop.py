@@ -12,6 +12,7 @@ from examples import demo
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
+from tests.helpers.cli import plyzero_process
 from tests.helpers.runs import SMALL
 from tests.helpers.surroundings import is_running, wait_until
 
@@ -75,3 +76,27 @@ def test_the_demo_trains_a_network_that_cannot_be_beaten(tmp_path: Path, capsys:
     printed = capsys.readouterr().out
     assert "untrained network: loses, for example" in printed
     assert "trained network: cannot be beaten" in printed
+
+
+def test_a_budget_ends_every_process_and_a_larger_one_continues(tmp_path: Path):
+    root = str(tmp_path / "r")
+    options = [part for option in (*SMALL, "rating.games=2") for part in ("-o", option)]
+
+    def train(*budget: str) -> str:
+        command = ("train", "tic-tac-toe", "--run", root, "--workers", "1", *budget, *options)
+        done = plyzero_process(*command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    first = train("--steps", "20")
+    assert "done: 20 steps" in first
+    assert "step 20 scores" in first
+    assert {name.step for name in list_models(tmp_path / "r" / "models")} >= {20}
+    assert {beat["state"] for beat in read_heartbeats(tmp_path / "r" / "workers").values()} == {"stopped"}
+    assert "done: 20 steps" in (again := train("--steps", "20"))
+    assert "scores" not in again  # it has been measured
+    assert len(fences(tmp_path / "r" / "models")) == 1
+    for command in (["wait"], ["selfplay"], ["trainer"]):
+        assert "20 steps" in plyzero_process(*command, "--run", root).stdout
+    assert "done: 30 steps" in train("--steps", "30")
+    assert len(fences(tmp_path / "r" / "models")) == 2

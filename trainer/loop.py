@@ -22,10 +22,20 @@ from plyzero import __version__
 from plyzero.files import interval
 from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
+from plyzero.run.budget import find_reached
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, Rate, append_line, read_heartbeat, select_scalars
-from plyzero.run.models import list_models, publish_model
+from plyzero.run.metrics import (
+    TRAINER,
+    EventFile,
+    Heartbeat,
+    NewLines,
+    Rate,
+    append_line,
+    read_heartbeat,
+    select_scalars,
+)
+from plyzero.run.models import list_models, parse_scores, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.threads import repeating
@@ -57,7 +67,7 @@ EXPORT_POSITIONS: Final = 256  # on which an exported model is compared with tor
 def run_trainer(
     run: Run, *, device: str = "auto", devices: int = 1, stop: threading.Event, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Resume from the newest state of the run, train until `stop` is set, then save the state and publish a model.
+    """Resume from the newest state of the run, train until its budget is reached or `stop` is set, save and publish.
 
     device:  cpu, cuda, or auto, which is cuda if it is available and otherwise cpu.
     devices: number of GPUs, or of processes on the CPU, that make every step together.
@@ -70,7 +80,7 @@ def run_trainer(
         ready()
         next_maintenance = next_poll = 0.0
         next_log = time.monotonic() + LOG_SECONDS
-        while not stop.is_set():
+        while not (stop.is_set() or trainer.reached()):
             if trainer.ranks:
                 trainer.ranks.check()
             now = time.monotonic()
@@ -94,14 +104,17 @@ def run_trainer(
             elif missing:
                 stop.wait(0.2)
                 trainer.waited += time.monotonic() - now
-        trainer.finish()
-        heartbeat.beat(trainer.describe_process("stopped"), force=True)
+        reached = trainer.reached()
+        trainer.finish(is_done=bool(reached))
+        heartbeat.beat({**trainer.describe_process("stopped"), "done": reached}, force=True)
+        if reached:
+            log.info("done: %s", reached)
 
 
 def starting_beat(run: Run) -> dict[str, object]:
     """Return the fields of a start: those of the last heartbeat, by whose credit workers know whether to wait."""
     last: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
-    own = ("version", "beats", "pid", "host", "thread_error")
+    own = ("version", "beats", "pid", "host", "thread_error", "done")
     return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
 
 
@@ -118,6 +131,7 @@ class Trainer(Learner):
     games:     number of games read.
     positions: number of positions read.
     waited:    seconds for which this process has waited for positions.
+    minutes:   time of training after the first game, in all starts, in minutes, at the last call of `ingest`.
     """
 
     def __init__(self, run: Run, *, device: str, devices: int = 1, heartbeat: Heartbeat | None = None) -> None:
@@ -143,7 +157,9 @@ class Trainer(Learner):
         self._file_errors = FileErrors()
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate, self._trained_rate = Rate(), Rate()
-        self.games, self.positions, self.waited = 0, 0, 0.0
+        self.games, self.positions, self.waited, self.minutes = 0, 0, 0.0, 0.0
+        self._ingested_at: float | None = None  # with a game
+        self._ratings, self._best_scores = NewLines(run.metrics / "rating.jsonl"), dict[str, float]()
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not wait_for(lambda: list_models(run.models), "models/")
@@ -185,6 +201,7 @@ class Trainer(Learner):
 
     def ingest(self) -> None:
         """Add every new segment to window and ledger, each once and in its writer's order."""
+        games_before = self.games
         for name, games in self.replay_reader.read_new():
             self._add_to_window(name, games)
             self.diagnostics.record(name, games)
@@ -196,6 +213,24 @@ class Trainer(Learner):
             else:
                 self.ledger.earn(games.num_full, ratio=self.settings.replay_ratio)
         self.ledger.cap(self.settings.replay_ratio * self._window_size())
+        now, before = time.monotonic(), self._ingested_at
+        self.minutes += 0.0 if before is None else (now - before) / 60
+        self._ingested_at = now if before is not None or self.games > games_before else None
+        with self._file_errors.skipping(self.run.metrics, "cannot be read"):
+            for found in filter(None, map(parse_scores, self._ratings.read())):
+                for opponent, (wins, draws, losses) in found.counts.items():
+                    score = (wins + draws / 2) / (wins + draws + losses)
+                    self._best_scores[opponent] = max(score, self._best_scores.get(opponent, 0.0))
+
+    def reached(self) -> str:
+        """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""
+        budget = self.run.settings.budget
+        has_steps_left = budget.steps is None or self.step < budget.steps
+        return "" if self._is_first and has_steps_left else find_reached(budget, self._progress())
+
+    def _progress(self) -> dict[str, object]:
+        done = {"step": self.step, "games": self.games, "positions": self.positions, "minutes": round(self.minutes, 2)}
+        return {**done, "best_scores": self._best_scores}
 
     def missing_positions(self) -> int:
         """Return how many more positions must be generated before the next step; 0 = train now."""
@@ -251,13 +286,14 @@ class Trainer(Learner):
             log.warning("%s", self._unpublished)
         self._publishing_seconds = time.monotonic() - self._published_at
 
-    def finish(self) -> None:
+    def finish(self, *, is_done: bool = False) -> None:
         """Save the state, and publish the averaged weights if they are not published yet.
 
+        is_done: whether the training is over, so that its model is published although it is the first one.
         Raises OSError if the state cannot be saved.
         """
         retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=TRANSIENT_WRITES)
-        if not self._is_first and self._has_unpublished_steps():
+        if (is_done or not self._is_first) and self._has_unpublished_steps():
             self.publish(is_saved=True)
 
     def _publish(self) -> None:
@@ -304,6 +340,7 @@ class Trainer(Learner):
             "skipped": self.replay_reader.skipped,
             "invalid_games": self.replay_reader.invalid_games,
             "window": self.window.names,
+            "minutes": self.minutes,
         }
         if self.run.id:
             state["run"] = self.run.id.text
@@ -318,9 +355,7 @@ class Trainer(Learner):
         return {
             "role": "trainer",
             "state": state,
-            "step": self.step,
-            "games": self.games,
-            "positions": self.positions,
+            **self._progress(),
             "bootstrap_positions": self.ledger.bootstrap,
             "generated_positions": self.ledger.generated,
             "trained_positions": self.ledger.trained,
@@ -350,7 +385,7 @@ class Trainer(Learner):
         if state is None:
             return
         load_weights(self, state, self.run)
-        self.games, self.positions = state["games"], state["positions"]
+        self.games, self.positions, self.minutes = state["games"], state["positions"], state.get("minutes", 0.0)
         torch.set_rng_state(state["torch_rng"])
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.ledger = Ledger(**state["ledger"])

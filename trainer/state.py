@@ -51,6 +51,7 @@ class State(LearnerState, total=False):
     skipped: dict[str, list[tuple[int, int, bool]]]
     invalid_games: int
     window: list[str]
+    minutes: float
 
 
 def save_state(directory: Path, state: State, *, fence: int, step: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from experiments.tasks.results import (
@@ -23,11 +23,10 @@ from experiments.tasks.results import (
 from plyzero import __version__
 from plyzero.errors import UserError
 from plyzero.files import write_file
-from plyzero.ops.curves import RunSeries
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import RunDirectory, plan_run, read_run
-from plyzero.run.metrics import TRAINER, figure, read_heartbeat, read_lines
+from plyzero.run.metrics import figure, read_lines
 from plyzero.run.models import list_models, model_of, read_model, read_scores
 
 
@@ -37,7 +36,9 @@ def train(
     *,
     report: Callable[[str], None],
     game: str,
-    minutes: float,
+    minutes: float = 0.0,
+    steps: int = 0,
+    until: str = "",
     seed: int,
     preset: str = "quick",
     settings: str = "",
@@ -45,25 +46,27 @@ def train(
     device: str = "auto",
     group: str = "",
 ) -> None:
-    """Train `game` in out/run for `minutes` in all, and write agent.onnx, train.csv, values/score and card.json.
+    """Train `game` in out/run until a budget is reached, and write agent.onnx, train.csv, values/score and card.json.
 
-    A training that was killed goes on for the minutes that are left.
+    A training that was killed goes on. Whichever comes first ends it:
 
-    settings: such as "selfplay.simulations=32 search.c_puct=2".
-    workers:  number of self-play processes; 0 = one per core.
-    group:    a name for runs that are averaged together.
+    minutes, steps: of the training, in all its starts; 0 = no limit.
+    until:          a score, such as "score >= 0.9 against mcts:100"; "" = none.
+    settings:       such as "selfplay.simulations=32 search.c_puct=2".
+    workers:        number of self-play processes; 0 = one per core.
+    group:          a name for runs that are averaged together.
     Raises UserError if the training has made no model or no rating.
     """
     root = out / "run"
-    left = max(0.0, 60 * minutes - _trained_seconds(root))
-    if left >= 1 or not _is_rated(root):
-        report("")  # the training shows its own progress
-        options = [part for each in settings.split() for part in ("-o", each)]
-        processes = ["--workers", str(workers)] if workers else []
-        _run_train(
-            *(game, "--run", str(root), "--minutes", f"{left / 60:.6f}", "--seed", str(seed), "--preset", preset),
-            *("--device", device, *processes, *options),
-        )
+    report("")  # the training shows its own progress
+    budget = {"minutes": minutes, "steps": steps, "until": until}
+    limits = [part for name, most in budget.items() if most for part in (f"--{name}", str(most))]
+    options = [part for each in settings.split() for part in ("-o", each)]
+    processes = ["--workers", str(workers)] if workers else []
+    _run_train(
+        *(game, "--run", str(root), *limits, "--seed", str(seed), "--preset", preset),
+        *("--device", device, *processes, *options),
+    )
     run = read_run(root)
     models = list_models(run.models)
     if not models:
@@ -83,7 +86,7 @@ def train(
         "group": group,
         "settings": settings,
         "preset": preset,
-        "minutes": minutes,
+        **budget,
         "score": score,
         "plyzero": __version__,
     }
@@ -91,12 +94,21 @@ def train(
 
 
 def check_train(
-    *, game: str, minutes: float, seed: int, preset: str = "quick", settings: str = "", **_: object
+    *,
+    game: str,
+    minutes: float = 0.0,
+    steps: int = 0,
+    until: str = "",
+    seed: int,
+    preset: str = "quick",
+    settings: str = "",
+    **_: object,
 ) -> None:
-    """Raise UserError for settings that a run of the game would refuse, and without minutes."""
-    if minutes <= 0:
-        raise UserError(f"expected more than 0 minutes of training, got {minutes:g}")
-    plan_run(Path(), load_game(game), preset=preset, seed=seed, options=settings.split())
+    """Raise UserError for settings that a run of the game would refuse, and without a budget."""
+    if min(minutes, steps) < 0 or not (minutes or steps or until):
+        raise UserError(f"expected more than 0 minutes or steps of training, or until, got {minutes:g} and {steps}")
+    budget = [f"budget.until={until}"] if until else []
+    plan_run(Path(), load_game(game), preset=preset, seed=seed, options=[*settings.split(), *budget])
 
 
 def curve(run: RunDirectory) -> list[dict[str, Cell]]:
@@ -129,22 +141,6 @@ def curve(run: RunDirectory) -> list[dict[str, Cell]]:
             rows.append(row)
         earlier += seconds
     return rows
-
-
-def _trained_seconds(root: Path) -> float:
-    """Return for how many seconds the run in `root` has trained; 0 if there is none yet."""
-    if not (root / "run.toml").exists():
-        return 0.0
-    run = read_run(root)
-    series = RunSeries(run)
-    series.refresh()
-    beat: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
-    return series.trained_seconds(figure(beat, "seconds"))
-
-
-def _is_rated(root: Path) -> bool:
-    run = read_run(root)
-    return bool(list_models(run.models)) and any(_ratings(run))
 
 
 def _run_train(*arguments: str) -> None:

@@ -93,6 +93,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Inspect": {
         "games": inspect.list_games,
         "status": inspect.status,
+        "wait": inspect.wait,
         "report": inspect.report,
         "plot": pictures.plot,
         "health": inspect.health,

@@ -102,6 +102,21 @@ RunOption = Annotated[
 Options = Annotated[
     list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="A setting, such as selfplay.simulations=64.")
 ]
+Steps = Annotated[int | None, typer.Option(min=1, help="The training is over after this many optimiser steps.")]
+Games = Annotated[int | None, typer.Option(min=1, help="The training is over when this many games have been read.")]
+Positions = Annotated[int | None, typer.Option(min=1, help="The training is over after this many positions of games.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=10_000_000,
+        help="The training is over after this many minutes, from the first game on, but not before the first model.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="CONDITION", help='The training is over at a score: "score >= 0.9 against mcts:100".'),
+]
 Scratch = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="For a run in a bucket: where this machine keeps games that are not sealed."),
@@ -112,6 +127,11 @@ Device = Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Where to t
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LogFormat = Annotated[Literal["text", "json"], typer.Option(help="Lines of text, or of JSON objects.")]
 EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]
+
+
+def with_budget(options: list[str] | None, **budget: float | str | None) -> list[str]:
+    """Return settings, as -o gives them, with those of a budget: steps, games, positions, minutes and until."""
+    return [*(options or ()), *(f"budget.{key}={value}" for key, value in budget.items() if value is not None)]
 
 
 def require(*packages: str) -> None:

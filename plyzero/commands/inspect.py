@@ -85,6 +85,26 @@ def status(
         monitor.refresh()
 
 
+def wait(run: RunOption) -> None:
+    """Wait until the training of a run is over. Exit code 0: its budget is reached; 3: no process runs for 30 s."""
+    from plyzero.run.budget import read_end
+    from plyzero.run.directory import read_run
+    from plyzero.run.liveness import ALIVE, watch_run
+
+    opened = read_run(run)
+    monitor = watch_run(opened)
+    alive_at = time.monotonic()
+    while not (end := read_end(opened)):
+        monitor.refresh()
+        if any(monitor.liveness(name) in ALIVE for name in monitor.heartbeats):
+            alive_at = time.monotonic()
+        elif time.monotonic() - alive_at > 30.0:
+            print(f"plyzero: {run} is not over, and none of its processes runs", file=sys.stderr)
+            raise typer.Exit(3)
+        time.sleep(1)
+    print(f"the training is over: {end}")
+
+
 def report(
     run: RunOption,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The HTML file, which is replaced.")],

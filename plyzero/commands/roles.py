@@ -21,16 +21,22 @@ from plyzero.commands.common import (
     EndOfInput,
     FailedError,
     GameOption,
+    Games,
     LogFormat,
+    Minutes,
     Options,
+    Positions,
     Preset,
     RunOption,
     Scratch,
     Seed,
+    Steps,
+    Until,
     check_continues,
     check_new_run,
     find_game,
     require,
+    with_budget,
 )
 from plyzero.errors import UserError, cut, plain
 
@@ -44,6 +50,11 @@ def selfplay(
     name: Annotated[str | None, typer.Option(help="Name of this worker; default: the host name.")] = None,
     preset: Preset = None,
     seed: Seed = None,
+    steps: Steps = None,
+    games: Games = None,
+    positions: Positions = None,
+    minutes: Minutes = None,
+    until: Until = None,
     options: Options = None,
     scratch: Scratch = None,
     evaluator: Annotated[
@@ -52,9 +63,11 @@ def selfplay(
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
-    """Run a self-play worker for a run until it is stopped."""
+    """Run a self-play worker for a run until it is stopped or the training is over."""
     require("onnx", "onnxruntime", *(["grpc"] if evaluator else []))
+    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
     opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
     from selfplay.worker import run_worker
 
@@ -79,16 +92,23 @@ def trainer(
     ] = 1,
     preset: Preset = None,
     seed: Seed = None,
+    steps: Steps = None,
+    games: Games = None,
+    positions: Positions = None,
+    minutes: Minutes = None,
+    until: Until = None,
     options: Options = None,
     scratch: Scratch = None,
     log_format: LogFormat = "text",
     until_end_of_input: EndOfInput = False,
 ) -> None:
-    """Run the trainer of a run, which trains on its games and publishes models, until it is stopped."""
+    """Run the trainer of a run, which trains on its games and publishes models, until it is stopped or over."""
     require("torch", "onnx", "onnxruntime")
+    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
     opened, stop = _begin_role(
         run, game, preset, seed, options, log_format, until_end_of_input, scratch, is_trainer=True
     )
+    _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
     from trainer.data_parallel import RankError
     from trainer.loop import run_trainer
@@ -135,6 +155,15 @@ def evaluator(
         run_evaluator(opened, host=host, port=port, **batches)
     else:
         keep_repository(opened, repository, **batches)
+
+
+def _end_if_done(run: Run) -> None:
+    """End this command if the training is over, with a line that says so."""
+    from plyzero.run.budget import read_done
+
+    if done := read_done(run):
+        logging.getLogger(__name__).info("done: %s", done)
+        raise typer.Exit
 
 
 def _begin_role(
@@ -189,10 +218,15 @@ def ray_up(
     game: GameOption = None,
     preset: Preset = None,
     seed: Seed = None,
+    steps: Steps = None,
+    games: Games = None,
+    positions: Positions = None,
+    minutes: Minutes = None,
+    until: Until = None,
     options: Options = None,
     scratch: Scratch = None,
 ) -> None:
-    """Run workers, and a trainer, of a run on a Ray cluster until Ctrl-C, and start those again that die."""
+    """Run workers, and a trainer, on a Ray cluster until Ctrl-C or the end of the training; start those that die."""
     require("ray", "onnx", "onnxruntime")
     if not workers and not trainer:
         raise UserError("expected --workers N with at least one worker, or --trainer")
@@ -202,6 +236,7 @@ def ray_up(
     from plyzero.ops.ray_cluster import keep_running
     from plyzero.run.directory import check_scratch, open_or_create_run
 
+    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
     check_scratch(run, scratch)
     check_continues(run, options)
     spec = find_game(game) if game else None

@@ -19,16 +19,22 @@ from plyzero.commands.common import (
     Device,
     FailedError,
     GameArgument,
+    Games,
+    Minutes,
     Options,
+    Positions,
     Preset,
     RunOption,
     Scratch,
     Seed,
+    Steps,
+    Until,
     check_continues,
     check_new_run,
     find_game,
     read_directory,
     require,
+    with_budget,
 )
 from plyzero.errors import UserError, plain
 from plyzero.threads import repeating
@@ -47,31 +53,30 @@ def train(
     workers: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Number of self-play processes; default: one per core.")
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=10_000_000,
-            help="Stop after this many minutes of self-play, not before the first model; default: run until Ctrl-C.",
-        ),
-    ] = None,
+    steps: Steps = None,
+    games: Games = None,
+    positions: Positions = None,
+    minutes: Minutes = None,
+    until: Until = None,
     preset: Preset = None,
     seed: Seed = None,
     device: Device = "auto",
     scratch: Scratch = None,
     options: Options = None,
 ) -> None:
-    """Train GAME on this machine. The same command continues a training that was stopped."""
+    """Train GAME on this machine, until Ctrl-C or a budget ends it. The same command continues what was stopped."""
     from plyzero.machine import usable_cores
     from plyzero.ops.processes import interrupt_on_signals
 
     require("torch", "onnx", "onnxruntime")
+    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
     with _Screen().shown() as screen:
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
         from plyzero.ops import supervisor
         from plyzero.ops.rating import Rater
         from plyzero.ops.sizes import check_sizes
+        from plyzero.run.budget import read_done
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
         from plyzero.run.models import list_models
         from plyzero.run.replay import check_rules
@@ -82,7 +87,7 @@ def train(
         check = partial(check_new_run, workers=workers, trainer=True)
         try:
             opened = open_or_create_run(
-                run, find_game(game), preset=preset, seed=seed, options=options or (), scratch=scratch, check=check
+                run, find_game(game), preset=preset, seed=seed, options=options, scratch=scratch, check=check
             )
         except Exception:
             if stop.is_set():  # an import that is interrupted may fail with any error
@@ -100,9 +105,8 @@ def train(
                 supervisor.train(
                     opened,
                     workers=workers,
-                    minutes=minutes,
                     stop=stop,
-                    options=options or (),
+                    options=options,
                     device=device,
                     on_report=lambda report: screen.line(_report_row(report)),
                     rater=rater,
@@ -113,8 +117,9 @@ def train(
         except supervisor.ChildFailedError as error:
             raise FailedError(str(error)) from error
         ended = "stopped and saved" if stop.is_set() else "saved"
+        again = "the same command" + " with a larger budget" * bool(read_done(opened))
         if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
-            screen.line(f"{ended}. To continue: the same command. To play: plyzero play {quote(game)} --run {run}")
+            screen.line(f"{ended}. To continue: {again}. To play: plyzero play {quote(game)} --run {run}")
         else:
             screen.line(f"{ended}, but there is no model yet. To continue: the same command.")
 

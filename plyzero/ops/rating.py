@@ -86,7 +86,7 @@ class Rater:
         self.doing = f"loading step {name.step} to measure it"
         try:
             network = load_model(self._run.models, name, self._run.game, run_id=self._run.id)
-            for opponent in self._run.settings.rating.opponents:
+            for opponent in self._run.settings.measured_opponents:
                 self.doing = f"measuring step {name.step} against {opponent}"
                 scores[opponent] = self._play(opponent, network)
             self._results.put(Rating(step=name.step, scores=scores))

@@ -14,6 +14,7 @@ from plyzero.ops.failures import describe_log
 from plyzero.ops.keeper import Keeper, Report, Role
 from plyzero.ops.processes import stop_on_signals
 from plyzero.ops.supervisor import STOP_SECONDS, Messages, RunView
+from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
 
 POLL_SECONDS: Final = 0.5
@@ -24,7 +25,7 @@ PROGRESS_SECONDS: Final = 10.0
 
 
 def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_line: Callable[[str], None]) -> None:
-    """Keep the processes of `roles` running on a Ray cluster, until a signal stops this process and them.
+    """Keep the processes of `roles` running on a Ray cluster, until the run is done or a signal stops this process.
 
     address: of the cluster, auto = one that this machine belongs to, None = start one on this machine.
     on_line: called with every change, and from time to time with the state of the processes.
@@ -42,7 +43,7 @@ def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_lin
             log = run.logs / f"{role.name}.log"
             actors[role.name] = keeper.options(**options).remote(role, log, os.getcwd(), environment)
         watch = Watch(run, actors, on_line)
-        while not stop.wait(POLL_SECONDS):
+        while not (stop.wait(POLL_SECONDS) or read_done(run)):
             watch.look()
             watch.report_progress()
         watch.stop()

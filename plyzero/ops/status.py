@@ -108,6 +108,9 @@ def _warnings(
 
 def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
     """Return which processes wait, and for what. unread: sealed games that the trainer has not read."""
+    for each in _with_role(processes, "trainer"):
+        if done := each.get("done"):
+            return f"the training is over: {done}"
     alive = [each for each in processes if each["life"] in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -20,11 +19,12 @@ from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child
+from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
-from plyzero.run.models import ModelName, list_models, model_of
+from plyzero.run.models import ModelName, list_models, model_of, read_scores
 from plyzero.run.segments import list_segments
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ def train(
     run: Run,
     *,
     workers: int,
-    minutes: float | None,
     stop: threading.Event,
     options: Sequence[str] = (),
     device: str = "auto",
@@ -78,12 +77,10 @@ def train(
     on_message: Callable[[str], None] = lambda _: None,
     stop_when: Callable[[Network], bool] | None = None,
 ) -> None:
-    """Run `workers` and a trainer until `stop` is set, `minutes` are over, or `stop_when` is true of a new model.
+    """Run `workers` and a trainer until `stop` is set, the run is done, or `stop_when` is true of a new model.
 
-    minutes:     time from the moment when a worker begins to play, so that compiling costs none of it; a run that has
-                 no model by then goes on to its first one.
     on_report:   called for every model.
-    rater:       measures models while they are trained, and the last one when `minutes` are over.
+    rater:       measures models while they are trained, and the last one when the run is done.
     on_rating:   called for every model whose strength has been measured.
     on_progress: called every two seconds with a sentence about the state of the processes.
     on_message:  called with every sentence that must not be missed: warnings, and why it is ending.
@@ -94,7 +91,7 @@ def train(
     began = time.monotonic()
     notify = Messages(on_message)
     view = RunView(run, began=began, notify=notify)
-    playing_since, is_over = math.inf, False
+    done = read_done(run)
 
     def report_models() -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
@@ -110,39 +107,43 @@ def train(
         elif result:
             on_rating(result)
 
-    with until_interrupted(stop):
-        wait_for_previous_trainer(run, stop=stop, notify=notify)
-        notify.patiently(view.new_reports, stop)
-        with children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify) as running:
-            next_refresh = 0.0
-            while not stop.wait(POLL_SECONDS) and not (is_over and view.has_model):
-                check_children(running, run)
-                if name := report_models():
-                    if stop_when and (network := load(run, name, notify)) and stop_when(network):
-                        return
-                    if rater:
-                        rater.offer(name)
-                report_rating()
-                if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
-                    notify.warning(view.warning)
-                    on_progress(view.describe(running, rating=rater.doing if rater else None))
-                    next_refresh = time.monotonic() + BEAT_SECONDS
-                    playing_since = min(playing_since, time.monotonic() if view.is_playing else math.inf)
-                if minutes is not None and not is_over and time.monotonic() >= playing_since + 60 * minutes:
-                    is_over = True
-                    first = f"; stopping after the first model: {view.lacking}"
-                    notify(f"{minutes:g} minutes are over{'' if view.has_model else first}")
-            check_children(running, run)
+    with until_interrupted(stop), ExitStack() as ending:
+        if not done:
+            wait_for_previous_trainer(run, stop=stop, notify=notify)
+            notify.patiently(view.new_reports, stop)
+            begun = children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify)
+            running = ending.enter_context(begun)
+        next_refresh = 0.0
+        while not done and not stop.wait(POLL_SECONDS):
+            done = check_children(running, run)
+            if name := report_models():
+                if stop_when and (network := load(run, name, notify)) and stop_when(network):
+                    return
+                if rater:
+                    rater.offer(name)
+            report_rating()
+            if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
+                notify.warning(view.warning)
+                on_progress(view.describe(running, rating=rater.doing if rater else None))
+                next_refresh = time.monotonic() + BEAT_SECONDS
     with until_interrupted(stop):
         report_models()
         if notify.unless_error(view.refresh):
             notify.warning(view.warning)
-        if rater and is_over and not stop.is_set() and (names := notify.unless_error(lambda: list_models(run.models))):
-            rater.close()
-            rater.offer(names[0], now=True)
-            while rater.is_busy and not stop.wait(POLL_SECONDS):
-                on_progress(f"{rater.doing}; Ctrl-C skips this")
-            report_rating()
+        if done and not stop.is_set():
+            notify(f"done: {done}")
+            if rater and (name := notify.unless_error(lambda: unmeasured(run))):
+                rater.close()
+                rater.offer(name, now=True)
+                while rater.is_busy and not stop.wait(POLL_SECONDS):
+                    on_progress(f"{rater.doing}; Ctrl-C skips this")
+                report_rating()
+
+
+def unmeasured(run: Run) -> ModelName | None:
+    """Return the newest model if it has no score yet."""
+    newest = next(iter(list_models(run.models)), None)
+    return newest if newest not in {scores.model for scores in read_scores(run.metrics)} else None
 
 
 class Messages:
@@ -186,10 +187,7 @@ class Messages:
 class RunView:
     """A run by its files: the models that are new, and the state of its processes.
 
-    has_model:  whether there was a model at the last refresh.
-    is_playing: whether one of our workers had begun to play at the last refresh.
-    warning:    the trainer's warning at the last refresh.
-    lacking:    the distance to the first model, as it was described last; "" if there is one.
+    warning: the trainer's warning at the last refresh.
     """
 
     def __init__(self, run: Run, *, began: float, notify: Messages) -> None:
@@ -198,9 +196,8 @@ class RunView:
         self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
         self._next_look = 0.0
         self._last: Mapping[str, object] = {}
-        self.has_model, self.is_playing, self._sealed = False, False, 0
+        self._has_model, self._sealed = False, 0
         self.warning: object = None
-        self.lacking = ""
 
     def new_reports(self) -> list[Report]:
         """Return the reports of the models published since the call before; the first call returns []."""
@@ -228,8 +225,8 @@ class RunView:
     def refresh(self) -> bool:
         """Read the heartbeats of all processes. Return True."""
         self._monitor.refresh()
-        self.has_model = self.has_model or bool(list_models(self._run.models))
-        if not self.has_model:
+        self._has_model = self._has_model or bool(list_models(self._run.models))
+        if not self._has_model:
             self._sealed = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
         if trainer := self._monitor.heartbeats.get(TRAINER):
             self.warning = trainer.get("warning", self.warning)
@@ -246,10 +243,7 @@ class RunView:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
-        ours = {child.pid for child in running}
-        self.is_playing = any(beat["pid"] in ours and beat["state"] != "compiling" for beat in alive.values())
-        self.lacking = "" if self.has_model else self._describe_first_model(list(alive.values()), trainer)
-        parts += [self.lacking] if self.lacking else []
+        parts += [] if self._has_model else [self._describe_first_model(list(alive.values()), trainer)]
         for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
         parts += [f"trainer {trainer['state']}"] if trainer else []
@@ -299,11 +293,17 @@ def load(run: Run, name: ModelName, notify: Messages) -> Network | None:
         return None
 
 
-def check_children(running: Sequence[Child], run: Run) -> None:
-    """Raise ChildFailedError if one of the processes has ended by itself."""
+def check_children(running: Sequence[Child], run: Run) -> str:
+    """Return why the run is done if a process has ended for that, otherwise "".
+
+    Raises ChildFailedError if one has ended by itself.
+    """
     for child in running:
         if child.exit_code() is not None:
+            if child.exit_code() == 0 and (done := read_done(run)):
+                return done
             raise ChildFailedError(f"{child.name} stopped by itself: {_reason(child, run)}")
+    return ""
 
 
 @contextmanager
@@ -333,7 +333,8 @@ def children(
         for child in running:
             child.ask_to_stop()
         for child in ended:
-            notify(f"{child.name} has ended by itself")
+            if child.exit_code():
+                notify(f"{child.name} has ended by itself")
         try:
             _wait_for_end(running, on_progress=on_progress, notify=notify)
         except KeyboardInterrupt:  # the first signal comes while they stop already; no other one raises

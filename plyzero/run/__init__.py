@@ -11,6 +11,7 @@ replay         recorded games as arrays, with the rules or without them
 json_games     games as JSON: export, and import that the rules check
 models         published ONNX models: names, order, digests
 metrics        JSON lines, heartbeats, scalars for TensorBoard
+budget         when the training is over
 lease          one trainer per run
 liveness       which processes are alive
 """

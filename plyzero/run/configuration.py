@@ -89,10 +89,13 @@ def parse_search_options(options: Iterable[str]) -> dict[str, object]:
 
 
 def parse_environment(environment: Mapping[str, str]) -> dict[str, dict[str, object]]:
-    """Return the settings in environment variables such as PLYZERO_SELFPLAY__SIMULATIONS=64, by section."""
+    """Return the settings in environment variables such as PLYZERO_SELFPLAY__SIMULATIONS=64, by section.
+
+    An empty variable sets nothing.
+    """
     layer: dict[str, dict[str, object]] = {}
     for name, value in environment.items():
-        if name.startswith(PREFIX):
+        if name.startswith(PREFIX) and value:
             if "__" not in name:
                 example = f"{PREFIX}SELFPLAY__SIMULATIONS"
                 raise UserError(f"{name}: expected {PREFIX}SECTION__KEY with two underscores, such as {example}")

@@ -137,6 +137,7 @@ class Beat(TypedDict):
     host: str
     cursor: NotRequired[object]
     warning: NotRequired[object]
+    done: NotRequired[object]
 
 
 class Heartbeat:

@@ -172,7 +172,7 @@ class _Watched:
             "trainer.batch_size": trainer.batch_size,
             "trainer.learning_rate": trainer.learning_rate,
             "trainer.replay_ratio": trainer.replay_ratio,
-            "rating.opponents": ", ".join(settings.rating.opponents),
+            "rating.opponents": ", ".join(settings.measured_opponents),
         }
 
 

@@ -120,7 +120,7 @@ def test_a_new_run_trains_all_its_minutes_and_leaves_its_files(root: Path, monke
     directory = str(root / "train/run")
     assert command[:8] == [sys.executable, "-P", "-m", "plyzero", "train", "tic-tac-toe", "--run", directory]
     assert command[8:] == [
-        *("--minutes", "1.000000", "--seed", "7", "--preset", "quick", "--device", "cpu", "--workers", "3"),
+        *("--minutes", "1.0", "--seed", "7", "--preset", "quick", "--device", "cpu", "--workers", "3"),
         *("-o", "selfplay.simulations=32", "-o", "search.c_puct=2"),
     ]
     out = root / "train"
@@ -136,6 +136,8 @@ def test_a_new_run_trains_all_its_minutes_and_leaves_its_files(root: Path, monke
         "settings": "selfplay.simulations=32  search.c_puct=2",
         "preset": "quick",
         "minutes": 1.0,
+        "steps": 0,
+        "until": "",
         "score": 0.925,
         "plyzero": __version__,
     }
@@ -147,37 +149,18 @@ def test_a_new_run_trains_all_its_minutes_and_leaves_its_files(root: Path, monke
     ]
 
 
-def test_a_training_that_was_killed_goes_on_for_what_is_left(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
-    rate(run, publish(run, 1, 100, 12.0), random=[1, 0, 1])
-    (run.workers / "trainer.json").write_text(
-        '{"role": "trainer", "state": "training", "beats": 3, "pid": 1, "host": "h", "seconds": 18.0}'
-    )
-    fake = FakeTrain(monkeypatch)
-    run_task(root)
-    (command,) = fake.commands
-    assert command[8:10] == ["--minutes", "0.700000"]
-    assert command[10:14] == ["--seed", "7", "--preset", "quick"]  # which plyzero train accepts if they are the same
-
-
-def test_what_has_trained_long_enough_is_not_trained_again(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
-    rate(run, publish(run, 1, 100, 59.5), random=[1, 0, 1])
-    fake = FakeTrain(monkeypatch)
-    run_task(root)
-    assert fake.commands == []
-    first = {path: path.read_bytes() for path in (root / "train").glob("*.*")}
-    assert {path.name for path in first} == {"agent.onnx", "card.json", "train.csv"}
-    run_task(root)
-    assert {path: path.read_bytes() for path in (root / "train").glob("*.*")} == first
-
-
-def test_a_training_that_was_killed_before_its_rating_is_only_rated(
+def test_a_training_that_was_killed_goes_on_with_the_same_command(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    model = publish(run, 1, 100, 61.0)
-    fake = FakeTrain(monkeypatch, works=lambda: rate(run, model, random=[1, 0, 1]))
-    run_task(root)
-    assert fake.commands[0][8:10] == ["--minutes", "0.000000"]
-    assert (root / "train/values/score").read_text() == "0.5\n"
+    rate(run, publish(run, 1, 100, 12.0), random=[1, 0, 1])
+    fake = FakeTrain(monkeypatch)
+    run_task(root, steps=300, until="score >= 0.9 against mcts:100")
+    run_task(root, steps=300, until="score >= 0.9 against mcts:100")
+    command, again = fake.commands
+    assert command == again
+    limits = ["--minutes", "1.0", "--steps", "300", "--until", "score >= 0.9 against mcts:100"]
+    assert command[8:14] == limits
+    assert command[14:18] == ["--seed", "7", "--preset", "quick"]  # which plyzero train accepts if they are the same
 
 
 def test_a_training_that_fails_leaves_no_card(root: Path, monkeypatch: pytest.MonkeyPatch):

@@ -17,7 +17,7 @@ from plyzero.ops import supervisor
 from plyzero.ops.processes import Child
 from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, RunView, train
 from plyzero.run import metrics
-from plyzero.run.directory import Run
+from plyzero.run.directory import Run, open_run
 from plyzero.run.lease import LOCK
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
 from tests.helpers.clock import Clock
@@ -64,12 +64,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
 
 
-def trained(run: Run, *steps: Step, minutes: float | None = None) -> Output:
+def trained(run: Run, *steps: Step) -> Output:
     output = Output()
     train(
         run,
         workers=1,
-        minutes=minutes,
         stop=Script(*steps),
         on_report=output.reports.append,
         on_progress=output.progress.append,
@@ -232,42 +231,26 @@ class FakeChild:
         return "plyzero: cannot use state: No space left on device"
 
 
-def test_minutes_count_from_the_first_move_and_end_no_sooner_than_the_first_model(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_is_over_when_its_trainer_says_so_and_its_processes_end(run: Run, monkeypatch: pytest.MonkeyPatch):
     @contextmanager
     def ours(*_: object, **__: object) -> Iterator[list[Child]]:
-        worker.pid = os.getpid()  # as their heartbeats have
+        begun.append(worker)
         yield [worker]
 
-    def beat(name: str, **fields: object) -> Step:
-        return lambda: Heartbeat(run.workers / f"{name}.json").beat({"role": "selfplay", **fields})
+    def end() -> None:
+        Heartbeat(run.workers / f"{TRAINER}.json").beat(
+            {"role": TRAINER, "state": "stopped", "step": 3, "done": "3 steps"}
+        )
+        worker.code = 0
 
-    def note(doing: str) -> Step:
-        return lambda: output.messages.append(doing)
-
-    worker = FakeChild("w0", [], Path("w0.log"))
+    worker, begun = FakeChild("w0", [], Path("w0.log")), []
     monkeypatch.setattr(supervisor, "children", ours)
-    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
-    output = Output()
-    learning = beat(TRAINER, role=TRAINER, state="training", bootstrap_positions=210, credit=23 * 32)
-    compiling, playing = (beat("w0.00000000", state=state) for state in ("compiling", "playing"))
-    model = run.models / "000001-000000001-0123abcd.onnx"
-    steps = [compiling, note("compiling"), learning, playing, note("playing"), model.touch]
-    train(
-        run,
-        workers=1,
-        minutes=0,
-        stop=Script(*steps, lambda: None, note("too late")),
-        on_report=output.reports.append,
-        on_message=output.messages.append,
-    )
-    assert output.messages == [
-        "compiling",
-        "0 minutes are over; stopping after the first model: learning from 210 positions for the first model: 23 more "
-        "steps",
-        "playing",
-    ]
+    with_budget = open_run(run.root, options=["budget.steps=3"])
+    assert trained(with_budget, lambda: None, end, lambda: None).messages == ["done: 3 steps"]
+    assert trained(with_budget).messages == ["done: 3 steps"]  # at once
+    assert begun == [worker]
+    with pytest.raises(ChildFailedError, match="w0 stopped by itself"):  # a larger budget: nobody should end
+        trained(open_run(run.root, options=["budget.steps=4"]), lambda: None)
 
 
 def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -279,7 +262,7 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
     stop, said = Script(interrupt), []
     monkeypatch.setattr(FakeChild, "exit_code", lambda child: said.append("looked at") if stop.is_set() else None)
     monkeypatch.setattr(FakeChild, "wait", lambda child, seconds: setattr(FakeChild, "exit_code", lambda _: 0))
-    train(run, workers=1, minutes=None, stop=stop, on_report=said.append, on_message=said.append)
+    train(run, workers=1, stop=stop, on_report=said.append, on_message=said.append)
     assert next(text for text in said if text != "looked at") == (
         "stopping: the workers store their finished games, the trainer saves and publishes"
     )

@@ -1,0 +1,140 @@
+"""The budget of a run: what reaches it, what the trainer and the workers then do, and the same command again."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.run.budget import find_reached, read_done, read_end
+from plyzero.run.configuration import resolve
+from plyzero.run.directory import Run, open_run
+from plyzero.run.metrics import TRAINER, Heartbeat, append_line, number, read_heartbeat
+from plyzero.run.models import list_models
+from plyzero.settings import BudgetSettings
+from selfplay.worker import run_worker
+from tests.helpers.cli import plyzero, shown
+from tests.helpers.clock import Clock
+from tests.helpers.learning import training
+from tests.helpers.runs import play_segment, playing
+from trainer.loop import run_trainer
+
+PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "best_scores": {"mcts:100": 0.9}}
+
+
+@pytest.mark.parametrize(
+    ("budget", "reached"),
+    [
+        ({}, ""),
+        ({"steps": 300}, "300 steps"),
+        ({"steps": 301}, ""),
+        ({"games": 40, "minutes": 9}, "40 games"),
+        ({"positions": 1500}, "1,500 positions"),
+        ({"minutes": 2.5}, "2.5 minutes"),
+        ({"minutes": 2.6, "steps": 301, "until": "score >= 0.91 against mcts:100"}, ""),
+        ({"until": "score>=.9 against mcts:100"}, "score 0.90 against mcts:100"),
+        ({"until": "score >= 0.1 against random"}, ""),
+    ],
+)
+def test_a_budget_is_reached_by_the_first_of_its_parts(budget: dict, reached: str):
+    assert find_reached(BudgetSettings(**budget), PROGRESS) == reached
+    assert find_reached(BudgetSettings(**budget), {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (
+            "until=score >= 1.2 against mcts:100",
+            "expected a score above 0 and at most 1, and an opponent: score >= 0.9",
+        ),
+        ("until=score > 0.9 against mcts:100", "expected a score above 0 and at most 1"),
+        ("until=score >= 0.9 against gnugo", "expected random, or mcts:N with"),
+        ("steps=0", "greater than or equal to 1"),
+        ("minutes=0", "greater than 0"),
+    ],
+)
+def test_a_budget_that_cannot_be_reached_is_refused(option: str, says: str):
+    with pytest.raises(UserError, match="budget.*" + says):
+        resolve(environment={}, options=[f"budget.{option}"])
+
+
+def test_the_opponent_of_the_budget_is_measured():
+    until = "budget.until=score >= 0.9 against mcts:300"
+    assert resolve(environment={}, options=[until]).measured_opponents == ("random", "mcts:100", "mcts:300")
+    assert resolve(environment={}).measured_opponents == ("random", "mcts:100")
+
+
+def test_the_trainer_ends_with_a_model_after_its_steps_and_the_same_command_makes_none(run: Run):
+    play_segment(run)
+    wanted = open_run(run.root, options=["budget.steps=3"])
+    run_trainer(wanted, device="cpu", stop=threading.Event())
+    assert [name.step for name in list_models(run.models)] == [3]
+    assert read_done(wanted) == read_end(run) == "3 steps"
+    assert read_done(open_run(run.root, options=["budget.steps=4"])) == ""
+    run_trainer(open_run(run.root, options=["budget.steps=4"]), device="cpu", stop=threading.Event())
+    assert [name.step for name in list_models(run.models)] == [4, 3]
+
+
+def test_nothing_but_steps_ends_a_training_before_its_first_model(run: Run):
+    play_segment(run)
+    with training(open_run(run.root, options=["budget.games=1", "budget.minutes=0.000001"]), steps=0) as trainer:
+        trainer.ingest()
+        assert trainer.minutes > 0
+        assert trainer.reached() == ""
+        trainer.train_step()
+        trainer.publish()
+        assert trainer.reached() == "1 game"
+
+
+def test_minutes_are_those_of_all_starts_after_the_first_game(run: Run):
+    with training(run, steps=0) as trainer:
+        trainer.ingest()
+        assert trainer.minutes == 0.0
+    play_segment(run)
+    with training(run) as trainer:
+        trainer.ingest()
+        trainer.save()
+        first = trainer.minutes
+        assert first > 0
+    with training(run, steps=0) as trainer:
+        assert trainer.minutes == first
+        trainer.ingest()
+
+
+def test_a_score_that_was_measured_ends_a_training(run: Run):
+    play_segment(run)
+    model = {"model": "000001-000000001-0123abcd.onnx"}
+    append_line(run.metrics / "rating.jsonl", model | {"scores": {"random": [9, 0, 1], "mcts:100": [1, 2, 1]}})
+    append_line(run.metrics / "rating.jsonl", model | {"scores": {"random": [5, 0, 5]}})
+    with training(open_run(run.root, options=["budget.until=score >= 0.9 against random"])) as trainer:
+        trainer.publish()
+        assert trainer.reached() == "score 0.90 against random"
+
+
+def test_a_worker_ends_when_the_run_is_done_and_plays_on_for_a_larger_budget(run: Run):
+    done = {"role": TRAINER, "state": "stopped", "step": 3, "done": "3 steps"}
+    Heartbeat(run.workers / f"{TRAINER}.json").beat(done)
+    run_worker(open_run(run.root, options=["budget.steps=3"]), name="w0", stop=threading.Event(), incarnation="0" * 8)
+    assert read_heartbeat(run.workers / "w0.00000000.json")["games"] == 0
+    with playing(open_run(run.root, options=["budget.steps=4"]), name="w1", incarnation="0" * 8) as until:
+        until(lambda: number(read_heartbeat(run.workers / "w1.00000000.json") or {}, "games"))
+
+
+def test_wait_ends_with_0_when_the_training_is_over_and_with_3_when_nothing_runs(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+
+    monkeypatch.setattr("plyzero.commands.inspect.time", SimpleNamespace(monotonic=clock, sleep=sleep))
+    stopped = plyzero("wait", "--run", str(run.root))
+    assert (stopped.returncode, stopped.stderr) == (
+        3,
+        f"plyzero: {run.root} is not over, and none of its processes runs\n",
+    )
+    assert clock.now > 1030
+    Heartbeat(run.workers / f"{TRAINER}.json").beat({"role": TRAINER, "state": "stopped", "done": "3 steps"})
+    assert shown("wait", "--run", str(run.root)) == "the training is over: 3 steps\n"
