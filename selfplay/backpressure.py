@@ -31,6 +31,7 @@ class Backpressure:
         self._bootstrap_positions: int | None = None
         self._has_model = False
         self._file_errors = FileErrors(clock=clock)
+        self.done = ""
         self.refresh()
 
     def refresh(self) -> None:

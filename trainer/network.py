@@ -55,6 +55,8 @@ class ResidualNetwork(nn.Module):
         has_board = rows * columns > 1
         size = 3 if has_board else 1  # of a 3x3 convolution on one square 8 of 9 weights meet zeros
         self.stem = nn.Sequential(_convolution(planes, channels, size), nn.ReLU())
+        if policy_planes:  # its heads do not know squares by their weights
+            self.stem = nn.Sequential(Edges(), _convolution(planes + Edges.PLANES, channels, size), nn.ReLU())
         layers: list[nn.Module] = [ResidualBlock(channels, size) for _ in range(blocks)]
         if has_board:
             layers.insert(-1, GlobalPooling(channels))
@@ -75,6 +77,18 @@ class ResidualNetwork(nn.Module):
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         features = self.tower(self.stem(observations))
         return self.policy(features), self.value(features)
+
+
+class Edges(nn.Module):
+    """Adds planes that show how near the edges of the board are, whatever its size, the same for every position."""
+
+    PLANES = 3
+
+    def forward(self, observations: Tensor) -> Tensor:
+        ones = observations[:, :1] * 0 + 1
+        rows = nn.functional.avg_pool2d(ones, (7, 1), stride=1, padding=(3, 0))  # the share of 7 squares on the board
+        columns = nn.functional.avg_pool2d(ones, (1, 7), stride=1, padding=(0, 3))
+        return torch.cat([observations, ones, rows, columns], dim=1)
 
 
 class ResidualBlock(nn.Module):

@@ -44,6 +44,7 @@ def network_weights(start: Game, network: NetworkSettings) -> tuple[int, int]:
     squares, few = rows * columns, min(HEAD_PLANES, channels)
     has_board = squares > 1
     kernel = 9 if has_board else 1
+    planes += 3 * (network.heads == "convolutional")  # of the edges
     tower = (planes + 2 * network.blocks * channels) * channels * kernel + (1 + 2 * network.blocks) * channels
     tower += has_board * (2 * channels + 1) * channels
     if network.heads == "convolutional":

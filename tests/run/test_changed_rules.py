@@ -108,7 +108,7 @@ def test_changed_rules_are_refused_with_the_move_that_disagrees(
 @pytest.mark.parametrize(
     "command",
     [
-        ("train", "own:TicTacToe", "--minutes", "0", "--run", "r"),
+        ("train", "own:TicTacToe", "--minutes", "1", "--run", "r"),
         ("selfplay", "--run", "r"),
         ("trainer", "--run", "r"),
         ("evaluator", "--run", "r", "--port", "0"),
