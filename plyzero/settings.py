@@ -209,9 +209,9 @@ class NetworkSettings(SettingsSection):
     channels: int = Field(32, ge=4)
     """Channels of each residual block. AlphaZero: 256."""
 
-    heads: Literal["dense", "convolutional"] = "dense"
-    """Heads with weights of their own for each square (dense, as AlphaZero), or with the same for all of them, so that
-    one network plays every size of a board (convolutional, for games that declare policy_planes)."""
+    value_head: Literal["dense", "pooled"] = "dense"
+    """dense: weights of its own for each square, as AlphaZero. pooled: with the policy_planes of a game no weight depends
+    on the size of the board, so that one network plays every size; where the rules are not local it learns slower."""
 
 
 class TrainerSettings(SettingsSection):

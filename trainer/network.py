@@ -28,8 +28,11 @@ def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
         raise UserError(f"network.module: {settings.module} is not a subclass of torch.nn.Module")
     check_sizes(start, Settings(network=settings))
     sizes: dict[str, int] = {"blocks": settings.blocks, "channels": settings.channels}
-    if settings.heads == "convolutional" and "policy_planes" in inspect.signature(cls).parameters:
+    known, is_pooled = inspect.signature(cls).parameters, settings.value_head == "pooled"
+    if start.policy_planes and "policy_planes" in known:
         sizes["policy_planes"] = start.policy_planes
+    if is_pooled and "pooled_value" in known:
+        sizes["pooled_value"] = True
     return cls(start.observation_shape, start.num_actions, **sizes)
 
 
@@ -37,8 +40,8 @@ class ResidualNetwork(nn.Module):
     """Maps observations `[B, C, H, W]` float32 to policy logits `[B, A]` and win, draw, loss logits `[B, 3]`.
 
     Its layers depend only on the shapes of the game and on the numbers of blocks and channels. Without a board (1x1)
-    it is a multilayer perceptron. With `policy_planes` (`Game.policy_planes`) the policy head is convolutional and the
-    value head pools, so that no weight depends on the size of the board.
+    it is a multilayer perceptron. With `policy_planes` the policy head is convolutional (`Game.policy_planes`); with
+    `pooled_value` too, no weight depends on the size of the board.
     """
 
     def __init__(
@@ -49,13 +52,14 @@ class ResidualNetwork(nn.Module):
         blocks: int,
         channels: int,
         policy_planes: int = 0,
+        pooled_value: bool = False,
     ) -> None:
         super().__init__()
         planes, rows, columns = observation_shape
         has_board = rows * columns > 1
         size = 3 if has_board else 1  # of a 3x3 convolution on one square 8 of 9 weights meet zeros
         self.stem = nn.Sequential(_convolution(planes, channels, size), nn.ReLU())
-        if policy_planes:  # its heads do not know squares by their weights
+        if pooled_value:  # the heads do not know squares by their weights
             self.stem = nn.Sequential(Edges(), _convolution(planes + Edges.PLANES, channels, size), nn.ReLU())
         layers: list[nn.Module] = [ResidualBlock(channels, size) for _ in range(blocks)]
         if has_board:
@@ -65,13 +69,13 @@ class ResidualNetwork(nn.Module):
         self.policy: nn.Module
         if policy_planes:
             self.policy = PlanesPolicy(channels, policy_planes, num_actions - policy_planes * rows * columns)
-            board: tuple[nn.Module, ...] = (_convolution(channels, channels, 1), nn.ReLU(), MeansAndMaxima())
-            numbers = 2 * channels
         else:
             reduced = max(few, channels // 4)
             self.policy = nn.Sequential(*_reduce(channels, reduced), nn.Linear(reduced * rows * columns, num_actions))
-            reduced = max(few, channels // 8)
-            board, numbers = _reduce(channels, reduced), reduced * rows * columns
+        reduced = max(few, channels // 8)
+        board, numbers = _reduce(channels, reduced), reduced * rows * columns
+        if pooled_value:
+            board, numbers = (_convolution(channels, channels, 1), nn.ReLU(), MeansAndMaxima()), 2 * channels
         self.value = nn.Sequential(*board, nn.Linear(numbers, 2 * channels), nn.ReLU(), nn.Linear(2 * channels, 3))
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:

@@ -84,7 +84,7 @@ class Network:
     ) -> None:
         """Load an ONNX file from its `content`, check its graph, and evaluate positions with it.
 
-        A model of another size of the board is used with that of `game`, if its heads are convolutional.
+        A model of another size of the board is used with that of `game`, if its value head is pooled.
 
         observations: `[n, C, H, W]`, the positions to evaluate; by default some that random games reach.
         Raises ModelRefusedError if it cannot be used for the game.
@@ -188,18 +188,18 @@ class Network:
 def resize(model: Model, game: GameSpec) -> bool:
     """Let a model of another size of `game` declare the size of `game`, and return whether it is one.
 
-    No weight of convolutional heads depends on the size. That the whole graph fits is checked as for any other model.
+    With a pooled value head no weight depends on the size. That the whole graph fits is checked as for any other model.
     """
     metadata = {each.key: each for each in model.metadata_props}
     try:
-        is_convolutional = parse_stored_settings(metadata["settings"].value).network.heads == "convolutional"
+        is_pooled = parse_stored_settings(metadata["settings"].value).network.value_head == "pooled"
         (name, version), (own, own_version) = (each.rsplit(" ", 1) for each in (metadata["game"].value, game.identity))
     except (KeyError, ValueError):  # the check of its metadata says what is wrong
         return False
     is_same_game = (name.partition("(")[0], version) == (own.partition("(")[0], own_version)
     declared, board = declared_shapes(model), game.start.observation_shape[1:]
     is_other_size = declared.keys() == {INPUT, LOGITS, WDL} and declared[INPUT][2:] != [*board]
-    if not (is_same_game and is_other_size and is_convolutional):
+    if not (is_same_game and is_other_size and is_pooled):
         return False
     declare_shapes(
         model, {INPUT: [*declared[INPUT][:2], *board], LOGITS: [*declared[LOGITS][:1], game.start.num_actions]}

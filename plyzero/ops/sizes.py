@@ -44,17 +44,18 @@ def network_weights(start: Game, network: NetworkSettings) -> tuple[int, int]:
     squares, few = rows * columns, min(HEAD_PLANES, channels)
     has_board = squares > 1
     kernel = 9 if has_board else 1
-    planes += 3 * (network.heads == "convolutional")  # of the edges
+    is_pooled = network.value_head == "pooled"
+    planes += 3 * is_pooled  # of the edges
     tower = (planes + 2 * network.blocks * channels) * channels * kernel + (1 + 2 * network.blocks) * channels
     tower += has_board * (2 * channels + 1) * channels
-    if network.heads == "convolutional":
+    if start.policy_planes:
         last = (channels + 1) * (start.policy_planes + actions - start.policy_planes * squares)
-        reduction, reduced, numbers = (channels + 1) * channels, channels, 2 * channels
+        reduction = (channels + 1) * channels
     else:
         reduced = max(few, channels // 4)
         last, reduction = (reduced * squares + 1) * actions, (channels + 1) * reduced
-        reduced = max(few, channels // 8)
-        numbers = reduced * squares
+    reduced = channels if is_pooled else max(few, channels // 8)
+    numbers = 2 * channels if is_pooled else reduced * squares
     value = (channels + 1) * reduced + (numbers + 1) * 2 * channels + 3 * (2 * channels + 1)
     return tower + reduction + last + value, last
 
@@ -83,8 +84,8 @@ def sizes_of(start: Game, settings: Settings) -> Sizes:
 
 def check_sizes(start: Game, settings: Settings, *, workers: int = 0, trainer: bool = False) -> None:
     """Raise UserError if no file can hold the network, or if this machine lacks the memory of these processes."""
-    if settings.network.heads == "convolutional" and not start.policy_planes:
-        raise UserError("network.heads: expected dense, since the game declares no policy_planes, got convolutional")
+    if settings.network.value_head == "pooled" and not start.policy_planes:
+        raise UserError("network.value_head: expected dense, since the game declares no policy_planes, got pooled")
     sizes = sizes_of(start, settings)
     if 4 * sizes.weights > MAX_MODEL_BYTES:
         raise UserError(

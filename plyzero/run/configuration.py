@@ -166,8 +166,6 @@ def preset_for(name: str, start: Game) -> Layer:
     if name not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {shown(name)}")
     preset = {section: dict(values) for section, values in PRESETS[name].items()}
-    if start.policy_planes:
-        preset.setdefault("network", {})["heads"] = "convolutional"
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset

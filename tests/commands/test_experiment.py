@@ -141,7 +141,10 @@ def test_the_shipped_experiments_are_listed_with_their_parameters():
             "no setting is called selfplay.simulatoins; the n",
         ),
         (["tic-tac-toe", "-p", "preset=slow"], "expected one of the presets quick, standard, gpu, got 'slow'"),
-        (["tic-tac-toe", "-p", "minutes=0"], "expected more than 0 minutes or steps of training, or until, got 0 and 0"),
+        (
+            ["tic-tac-toe", "-p", "minutes=0"],
+            "expected more than 0 minutes or steps of training, or until, got 0 and 0",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_starts(

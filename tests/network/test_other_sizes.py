@@ -1,4 +1,4 @@
-"""Networks with convolutional heads on boards of other sizes than that of their training."""
+"""Networks with a pooled value head on boards of other sizes than that of their training."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tests.helpers.learning import learn, training
 from trainer.export import describe_model, export, quantise
 from trainer.network import make_network
 
-SMALL = NetworkSettings(blocks=2, channels=8, heads="convolutional")
+SMALL = NetworkSettings(blocks=2, channels=8, value_head="pooled")
 
 
 def network_of(game: str, settings: NetworkSettings = SMALL) -> tuple[torch.nn.Module, bytes]:
@@ -71,7 +71,7 @@ def test_the_8_bit_form_has_no_size_either():
         (
             "hex(size=5)",
             "hex",
-            SMALL.model_copy(update={"heads": "dense"}),
+            SMALL.model_copy(update={"value_head": "dense"}),
             r"its game is 'hex\(size=5\) v1', expected 'h",
         ),
         ("go(size=5)", "go(komi=2, size=5)", SMALL, r"its game is 'go\(size=5\) v1', expected 'go\(komi=2"),
@@ -86,17 +86,22 @@ def test_other_files_are_refused_as_before(made_for: str, used_for: str, setting
 
 
 def test_a_file_whose_graph_has_a_size_is_refused_whatever_it_says():
-    _, content = network_of("hex(size=5)", SMALL.model_copy(update={"heads": "dense"}))
+    _, content = network_of("hex(size=5)", SMALL.model_copy(update={"value_head": "dense"}))
     model = onnx.load_from_string(content)
     for each in model.metadata_props:
-        each.value = each.value.replace('"heads":"dense"', '"heads":"convolutional"')
+        each.value = each.value.replace('"value_head":"dense"', '"value_head":"pooled"')
     with pytest.raises(ModelRefusedError, match="the sizes of its tensors cannot be inferred"):
         Network(model.SerializeToString(), load_game("hex"), label="a model")
 
 
 def test_a_run_begins_with_the_network_of_a_smaller_board(tmp_path: Path):
     options = ["network.blocks=1", "network.channels=8", "trainer.batch_size=16", "selfplay.bootstrap_positions=20"]
-    options += ["selfplay.simulations=4", "selfplay.fast_simulations=2", "trainer.bootstrap_passes=2"]
+    options += [
+        "network.value_head=pooled",
+        "selfplay.simulations=4",
+        "selfplay.fast_simulations=2",
+        "trainer.bootstrap_passes=2",
+    ]
     given = [part for option in options for part in ("-o", option)]
     create_run(tmp_path / "small", load_game("gomoku(size=5)"), options=options)
     begin = ("init", "gomoku(size=6)", "--run", "large", "--from", "small", *given)

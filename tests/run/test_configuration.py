@@ -173,8 +173,7 @@ def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
             if quick.get(section, {}).get(key) != value
         }
 
-    assert enlarged("connect-four") == {}
-    assert enlarged("tic-tac-toe") == enlarged("othello(size=6)") == {"network.heads": "convolutional"}
+    assert enlarged("tic-tac-toe") == enlarged("connect-four") == enlarged("othello(size=6)") == {}
     assert enlarged("tests.helpers.toys:Wide") == {"selfplay.simulations": 128}
     assert enlarged(f"{__name__}:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
     assert enlarged(f"{__name__}:Broken") == {}
