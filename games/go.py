@@ -55,7 +55,6 @@ class Go(CompiledGame, version=1):
         self.num_actions = size * size + 1
         self.action_names = (*square_names(size, size, files=FILES), "pass")
         self.observation_shape = (5, size, size)
-        self.policy_planes = 1
         super().__init__()
         self.record["size"], self.record["half_komi"] = size, 2 * komi
         self.record["board"] = BORDER

@@ -34,7 +34,6 @@ class Hex(CompiledGame, version=1):
         mirrored = [names[column * size + row] for row in range(size) for column in range(size)]
         self.names = [[*names, "swap"], [*mirrored, "swap"]]  # for each player
         self.observation_shape = (2 + swap, size, size)  # own stones, the opponent's, may I swap?
-        self.policy_planes = 1
         super().__init__()
         self.record["swap"] = swap
 

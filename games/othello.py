@@ -26,7 +26,6 @@ class Othello(CompiledGame, version=1):
         self.num_actions = size * size + 1
         self.action_names = (*square_names(size, size), "pass")
         self.observation_shape = (2, size, size)
-        self.policy_planes = 1
         self.max_plies = 2 * (size * size - 4) + 1  # at most a pass before every disc, then one more pass
         super().__init__()
         low, high = size // 2 - 1, size // 2

@@ -17,7 +17,6 @@ class TicTacToe(CompiledGame, version=1):
     num_actions = 9
     action_names = square_names(3, 3)
     observation_shape = (2, 3, 3)
-    policy_planes = 1
     observation_dtype = bool
     max_plies = 9
 

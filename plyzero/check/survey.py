@@ -235,10 +235,10 @@ def advice(start: Game, positions: Sequence[Game], symmetries: tuple[int, int]) 
             "no symmetries are declared: if the board can be turned or reflected and the rules stay the same, declare "
             "it, and the network learns from each game several times"
         )
-    elif planes := planes_of_actions(start):
+    elif start.num_actions > 200 and (planes := planes_of_actions(start)):
         found.append(
             f"symmetries move actions as if {planes} belonged to each square: if action is plane * rows * columns + "
-            f"square, declare policy_planes = {planes}; the network is then smaller and plays every size of the board"
+            f"square, declare policy_planes = {planes}, and the network is smaller and has the same weights everywhere"
         )
     if symmetries[1] < symmetries[0]:
         found.append(

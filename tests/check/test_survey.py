@@ -10,6 +10,7 @@ import pytest
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
 from games.connect_four import ConnectFour
+from games.gomoku import Gomoku
 from games.hex import Hex
 from games.othello import Othello
 from plyzero.check.survey import advice, is_below_half, planes_of_actions, survey
@@ -120,21 +121,22 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere():
     assert "observation_dtype = bool" in advised(Floats())
 
 
-def test_planes_of_actions_are_proposed_where_symmetries_show_them():
-    class Dense(TicTacToe):
-        policy_planes = 0
-
-    class DenseOthello(Othello):
-        def __init__(self, size: int = 6) -> None:
+def test_planes_of_actions_are_proposed_for_many_actions_where_symmetries_show_them():
+    class DenseGomoku(Gomoku):
+        def __init__(self, size: int = 15) -> None:
             super().__init__(size=size)
             self.policy_planes = 0
 
-    assert "declare policy_planes = 1;" in advised(Dense())
-    assert planes_of_actions(DenseOthello()) == 1
-    for start in (TicTacToe(), Othello(size=6), ConnectFour(), Breakthrough(), toys.Relay()):
-        assert planes_of_actions(start) == 0
+    assert "declare policy_planes = 1," in advised(DenseGomoku())
+    assert "policy_planes" not in advised(DenseGomoku(size=9)) + advised(Gomoku())
+    assert [planes_of_actions(start) for start in (TicTacToe(), Othello(size=6), ConnectFour(), toys.Relay())] == [
+        1,
+        1,
+        0,
+        0,
+    ]
 
-    class Turned(Dense):  # the actions in another order than the squares
+    class Turned(TicTacToe):  # the actions in another order than the squares
         def symmetries(self) -> tuple[Symmetry, ...]:
             order = np.array([1, 0, 2, 3, 4, 5, 6, 7, 8])
             return tuple(each._replace(actions=order[each.actions[order]]) for each in super().symmetries())

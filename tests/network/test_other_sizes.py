@@ -21,6 +21,8 @@ from trainer.export import describe_model, export, quantise
 from trainer.network import make_network
 
 SMALL = NetworkSettings(blocks=2, channels=8, value_head="pooled")
+DENSE = SMALL.model_copy(update={"value_head": "dense"})
+HEX, GO = "tests.helpers.planes:PlanesHex", "tests.helpers.planes:PlanesGo"
 
 
 def network_of(game: str, settings: NetworkSettings = SMALL) -> tuple[torch.nn.Module, bytes]:
@@ -37,10 +39,11 @@ def network_of(game: str, settings: NetworkSettings = SMALL) -> tuple[torch.nn.M
 @pytest.mark.parametrize(
     ("game", "other"),
     [
-        ("hex(size=4)", "hex(size=7)"),
+        ("gomoku(size=5)", "gomoku(size=7)"),
         ("gomoku(size=7)", "gomoku(size=5)"),
-        ("othello(size=6)", "othello"),
-        ("go(size=5)", "go(size=7)"),
+        ("tests.helpers.planes:PlanesOthello(size=6)", "tests.helpers.planes:PlanesOthello"),
+        (f"{HEX}(size=4)", f"{HEX}(size=7)"),
+        (f"{GO}(size=5)", f"{GO}(size=7)"),
     ],
 )
 def test_a_file_gives_on_another_size_what_its_layers_give_there(game: str, other: str):
@@ -57,10 +60,11 @@ def test_a_file_gives_on_another_size_what_its_layers_give_there(game: str, othe
 
 
 def test_the_8_bit_form_has_no_size_either():
-    _, content = network_of("hex(size=5)")
-    rounded = quantise(content, reachable_observations(load_game("hex(size=5)")))
-    positions = EvaluationBatch(reachable_observations(load_game("hex(size=7)")), list)
-    exact, found = (Network(each, load_game("hex(size=7)"), label="x")(positions) for each in (content, rounded))
+    _, content = network_of("gomoku(size=5)")
+    rounded = quantise(content, reachable_observations(load_game("gomoku(size=5)")))
+    other = load_game("gomoku(size=7)")
+    positions = EvaluationBatch(reachable_observations(other), list)
+    exact, found = (Network(each, other, label="x")(positions) for each in (content, rounded))
     assert found.wdl == pytest.approx(exact.wdl, abs=0.1)
     assert not np.array_equal(found.wdl, exact.wdl)
 
@@ -68,15 +72,10 @@ def test_the_8_bit_form_has_no_size_either():
 @pytest.mark.parametrize(
     ("made_for", "used_for", "settings", "says"),
     [
-        (
-            "hex(size=5)",
-            "hex",
-            SMALL.model_copy(update={"value_head": "dense"}),
-            r"its game is 'hex\(size=5\) v1', expected 'h",
-        ),
-        ("go(size=5)", "go(komi=2, size=5)", SMALL, r"its game is 'go\(size=5\) v1', expected 'go\(komi=2"),
-        ("hex(size=5)", "gomoku", SMALL, r"its game is 'hex\(size=5\) v1', expected 'gomoku v1'"),
-        ("hex(size=5)", "hex(swap=False)", SMALL, r"does not fit hex\(swap=False\): its shapes are .*3, 11, 11"),
+        ("gomoku(size=5)", "gomoku", DENSE, r"its game is 'gomoku\(size=5\) v1', expected 'gomoku v1'"),
+        (f"{GO}(size=5)", f"{GO}(komi=2, size=5)", SMALL, r"its game is .*PlanesGo\(size=5\) v1', expected .*komi=2"),
+        (f"{HEX}(size=5)", "gomoku", SMALL, r"its game is .*Hex\(size=5\) v1', expected 'gomoku v1'"),
+        (f"{HEX}(size=5)", f"{HEX}(swap=False)", SMALL, r"does not fit .*: its shapes are .*3, 11, 11"),
     ],
 )
 def test_other_files_are_refused_as_before(made_for: str, used_for: str, settings: NetworkSettings, says: str):
@@ -86,12 +85,12 @@ def test_other_files_are_refused_as_before(made_for: str, used_for: str, setting
 
 
 def test_a_file_whose_graph_has_a_size_is_refused_whatever_it_says():
-    _, content = network_of("hex(size=5)", SMALL.model_copy(update={"value_head": "dense"}))
+    _, content = network_of("gomoku(size=5)", DENSE)
     model = onnx.load_from_string(content)
     for each in model.metadata_props:
         each.value = each.value.replace('"value_head":"dense"', '"value_head":"pooled"')
     with pytest.raises(ModelRefusedError, match="the sizes of its tensors cannot be inferred"):
-        Network(model.SerializeToString(), load_game("hex"), label="a model")
+        Network(model.SerializeToString(), load_game("gomoku"), label="a model")
 
 
 def test_a_run_begins_with_the_network_of_a_smaller_board(tmp_path: Path):

@@ -20,7 +20,6 @@ class TicTacToe(Game, version=1):
     """Three in a row on a 3x3 board."""
 
     num_actions = 9  # action = square = row * 3 + column
-    policy_planes = 1  # one action for each square; without such a rule remove this line
     observation_shape = (2, 3, 3)  # own squares, the opponent's squares
     observation_dtype = bool
     max_plies = 9
