@@ -210,8 +210,8 @@ class NetworkSettings(SettingsSection):
     """Channels of each residual block. AlphaZero: 256."""
 
     value_head: Literal["dense", "pooled"] = "dense"
-    """dense: weights of its own for each square, as AlphaZero. pooled: with a game's policy_planes no weight depends on
-    the size of the board, so that one network plays every size; where rules are not local it learns slower."""
+    """dense: weights of its own for each square, as AlphaZero. pooled (default for games with policy_planes): no weight
+    depends on the size of the board, so that one network plays every size."""
 
 
 class TrainerSettings(SettingsSection):

@@ -159,13 +159,15 @@ class Requirement(NamedTuple):
 
 
 def preset_for(name: str, start: Game) -> Layer:
-    """Return the settings of the preset `name`, enlarged where the game with the position `start` requires it.
+    """Return the settings of the preset `name`, changed where the game with the position `start` requires it.
 
     Raises UserError if there is no such preset.
     """
     if name not in PRESETS:
         raise UserError(f"expected one of the presets {', '.join(PRESETS)}, got {shown(name)}")
     preset = {section: dict(values) for section, values in PRESETS[name].items()}
+    if start.policy_planes:
+        preset.setdefault("network", {})["value_head"] = "pooled"
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset
