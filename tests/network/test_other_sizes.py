@@ -95,12 +95,7 @@ def test_a_file_whose_graph_has_a_size_is_refused_whatever_it_says():
 
 def test_a_run_begins_with_the_network_of_a_smaller_board(tmp_path: Path):
     options = ["network.blocks=1", "network.channels=8", "trainer.batch_size=16", "selfplay.bootstrap_positions=20"]
-    options += [
-        "network.value_head=pooled",
-        "selfplay.simulations=4",
-        "selfplay.fast_simulations=2",
-        "trainer.bootstrap_passes=2",
-    ]
+    options += ["selfplay.simulations=4", "selfplay.fast_simulations=2", "trainer.bootstrap_passes=2"]
     given = [part for option in options for part in ("-o", option)]
     create_run(tmp_path / "small", load_game("gomoku(size=5)"), options=options)
     begin = ("init", "gomoku(size=6)", "--run", "large", "--from", "small", *given)
