@@ -158,8 +158,13 @@ def waits(run: Run, trainer: ForkServerProcess) -> bool:
     return beat is not None and beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("point", "part"), IN_TRAINER)
+@pytest.mark.parametrize(
+    ("point", "part"),
+    [
+        pytest.param(*each, marks=pytest.mark.soak if number % 2 else pytest.mark.slow)
+        for number, each in enumerate(IN_TRAINER)
+    ],
+)
 def test_a_trainer_killed_at_any_fault_point_counts_games_once(tmp_path: Path, filled: Run, point: str, part: str):
     run = replace(filled, root=Path(shutil.copytree(filled.root, tmp_path / "r")))
     assert ended(victim("trainer", run.root, "--die-at", point, part, 1)) == -signal.SIGKILL

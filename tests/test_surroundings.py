@@ -52,9 +52,7 @@ def run(tmp_path: Path) -> Run:
     ("missing", "change", "environment"),
     [
         pytest.param(MACOS, NO_PROC, {}, id="what macOS lacks"),
-        pytest.param("", NO_INOTIFY, {}, id="inotify instances"),
-        pytest.param("", "", NO_HOME, id="a home"),
-        pytest.param("", "", ASCII, id="UTF-8"),
+        pytest.param("", NO_INOTIFY, NO_HOME | ASCII, id="inotify instances, a home and UTF-8"),
     ],
 )
 def test_check_train_play_and_analyze_work(

@@ -505,7 +505,7 @@ def test_a_planted_fault_breaks_the_law_that_names_it_in_few_moves(fault, law, m
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize(
-    ("fault", "law"), [fault[:2] for fault in FAULTS[::4]], ids=lambda value: getattr(value, "__name__", None)
+    ("fault", "law"), [fault[:2] for fault in FAULTS[::8]], ids=lambda value: getattr(value, "__name__", None)
 )
 def test_a_planted_fault_breaks_the_same_law_where_positions_are_counted(fault, law):
     assert find_violation(fault).law.name == law

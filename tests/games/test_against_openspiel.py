@@ -18,7 +18,7 @@ from plyzero.rules.game import Game
 
 pyspiel = pytest.importorskip("pyspiel")
 
-MANY = 10_000
+MANY = 3_000
 """Positions of each game that the slow tests compare."""
 
 
