@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from plyzero.errors import UserError
-from plyzero.ops.sizes import HEAD_PLANES, check_sizes
+from plyzero.ops.sizes import EDGE_PLANES, HEAD_PLANES, check_sizes
 from plyzero.rules.catalog import load_object
 from plyzero.rules.game import Game
 from plyzero.settings import NetworkSettings, Settings
@@ -58,9 +58,8 @@ class ResidualNetwork(nn.Module):
         planes, rows, columns = observation_shape
         has_board = rows * columns > 1
         size = 3 if has_board else 1  # of a 3x3 convolution on one square 8 of 9 weights meet zeros
-        self.stem = nn.Sequential(_convolution(planes, channels, size), nn.ReLU())
-        if pooled_value:  # the heads do not know squares by their weights
-            self.stem = nn.Sequential(Edges(), _convolution(planes + Edges.PLANES, channels, size), nn.ReLU())
+        edges = [Edges()] if pooled_value else []  # where the heads do not know squares by their weights
+        self.stem = nn.Sequential(*edges, _convolution(planes + EDGE_PLANES * len(edges), channels, size), nn.ReLU())
         layers: list[nn.Module] = [ResidualBlock(channels, size) for _ in range(blocks)]
         if has_board:
             layers.insert(-1, GlobalPooling(channels))
@@ -72,9 +71,10 @@ class ResidualNetwork(nn.Module):
         else:
             reduced = max(few, channels // 4)
             self.policy = nn.Sequential(*_reduce(channels, reduced), nn.Linear(reduced * rows * columns, num_actions))
-        reduced = max(few, channels // 8)
-        board, numbers = _reduce(channels, reduced), reduced * rows * columns
-        if pooled_value:
+        if not pooled_value:
+            reduced = max(few, channels // 8)
+            board, numbers = _reduce(channels, reduced), reduced * rows * columns
+        else:
             board, numbers = (_convolution(channels, channels, 1), nn.ReLU(), MeansAndMaxima()), 2 * channels
         self.value = nn.Sequential(*board, nn.Linear(numbers, 2 * channels), nn.ReLU(), nn.Linear(2 * channels, 3))
 
@@ -84,9 +84,7 @@ class ResidualNetwork(nn.Module):
 
 
 class Edges(nn.Module):
-    """Adds planes that show how near the edges of the board are, whatever its size, the same for every position."""
-
-    PLANES = 3
+    """Adds EDGE_PLANES planes that show how near the edges of the board are, the same for every position."""
 
     def forward(self, observations: Tensor) -> Tensor:
         ones = observations[:, :1] * 0 + 1

@@ -17,6 +17,9 @@ from plyzero.settings import MAX_MODEL_BYTES, NetworkSettings, Settings
 HEAD_PLANES: Final = 16
 """Smallest number of planes to which a head of the built-in network reduces the channels, unless there are fewer."""
 
+EDGE_PLANES: Final = 3
+"""Planes that the built-in network adds to an observation with a pooled value head."""
+
 TRAINER_WEIGHT: Final = 40
 """Measured bytes for each weight while the trainer saves or exports: gradient, optimiser, average and copies."""
 
@@ -45,7 +48,7 @@ def network_weights(start: Game, network: NetworkSettings) -> tuple[int, int]:
     has_board = squares > 1
     kernel = 9 if has_board else 1
     is_pooled = network.value_head == "pooled"
-    planes += 3 * is_pooled  # of the edges
+    planes += EDGE_PLANES * is_pooled
     tower = (planes + 2 * network.blocks * channels) * channels * kernel + (1 + 2 * network.blocks) * channels
     tower += has_board * (2 * channels + 1) * channels
     if start.policy_planes:
