@@ -58,6 +58,10 @@ def train(
     positions: Positions = None,
     minutes: Minutes = None,
     until: Until = None,
+    reproducible: Annotated[
+        bool,
+        typer.Option(help="Play and train in turns in one process: the same seed makes the same games and weights."),
+    ] = False,
     preset: Preset = None,
     seed: Seed = None,
     device: Device = "auto",
@@ -83,7 +87,7 @@ def train(
 
         check_scratch(run, scratch)
         check_continues(run, options)
-        workers = workers or usable_cores()
+        workers = 0 if reproducible else workers or usable_cores()
         check = partial(check_new_run, workers=workers, trainer=True)
         try:
             opened = open_or_create_run(
@@ -95,7 +99,7 @@ def train(
             raise
         check_rules(opened)
         check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)  # settings may have changed
-        processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
+        processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer" if workers else "one process, in turns"
         screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
         if changes := describe_changed_settings(opened):
             screen.line(changes)

@@ -79,6 +79,7 @@ def train(
 ) -> None:
     """Run `workers` and a trainer until `stop` is set, the run is done, or `stop_when` is true of a new model.
 
+    workers:     number of self-play processes; with 0 a reproducible trainer plays the games itself.
     on_report:   called for every model.
     rater:       measures models while they are trained, and the last one when the run is done.
     on_rating:   called for every model whose strength has been measured.
@@ -316,12 +317,16 @@ def children(
     on_progress: Callable[[str], None],
     notify: Callable[[str], None],
 ) -> Iterator[list[Child]]:
-    """Start the trainer and the workers; on exit stop them. Raises ChildFailedError if one fails while it stops."""
+    """Start the trainer and the workers, of which it needs none if it is reproducible; on exit stop them.
+
+    Raises ChildFailedError if one fails while it stops.
+    """
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
     common += ["--scratch", str(run.scratch)] if run.scratch else []
     running: list[Child] = []
     try:
-        running.append(Child("trainer", ["trainer", *common, "--device", device], run.logs / "trainer.log"))
+        arguments = ["trainer", *common, "--device", device, *(["--reproducible"] if not workers else [])]
+        running.append(Child("trainer", arguments, run.logs / "trainer.log"))
         for each in range(workers):
             name = f"w{each}"
             arguments = ["selfplay", *common, "--name", name]
