@@ -1,4 +1,4 @@
-"""A reproducible training: the same seed makes the same games and the same weights, whatever the machine does beside."""
+"""A reproducible training: the same seed makes the same games and the same weights, however busy the machine is."""
 
 import subprocess
 import sys

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import socket
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, closing, redirect_stdout
+from contextlib import ExitStack, closing, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -179,6 +180,26 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
         trainer.end(heartbeat)
 
 
+def rate(
+    run: RunOption,
+    game: GameOption = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    scratch: Scratch = None,
+    log_format: LogFormat = "text",
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Measure the newest models of a run against the opponents of its ratings, as `train` does, until it is over."""
+    require("onnx", "onnxruntime")
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    from plyzero.ops.rating import run_rater
+
+    with suppress(OSError):
+        os.nice(19)  # workers and trainer come first
+    run_rater(opened, stop=stop)
+
+
 def evaluator(
     run: RunOption,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
@@ -267,6 +288,7 @@ def ray_up(
     run: RunOption,
     workers: Annotated[int, typer.Option(min=0, max=10_000, help="Number of self-play processes.")] = 1,
     trainer: Annotated[bool, typer.Option("--trainer", help="Also run the trainer.")] = False,
+    rater: Annotated[bool, typer.Option("--rate", help="Also measure the newest models.")] = False,
     address: Annotated[
         str | None,
         typer.Option(help="A Ray cluster, HOST:PORT, or auto; default: one that is started on this machine."),
@@ -310,6 +332,8 @@ def ray_up(
     common = ["--run", str(opened.root), *(part for option in options or () for part in ("-o", option))]
     common += ["--scratch", str(opened.scratch)] if opened.scratch else []
     roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
+    if rater:
+        roles.append(Role("rater", ["rate", *common]))
     if trainer:
         arguments = ["trainer", *common, "--device", device, "--devices", str(devices)]
         roles.append(Role("trainer", arguments, gpus=devices if device == "cuda" else 0))

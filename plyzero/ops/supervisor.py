@@ -24,7 +24,7 @@ from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
-from plyzero.run.models import ModelName, list_models, model_of, read_scores
+from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.run.segments import list_segments
 
 if TYPE_CHECKING:
@@ -133,18 +133,12 @@ def train(
             notify.warning(view.warning)
         if done and not stop.is_set():
             notify(f"done: {done}")
-            if rater and (name := notify.unless_error(lambda: unmeasured(run))):
+            if rater and (name := notify.unless_error(rater.unmeasured)):
                 rater.close()
                 rater.offer(name, now=True)
                 while rater.is_busy and not stop.wait(POLL_SECONDS):
                     on_progress(f"{rater.doing}; Ctrl-C skips this")
                 report_rating()
-
-
-def unmeasured(run: Run) -> ModelName | None:
-    """Return the newest model if it has no score yet."""
-    newest = next(iter(list_models(run.models)), None)
-    return newest if newest not in {scores.model for scores in read_scores(run.metrics)} else None
 
 
 class Messages:
@@ -244,10 +238,12 @@ class RunView:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
-        parts += [] if self._has_model else [self._describe_first_model(list(alive.values()), trainer)]
-        for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
+        workers = [beat for beat in alive.values() if beat["role"] == "selfplay"]
+        parts += [] if self._has_model else [self._describe_first_model(workers, trainer)]
+        for state, count in sorted(Counter(beat["state"] for beat in workers).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
-        parts += [f"trainer {trainer['state']}"] if trainer else []
+        others = [beat for beat in alive.values() if beat["role"] != "selfplay"]
+        parts += [f"{beat['role']} {beat['state']}" for beat in [*([trainer] if trainer else []), *others]]
         parts += [rating] if rating else []
         return ", ".join(parts)
 
