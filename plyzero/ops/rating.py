@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from plyzero.arena.match import play_match, random_openings
 from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_error
+from plyzero.play.match import play_match, random_openings
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.chance import first_decision
