@@ -66,8 +66,7 @@ class Terminal:
 
     def run(self) -> None:
         """Play until the person quits."""
-        self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
-        self.say("Type a move, or help for the list of commands.")
+        self.begin()
         self.warming.start()
         try:
             while True:
@@ -98,6 +97,11 @@ class Terminal:
             self.say(f"{verdict}{how}.")
         elif session.last_mover == session.position.to_play:
             self.say("You move again." if session.is_persons_turn else "The bot moves again.")
+
+    def begin(self) -> None:
+        """Print the game, the players and how to get help."""
+        self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
+        self.say("Type a move, or help for the list of commands.")
 
     def ask(self) -> bool:
         """Read a move or a command and carry it out. Return False if the person quits."""

@@ -1,6 +1,5 @@
 """Diagnostics: a run that is not learning gets a warning with the likely cause; a run that learns gets none."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +269,7 @@ def test_a_worker_that_loads_no_newer_model_causes_a_warning(tmp_path: Path):
     for step in range(20, 100, 10):
         now += 60
         for worker, model in ("w0", step - 10), ("w1", 10):
-            diagnostics.record(dataclasses.replace(name, worker=worker, last_step=model), games)
+            diagnostics.record(name._replace(worker=worker, last_step=model), games)
         warning = publish(step)
         assert diagnostics.report["stale_seconds"] == now - 60
     assert "worker w1" in str(warning)
