@@ -20,7 +20,6 @@ from plyzero.rules.catalog import GameSpec, load_object
 from plyzero.rules.chance import first_decision
 from plyzero.settings import Settings
 from trainer.export import export
-from trainer.learner import Learner
 from trainer.loss import Loss, Losses
 from trainer.network import make_network
 from trainer.targets import MakeTargets
@@ -75,7 +74,9 @@ def _try_step(parts: Parts, game: GameSpec, settings: Settings) -> None:
         if not (isinstance(rate, float) and 0 <= rate < float("inf")):
             raise UserError(f"expected a learning rate, a finite float of at least 0, got {shown(rate)}")
     with _name_in_errors("trainer.optimizer", settings.trainer.optimizer):
-        Learner(network, parts.loss, settings.trainer, torch.device("cpu"))
+        optimiser = load_object(settings.trainer.optimizer)(network.parameters(), settings.trainer)
+        if not isinstance(optimiser, torch.optim.Optimizer):
+            raise UserError(f"expected a torch.optim.Optimizer, got {type(optimiser).__name__}")
     with _name_in_errors("network.module", settings.network.module):
         export(network, game, observations, metadata={})
 
