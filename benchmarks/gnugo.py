@@ -18,7 +18,7 @@ from typing import Self
 
 import numpy as np
 
-from plyzero.arena.match import random_openings
+from plyzero.play.match import random_openings
 from plyzero.play.players import Player, find_player
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game

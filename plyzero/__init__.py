@@ -24,10 +24,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plyzero.arena.match import play_match
     from plyzero.check.violations import GameLaws
     from plyzero.errors import UserError
+    from plyzero.ops.training import train
     from plyzero.play.agents import Agent
+    from plyzero.play.match import play_match
     from plyzero.play.players import Bot, RandomPlayer
     from plyzero.rules.board import Board, Cell, Label, grid, hexes, render_grid, square_names
     from plyzero.rules.catalog import load_game
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
 _MODULES = {
     "plyzero.check.violations": ["GameLaws"],
     "plyzero.errors": ["UserError"],
+    "plyzero.ops.training": ["train"],
     "plyzero.play.agents": ["Agent"],
-    "plyzero.arena.match": ["play_match"],
+    "plyzero.play.match": ["play_match"],
     "plyzero.play.players": ["Bot", "RandomPlayer"],
     "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes", "render_grid", "square_names"],
     "plyzero.rules.catalog": ["load_game"],
@@ -96,6 +98,7 @@ __all__ = [
     "render_grid",
     "rolled",
     "square_names",
+    "train",
     "turns_and_mirrors",
 ]
 

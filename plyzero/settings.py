@@ -228,13 +228,19 @@ class TrainerSettings(SettingsSection):
     """Positions per optimiser step. AlphaZero: 4096."""
 
     learning_rate: float = Field(4e-3, gt=0)
-    """Learning rate of AdamW after the warm-up."""
+    """Learning rate, after the warm-up."""
+
+    optimizer: FunctionName = "trainer.learner:adamw"
+    """The function that makes the optimiser, MODULE:FUNCTION, such as my_optimizer:sgd."""
+
+    schedule: FunctionName = "trainer.learner:warm_up"
+    """The function that returns the learning rate of a step, MODULE:FUNCTION, such as my_optimizer:cosine."""
 
     warmup_steps: int = Field(200, ge=1)
     """Steps in which the learning rate rises linearly from zero."""
 
     weight_decay: float = Field(1e-4, ge=0)
-    """Weight decay of AdamW."""
+    """Weight decay of the optimiser."""
 
     max_grad_norm: float = Field(5.0, gt=0)
     """Gradient clipping: the gradient is scaled down to this norm if it is larger."""

@@ -20,7 +20,7 @@ TEMPLATE = ROOT / "plyzero" / "check" / "template"
 MAX_LINES = 450
 MAX_LEVELS = 12
 MAX_MODULES = 14  # in a folder
-MAX_PRODUCT_LINES = 33_250
+MAX_PRODUCT_LINES = 33_580
 
 LAYERS = (
     {"plyzero"},  # bucket, errors, files, lines, machine, settings, threads, volume_errors
@@ -169,7 +169,12 @@ def test_heavy_packages_stay_where_they_belong():
         loaded = {each.module.partition(".")[0] for each in imports_of(path) if each.at_import and not each.for_types}
         folder = folder_of(name)
         unpickled = packages & {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
-        assert not unpickled or name == "plyzero.rules.machine_code", name  # its files are not on the volume
+        # Their files are not on the volume.
+        assert not unpickled or name in (
+            "plyzero.rules.machine_code",
+            "plyzero.rules.catalog",
+            "plyzero.ops.training",
+        ), name
         assert folder == "trainer" or not packages & {"torch"}, name
         assert folder == "trainer" or name == "plyzero.network.onnx_graph" or not loaded & {"onnx"}, name
         assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name

@@ -15,9 +15,9 @@ import torch
 import plyzero
 from games.othello import Othello
 from plyzero import Game, UserError, read_games
-from plyzero.arena.match import play_match
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.network.onnx_network import Network
+from plyzero.play.match import play_match
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, create_run, open_run

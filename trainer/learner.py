@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -13,11 +13,22 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from plyzero.errors import UserError
 from plyzero.network.onnx_network import cpu_flags
+from plyzero.rules.catalog import load_object
 from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
 from trainer.loss import BatchTensors, Loss, Losses, to_device
 from trainer.state import LearnerState, State
 from trainer.window import Batch
+
+
+def adamw(parameters: Iterator[nn.Parameter], settings: TrainerSettings) -> torch.optim.Optimizer:
+    """Return AdamW (Loshchilov and Hutter, 2019). Any function with this signature can be `trainer.optimizer`."""
+    return torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+
+
+def warm_up(step: int, settings: TrainerSettings) -> float:
+    """Return the learning rate of a step, from 0 on. Any function with this signature can be `trainer.schedule`."""
+    return settings.learning_rate * min(1.0, (step + 1) / settings.warmup_steps)
 
 
 class Learner:
@@ -47,9 +58,8 @@ class Learner:
             multi_avg_fn=get_ema_multi_avg_fn(settings.ema_decay),  # type: ignore[no-untyped-call]
             use_buffers=True,
         )
-        self._optimiser = torch.optim.AdamW(
-            self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-        )
+        self._schedule: Callable[[int, TrainerSettings], float] = load_object(settings.schedule)
+        self._optimiser: torch.optim.Optimizer = load_object(settings.optimizer)(self.network.parameters(), settings)
         self._losses_of: nn.Module = LossesOfNetwork(self.network, loss, halves_on_cpu=halves_on_cpu)
 
     def share(self, wrap: Callable[[nn.Module], nn.Module]) -> None:
@@ -61,7 +71,7 @@ class Learner:
         tensors = to_device(batch, self.device)
         self.network.train()
         for group in self._optimiser.param_groups:
-            group["lr"] = self.settings.learning_rate * min(1.0, (self.step + 1) / self.settings.warmup_steps)
+            group["lr"] = self._schedule(self.step, self.settings)
         losses: Losses = self._losses_of(tensors)
         self._optimiser.zero_grad(set_to_none=True)
         losses.total.backward()  # type: ignore[no-untyped-call]

@@ -104,11 +104,7 @@ def run_trainer(
             elif missing:
                 stop.wait(0.2)
                 trainer.waited += time.monotonic() - now
-        reached = trainer.reached()
-        trainer.finish(is_done=bool(reached))
-        heartbeat.beat({**trainer.describe_process("stopped"), "done": reached}, force=True)
-        if reached:
-            log.info("done: %s", reached)
+        trainer.end(heartbeat)
 
 
 def starting_beat(run: Run) -> dict[str, object]:
@@ -286,15 +282,19 @@ class Trainer(Learner):
             log.warning("%s", self._unpublished)
         self._publishing_seconds = time.monotonic() - self._published_at
 
-    def finish(self, *, is_done: bool = False) -> None:
-        """Save the state, and publish the averaged weights if they are not published yet.
+    def end(self, heartbeat: Heartbeat) -> None:
+        """Save the state, publish the averaged weights if they are not published yet, and say whether the run is done.
 
-        is_done: whether the training is over, so that its model is published although it is the first one.
-        Raises OSError if the state cannot be saved.
+        A first model that is not learned yet is published if it is the last one. Raises OSError if the state cannot be
+        saved.
         """
+        done = self.reached()
         retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=TRANSIENT_WRITES)
-        if (is_done or not self._is_first) and self._has_unpublished_steps():
+        if (done or not self._is_first) and self._has_unpublished_steps():
             self.publish(is_saved=True)
+        heartbeat.beat({**self.describe_process("stopped"), "done": done}, force=True)
+        if done:
+            log.info("done: %s", done)
 
     def _publish(self) -> None:
         """Export, verify and publish the averaged weights, whose state has been saved, then evaluate them."""

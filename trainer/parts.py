@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, shown
 from plyzero.ops.sizes import check_sizes
 from plyzero.rules.catalog import GameSpec, load_object
 from plyzero.rules.chance import first_decision
@@ -69,6 +69,14 @@ def _try_step(parts: Parts, game: GameSpec, settings: Settings) -> None:
         if not isinstance(losses, Losses) or not all(isinstance(each, Tensor) and each.ndim == 0 for each in losses):
             raise UserError("expected trainer.loss.Losses of three tensors without dimensions")
         losses.total.backward()  # type: ignore[no-untyped-call]
+    with _name_in_errors("trainer.schedule", settings.trainer.schedule):
+        rate = load_object(settings.trainer.schedule)(0, settings.trainer)
+        if not (isinstance(rate, float) and 0 <= rate < float("inf")):
+            raise UserError(f"expected a learning rate, a finite float of at least 0, got {shown(rate)}")
+    with _name_in_errors("trainer.optimizer", settings.trainer.optimizer):
+        optimiser = load_object(settings.trainer.optimizer)(network.parameters(), settings.trainer)
+        if not isinstance(optimiser, torch.optim.Optimizer):
+            raise UserError(f"expected a torch.optim.Optimizer, got {type(optimiser).__name__}")
     with _name_in_errors("network.module", settings.network.module):
         export(network, game, observations, metadata={})
 

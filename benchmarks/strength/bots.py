@@ -21,10 +21,10 @@ import tomli_w
 from benchmarks.strength.ladder import add_openings, drawn_openings, measure
 from benchmarks.strength.learn import add_arguments, learn
 from benchmarks.strength.score import brief
-from plyzero.arena.match import play_match
 from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
 from plyzero.play.bundled_bots import DIRECTORY
+from plyzero.play.match import play_match
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.strength.exams import find_exam
-from plyzero.arena.match import PlayedGame, play_match
+from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.players import Player, find_player
 from plyzero.play.ratings import rate
 from plyzero.rules.catalog import GameSpec, load_game

@@ -21,8 +21,8 @@ from experiments.tasks.results import (
     rounded,
     write_table,
 )
-from plyzero.arena.match import PlayedGame, play_match
 from plyzero.errors import UserError
+from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.play.session import SIDES
 from plyzero.rules.catalog import GameSpec, load_game

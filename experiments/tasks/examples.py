@@ -11,10 +11,10 @@ import numpy as np
 
 from experiments.tasks.evaluate import check_opponents, find_agent, find_opponent
 from experiments.tasks.results import first_seen, write_text
-from plyzero.arena.match import PlayedGame, play_match
 from plyzero.errors import UserError
 from plyzero.files import write_file
 from plyzero.play.game_record import Frame, GameRecord, frames_of, result_of
+from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.session import SIDES
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import play_named

@@ -1,6 +1,5 @@
 """Who is stronger?
 
-match        matches between two players
 entrants     the players of a ladder, and what identifies them
 checkpoints  the models of a run as players of its ladder
 pair_player  pairs of games in worker processes

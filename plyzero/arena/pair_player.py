@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from plyzero.arena.ladder import RESULTS, Pair, PairResult
-from plyzero.arena.match import play_match, random_opening
 from plyzero.errors import UserError, plain
+from plyzero.play.match import play_match, random_opening
 from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec, load_game, with_location
 from plyzero.rules.notation import action_names

@@ -69,7 +69,7 @@ def match(
     """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
     import numpy as np
 
-    from plyzero.arena.match import PlayedGame, play_match
+    from plyzero.play.match import PlayedGame, play_match
     from plyzero.play.players import find_player
     from plyzero.run.configuration import parse_search_options
 

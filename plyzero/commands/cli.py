@@ -78,6 +78,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "selfplay": roles.selfplay,
         "trainer": roles.trainer,
         "evaluator": roles.evaluator,
+        "rate": roles.rate,
         "imitate": imitate.imitate,
     },
     "Play": {

@@ -216,8 +216,12 @@ def check_new_run(run: Run, *, workers: int = 0, trainer: bool = False) -> None:
 
     check_sizes(run.game.start, run.settings, workers=workers, trainer=trainer)
     found, usual = run.settings, Settings()
-    own = [found.network.module, found.trainer.targets, found.trainer.loss]
-    if own != [usual.network.module, usual.trainer.targets, usual.trainer.loss] and find_spec("torch"):
+
+    def parts(settings: Settings) -> tuple[str, ...]:
+        trainer = settings.trainer
+        return settings.network.module, trainer.targets, trainer.loss, trainer.optimizer, trainer.schedule
+
+    if parts(found) != parts(usual) and find_spec("torch"):
         in_another_process(_try_parts, run.game.name, run.settings)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import socket
 import sys
 import threading
-from contextlib import ExitStack, closing, redirect_stdout
+from collections.abc import Callable
+from contextlib import ExitStack, closing, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -90,6 +92,9 @@ def trainer(
     devices: Annotated[
         int, typer.Option(min=1, max=64, help="Number of GPUs of this machine that train together.")
     ] = 1,
+    reproducible: Annotated[
+        bool, typer.Option(help="Play the games too, in turns: the same seed makes the same games and weights.")
+    ] = False,
     preset: Preset = None,
     seed: Seed = None,
     steps: Steps = None,
@@ -116,9 +121,83 @@ def trainer(
     try:
         with ExitStack() as starting:
             starting.enter_context(ending_at_once(stop))
-            run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
+            if reproducible:
+                _train_in_turns(opened, stop=stop, ready=starting.close)
+            else:
+                run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
     except RankError as error:
         raise FailedError(str(error)) from error
+
+
+def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None]) -> None:
+    """Play the games that the next steps need, make these steps, publish a model, and so on.
+
+    It goes on until the budget is reached or `stop` is set. Nothing depends on time: a model is published after each
+    turn. What a stop interrupts is not made in the same way again.
+
+    ready: called when the newest state has been loaded.
+    Raises UserError if another trainer works on this run.
+    """
+    from plyzero.network.model_loader import load_newest
+    from plyzero.run.metrics import TRAINER, Heartbeat
+    from plyzero.search.evaluators import Uniform
+    from selfplay.games_in_play import GamesInPlay
+    from selfplay.replay_writer import ReplayWriter
+    from selfplay.worker import game_seeds
+    from trainer.loop import Trainer
+
+    heartbeat = Heartbeat(*run.heartbeats(TRAINER))
+    with closing(Trainer(run, device="cpu", heartbeat=heartbeat)) as trainer:
+        ready()
+        trainer.ingest()
+        fence, turn = trainer.lease.fence, 0
+        games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(run.seed, TRAINER, f"{fence:08x}"))
+
+        def play() -> None:
+            """Play until the trainer lacks no position for a turn, and seal the games in one segment."""
+            network = load_newest(run.models, run.game, run_id=run.id)
+            model = (network.fence, network.step) if network else (0, 0)
+            # without a first model what it needs, and later enough for 32 steps
+            turn_positions = 32 * run.settings.trainer.batch_size / run.settings.trainer.replay_ratio
+            wanted = max(trainer.missing_positions(), turn_positions)
+            with ReplayWriter(run, worker=TRAINER, incarnation=f"{fence:03x}{turn:05x}") as writer:
+                while writer.totals()["full_positions"] < wanted and not stop.is_set():
+                    heartbeat.beat(trainer.describe_process("playing"))
+                    evaluate = network or Uniform(run.game.start.num_actions)
+                    for finished in games.run(evaluate, fence=model[0], step=model[1]):
+                        writer.add(finished)
+
+        while not (stop.is_set() or trainer.reached()):
+            play()
+            turn += 1
+            trainer.ingest()
+            while not (trainer.missing_positions() or stop.is_set() or trainer.reached()):
+                heartbeat.beat(trainer.describe_process("training"))
+                trainer.train_step()
+            if not stop.is_set():
+                trainer.publish()
+            trainer.maintain()
+        trainer.end(heartbeat)
+
+
+def rate(
+    run: RunOption,
+    game: GameOption = None,
+    preset: Preset = None,
+    seed: Seed = None,
+    options: Options = None,
+    scratch: Scratch = None,
+    log_format: LogFormat = "text",
+    until_end_of_input: EndOfInput = False,
+) -> None:
+    """Measure the newest models of a run against the opponents of its ratings, as `train` does, until it is over."""
+    require("onnx", "onnxruntime")
+    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    from plyzero.ops.rating import run_rater
+
+    with suppress(OSError):
+        os.nice(19)  # workers and trainer come first
+    run_rater(opened, stop=stop)
 
 
 def evaluator(
@@ -209,6 +288,7 @@ def ray_up(
     run: RunOption,
     workers: Annotated[int, typer.Option(min=0, max=10_000, help="Number of self-play processes.")] = 1,
     trainer: Annotated[bool, typer.Option("--trainer", help="Also run the trainer.")] = False,
+    rater: Annotated[bool, typer.Option("--rate", help="Also measure the newest models.")] = False,
     address: Annotated[
         str | None,
         typer.Option(help="A Ray cluster, HOST:PORT, or auto; default: one that is started on this machine."),
@@ -252,6 +332,8 @@ def ray_up(
     common = ["--run", str(opened.root), *(part for option in options or () for part in ("-o", option))]
     common += ["--scratch", str(opened.scratch)] if opened.scratch else []
     roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
+    if rater:
+        roles.append(Role("rater", ["rate", *common]))
     if trainer:
         arguments = ["trainer", *common, "--device", device, "--devices", str(devices)]
         roles.append(Role("trainer", arguments, gpus=devices if device == "cuda" else 0))

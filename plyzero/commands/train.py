@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -40,7 +40,6 @@ from plyzero.errors import UserError, plain
 from plyzero.threads import repeating
 
 if TYPE_CHECKING:
-    from plyzero.ops.rating import Rating
     from plyzero.ops.supervisor import Report
 
 QUIET_SECONDS: Final = 10.0
@@ -58,6 +57,10 @@ def train(
     positions: Positions = None,
     minutes: Minutes = None,
     until: Until = None,
+    reproducible: Annotated[
+        bool,
+        typer.Option(help="Play and train in turns in one process: the same seed makes the same games and weights."),
+    ] = False,
     preset: Preset = None,
     seed: Seed = None,
     device: Device = "auto",
@@ -74,7 +77,7 @@ def train(
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
         from plyzero.ops import supervisor
-        from plyzero.ops.rating import Rater
+        from plyzero.ops.rating import Rater, only_rater
         from plyzero.ops.sizes import check_sizes
         from plyzero.run.budget import read_done
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
@@ -83,7 +86,7 @@ def train(
 
         check_scratch(run, scratch)
         check_continues(run, options)
-        workers = workers or usable_cores()
+        workers = 0 if reproducible else workers or usable_cores()
         check = partial(check_new_run, workers=workers, trainer=True)
         try:
             opened = open_or_create_run(
@@ -95,13 +98,19 @@ def train(
             raise
         check_rules(opened)
         check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)  # settings may have changed
-        processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer"
+        processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer" if workers else "one process, in turns"
         screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
         if changes := describe_changed_settings(opened):
             screen.line(changes)
         screen.line(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
         try:
-            with closing(Rater(opened)) as rater:
+            with ExitStack() as measuring:
+                rater = None
+                try:
+                    measuring.enter_context(only_rater(opened))
+                    rater = measuring.enter_context(closing(Rater(opened)))
+                except UserError as error:
+                    screen.message(f"{error}, so this one does not")
                 supervisor.train(
                     opened,
                     workers=workers,
@@ -110,7 +119,7 @@ def train(
                     device=device,
                     on_report=lambda report: screen.line(_report_row(report)),
                     rater=rater,
-                    on_rating=lambda rating: screen.line(_rating_row(rating)),
+                    on_rating=lambda rating: screen.line(f"       {rating}"),
                     on_progress=screen.progress,
                     on_message=screen.message,
                 )
@@ -205,11 +214,6 @@ def init(
 
 def _row(cells: list[str]) -> str:
     return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 8, 6, 7, 6, 5, 5), strict=True))
-
-
-def _rating_row(rating: Rating) -> str:
-    scores = (f"{result} in {result.games} games against {opponent}" for opponent, result in rating.scores.items())
-    return f"       step {rating.step} scores {', '.join(scores)}"
 
 
 def _report_row(report: Report) -> str:

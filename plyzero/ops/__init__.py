@@ -1,9 +1,10 @@
 """What is running?
 
 supervisor   `plyzero train`: workers and a trainer on this machine, and reports of their progress
+training     `plyzero.train`, the same in one call from Python
 ray_cluster  `plyzero ray up`: workers and a trainer on a Ray cluster
 keeper       starts a process again whenever it has ended
-rating       the newest model plays fixed opponents, beside the training
+rating       the newest model plays fixed opponents, beside the training or in a process of its own
 failures     why a process failed, in one sentence, and whether the rules of the game are the cause
 sizes        weights and memory that a run needs, known before anything starts
 processes    signals and child processes

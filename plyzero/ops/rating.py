@@ -1,27 +1,33 @@
-"""Ratings for `plyzero train`: the newest model plays against fixed opponents, in a thread beside the training."""
+"""Ratings: the newest model plays against fixed opponents, beside the training, in a process of its own or a thread."""
 
 from __future__ import annotations
 
+import logging
+import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from plyzero.arena.match import play_match, random_openings
 from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_error
+from plyzero.play.match import play_match, random_openings
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
+from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
-from plyzero.run.metrics import EventFile, append_line
-from plyzero.run.models import ModelName
+from plyzero.run.lease import hold
+from plyzero.run.metrics import EventFile, Heartbeat, append_line, last_line
+from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.threads import Thread
+from plyzero.volume_errors import FileErrors
 
 RATING_SHARE: Final = 0.1
 """Largest share of this process's time that is spent on measuring strength."""
@@ -33,21 +39,65 @@ MAX_MATCH_SECONDS: Final = 90.0
 """Time in seconds after which a match is given up, because not even two games are finished."""
 
 
+log = logging.getLogger(__name__)
+
+
 class Rating(NamedTuple):
     """The step of a published model, and opponent -> result of its games against it."""
 
     step: int
     scores: dict[str, MatchResult]
 
+    def __str__(self) -> str:
+        found = (f"{result} in {result.games} games against {opponent}" for opponent, result in self.scores.items())
+        return f"step {self.step} scores {', '.join(found)}"
+
+
+@contextmanager
+def only_rater(run: Run) -> Iterator[None]:
+    """Let no other process measure the models of a run meanwhile. Raises UserError if one does."""
+    held = None
+    with suppress(OSError):  # of the volume, on which nothing can be measured now
+        held = hold(run.metrics / "rater.lock", refusal=lambda: f"another process measures the models of {run.root}")
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def run_rater(run: Run, *, stop: threading.Event) -> None:
+    """Measure the newest model, whenever it has no score, until `stop` is set or the last one of a run is measured.
+
+    Raises UserError if another process does.
+    """
+    heartbeat, file_errors = Heartbeat(*run.heartbeats("rater")), FileErrors()
+    with only_rater(run), closing(Rater(run, share=1.0)) as rater:
+        while not stop.wait(1.0):
+            result = rater.poll()
+            if isinstance(result, Rating):
+                log.info("%s", result)
+            elif result:
+                log.warning("%s", result)
+            with file_errors.skipping(run.root, "cannot be read"):
+                done, name = read_done(run), rater.unmeasured()
+                if name:
+                    rater.offer(name, now=bool(done))
+                elif done and not rater.is_busy:
+                    log.info("done: %s", done)
+                    break
+            heartbeat.beat({"role": "rater", "state": rater.doing or "waiting for a model"})
+    heartbeat.beat({"role": "rater", "state": "stopped"}, force=True)
+
 
 class Rater:
-    """Measures models against fixed opponents in a thread, for at most RATING_SHARE of the time.
+    """Measures models against fixed opponents in a thread, for at most a `share` of the time.
 
     doing: a sentence while a model is being measured, otherwise None.
     """
 
-    def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._clock = run, clock
+    def __init__(self, run: Run, *, share: float = RATING_SHARE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._run, self._share, self._clock = run, share, clock
         self._next_start = 0.0
         self._thread: Thread | None = None
         self._stopping = threading.Event()
@@ -59,6 +109,11 @@ class Rater:
     def is_busy(self) -> bool:
         """Whether a model is being measured."""
         return self._thread is not None and self._thread.is_alive()
+
+    def unmeasured(self) -> ModelName | None:
+        """Return the newest model of the run if it has no score yet."""
+        newest = next(iter(list_models(self._run.models)), None)
+        return newest if newest != model_of(last_line(self._run.metrics / "rating.jsonl") or {}) else None
 
     def offer(self, name: ModelName, *, now: bool = False) -> None:
         """Start to measure this model unless another one is being measured or it is too soon; `now`: never too soon."""
@@ -100,7 +155,7 @@ class Rater:
             self._results.put(f"step {name.step} is not measured: {describe_error(error, self._run.game)}")
         finally:
             took = self._clock() - began
-            self._next_start = self._clock() + max(pause, took * (1 - RATING_SHARE) / RATING_SHARE)
+            self._next_start = self._clock() + max(pause, took * (1 - self._share) / self._share)
             self.doing = None
 
     def _write_down(self, name: ModelName, scores: dict[str, MatchResult]) -> None:

@@ -24,7 +24,7 @@ from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
-from plyzero.run.models import ModelName, list_models, model_of, read_scores
+from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.run.segments import list_segments
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def train(
 ) -> None:
     """Run `workers` and a trainer until `stop` is set, the run is done, or `stop_when` is true of a new model.
 
+    workers:     number of self-play processes; with 0 a reproducible trainer plays the games itself.
     on_report:   called for every model.
     rater:       measures models while they are trained, and the last one when the run is done.
     on_rating:   called for every model whose strength has been measured.
@@ -132,18 +133,12 @@ def train(
             notify.warning(view.warning)
         if done and not stop.is_set():
             notify(f"done: {done}")
-            if rater and (name := notify.unless_error(lambda: unmeasured(run))):
+            if rater and (name := notify.unless_error(rater.unmeasured)):
                 rater.close()
                 rater.offer(name, now=True)
                 while rater.is_busy and not stop.wait(POLL_SECONDS):
                     on_progress(f"{rater.doing}; Ctrl-C skips this")
                 report_rating()
-
-
-def unmeasured(run: Run) -> ModelName | None:
-    """Return the newest model if it has no score yet."""
-    newest = next(iter(list_models(run.models)), None)
-    return newest if newest not in {scores.model for scores in read_scores(run.metrics)} else None
 
 
 class Messages:
@@ -243,10 +238,12 @@ class RunView:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
-        parts += [] if self._has_model else [self._describe_first_model(list(alive.values()), trainer)]
-        for state, count in sorted(Counter(beat["state"] for beat in alive.values()).items()):
+        workers = [beat for beat in alive.values() if beat["role"] == "selfplay"]
+        parts += [] if self._has_model else [self._describe_first_model(workers, trainer)]
+        for state, count in sorted(Counter(beat["state"] for beat in workers).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
-        parts += [f"trainer {trainer['state']}"] if trainer else []
+        others = [beat for beat in alive.values() if beat["role"] != "selfplay"]
+        parts += [f"{beat['role']} {beat['state']}" for beat in [*([trainer] if trainer else []), *others]]
         parts += [rating] if rating else []
         return ", ".join(parts)
 
@@ -316,12 +313,16 @@ def children(
     on_progress: Callable[[str], None],
     notify: Callable[[str], None],
 ) -> Iterator[list[Child]]:
-    """Start the trainer and the workers; on exit stop them. Raises ChildFailedError if one fails while it stops."""
+    """Start the trainer and the workers, of which it needs none if it is reproducible; on exit stop them.
+
+    Raises ChildFailedError if one fails while it stops.
+    """
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
     common += ["--scratch", str(run.scratch)] if run.scratch else []
     running: list[Child] = []
     try:
-        running.append(Child("trainer", ["trainer", *common, "--device", device], run.logs / "trainer.log"))
+        arguments = ["trainer", *common, "--device", device, *(["--reproducible"] if not workers else [])]
+        running.append(Child("trainer", arguments, run.logs / "trainer.log"))
         for each in range(workers):
             name = f"w{each}"
             arguments = ["selfplay", *common, "--name", name]

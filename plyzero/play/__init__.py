@@ -6,6 +6,7 @@ rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/
 strength         the measured strength of a model, and whether it is enough to judge moves
 ratings          ratings from games, with confidence intervals
+match            matches between two players
 session          one game between a person and a bot
 game_record      a recorded game, read from a file and replayed, and its frames
 film             films and pictures of a recorded game

@@ -17,6 +17,7 @@ from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
 from plyzero.play.agents import Agent, AgentPlayer, Forfeit
 from plyzero.play.bundled_bots import find_card
+from plyzero.play.ratings import MatchResult
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.play.strength import UNKNOWN, Strength, strength_of
 from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
@@ -210,6 +211,17 @@ class Bot:
         """
         found = load_game(game) if game else None
         return cls.of_model(to_path(str(path)), found, model=model, simulations=simulations, search=search)
+
+    def evaluate(self, opponent: str | Player, *, games: int = 100, seed: int = 0) -> MatchResult:
+        """Play a match against an opponent, such as "mcts:100", and return its result for this bot.
+
+        Each opening is played twice, with sides swapped. Raises UserError if there is no such opponent.
+        """
+        from plyzero.play.match import play_match
+
+        rng = np.random.default_rng(seed)
+        other = find_player(opponent, self.game, rng) if isinstance(opponent, str) else opponent
+        return play_match(self, other, self.game.start, games=games, rng=rng)
 
     @classmethod
     def of_model(cls, path: Path, game: GameSpec | None, *, model: str = "newest", **options: Any) -> Self:

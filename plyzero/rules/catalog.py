@@ -34,6 +34,9 @@ ENTRY_POINT_GROUP = "plyzero.games"
 MAIN: Final = "__main__"
 """The module of classes that were made in a notebook, or in the script that runs."""
 
+NOTEBOOK: Final = "NOTEBOOK_OF_PLYZERO"
+"""The environment variable by which a notebook gives its processes the classes that were made in it, in a file."""
+
 OPENSPIEL: Final = "openspiel:"
 """Prefix of the names of OpenSpiel's games."""
 
@@ -229,7 +232,7 @@ def _import_class(target: str) -> type[Game]:
         module_name, _, class_name = target.partition(":")
         if module_name.endswith(".py"):
             raise UserError(f"expected MODULE:CLASS, without .py, got {shown(target)}{_offer(target)}")
-        module = import_module(module_name)
+        module = _notebook() if module_name == MAIN and NOTEBOOK in os.environ else import_module(module_name)
         if not hasattr(module, class_name):
             games = _games_in(module)
             hint = f"; its games: {', '.join(games)}" if games else ""
@@ -246,6 +249,15 @@ def _import_class(target: str) -> type[Game]:
         except ImportError as error:
             raise UserError(hidden_package(error) or f"cannot import {target}: {with_location(error)}") from error
     return _usable(target, cls)
+
+
+def _notebook() -> ModuleType:
+    """Return the classes of the notebook that has started this process."""
+    import cloudpickle
+
+    module = ModuleType(MAIN)
+    vars(module).update(cloudpickle.loads(Path(os.environ[NOTEBOOK]).read_bytes()))
+    return module
 
 
 def _usable(target: str, cls: object) -> type[Game]:

@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -40,7 +40,12 @@ class Lease:
     def __init__(self, directory: Path, about: Mapping[str, object]) -> None:
         """Acquire the lease for a process described by `about`. Raises UserError with the holder if it is held."""
         self._directory = directory
-        self._held = _lock(directory)
+        self._held = hold(
+            directory / LOCK,
+            refusal=lambda: f"{directory.parent} already has a trainer ({_holder(directory)}); stop that one first",
+        )
+        if self._held is None:
+            log.warning("%s does not support locks: a second trainer is detected only by its fence", directory)
         try:
             self.fence = _next_fence(directory, about)
         except BaseException:
@@ -75,8 +80,11 @@ def is_held(directory: Path) -> bool | None:
     return False
 
 
-def _lock(directory: Path) -> int | None:
-    path = directory / LOCK
+def hold(path: Path, *, refusal: Callable[[], str]) -> int | None:
+    """Lock a file, which is created, until the descriptor that is returned is closed; None where there are no locks.
+
+    Raises UserError with the sentence of `refusal` if another process holds it for longer than LOCK_WAIT_SECONDS.
+    """
     if not path.exists():
         with suppress(FileExistsError):  # another process created it first
             files.write_file(path, b"")
@@ -87,12 +95,11 @@ def _lock(directory: Path) -> int | None:
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise
-            log.warning("%s does not support locks: a second trainer is detected only by its fence", directory)
             return None
         if held is not None:
             return held
         if time.monotonic() > deadline:
-            raise UserError(f"{directory.parent} already has a trainer ({_holder(directory)}); stop that one first")
+            raise UserError(refusal())
         time.sleep(0.05)
 
 

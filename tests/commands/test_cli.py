@@ -775,7 +775,7 @@ def test_a_match_that_is_interrupted_says_how_far_it_was(monkeypatch: pytest.Mon
         on_progress(3, 5)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("plyzero.arena.match.play_match", interrupted)
+    monkeypatch.setattr("plyzero.play.match.play_match", interrupted)
     done = plyzero("match", "random", "random", "--game", "tic-tac-toe", "--games", "4")
     assert (done.returncode, done.stdout) == (130, "")
     assert (

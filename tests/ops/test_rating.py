@@ -9,10 +9,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from plyzero.errors import UserError
 from plyzero.ops import rating
-from plyzero.ops.rating import Rater, Rating
-from plyzero.run.directory import Run
-from plyzero.run.models import list_models, publish_model
+from plyzero.ops.rating import Rater, Rating, run_rater
+from plyzero.run.directory import Run, open_run
+from plyzero.run.metrics import TRAINER, Heartbeat, read_heartbeat
+from plyzero.run.models import list_models, publish_model, read_scores
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -96,3 +98,24 @@ def test_a_measurement_is_given_up_within_a_move_when_training_ends(tmp_path: Pa
     assert rater.poll() is None
     assert not (run.metrics / "rating.jsonl").exists()
     assert not any(thread.name == "rating" for thread in threading.enumerate())
+
+
+def test_a_process_of_its_own_measures_the_newest_models_until_the_run_is_over(run: Run):
+    stop = threading.Event()
+    rater = threading.Thread(target=run_rater, args=(run,), kwargs={"stop": stop})
+    rater.start()
+    while not (run.metrics / "rating.jsonl").exists():
+        time.sleep(0.05)
+    with pytest.raises(UserError, match=f"another process measures the models of {run.root}"):
+        run_rater(run, stop=stop)
+    assert read_heartbeat(run.workers / "rater.json")["role"] == "rater"
+    stop.set()
+    rater.join()
+    done = open_run(run.root, options=["budget.steps=13", "rating.opponents=random"])
+    publish_model(run.models, untrained(run), fence=1, step=13)
+    Heartbeat(run.workers / f"{TRAINER}.json").beat(
+        {"role": TRAINER, "state": "stopped", "step": 13, "done": "13 steps"}
+    )
+    run_rater(done, stop=threading.Event())
+    assert [scores.model.step for scores in read_scores(run.metrics)] == [12, 13]
+    assert read_heartbeat(run.workers / "rater.json")["state"] == "stopped"

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plyzero.arena.match import play_match
 from plyzero.errors import UserError
 from plyzero.play.agents import Agent, AgentPlayer, Forfeit, ForfeitError
+from plyzero.play.match import play_match
 from plyzero.play.players import RandomPlayer, find_player
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import plyzero

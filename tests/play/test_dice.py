@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from plyzero.arena.match import play_match, random_openings
 from plyzero.commands.terminal import Terminal
 from plyzero.errors import UserError
 from plyzero.play.analysis import answer_queries
+from plyzero.play.match import play_match, random_openings
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.play.session import Session
 from plyzero.rules.catalog import GameSpec, load_game

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from plyzero.arena.match import play_match
 from plyzero.errors import UserError
+from plyzero.play.match import play_match
 from plyzero.play.players import RandomPlayer, find_player
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.rules.catalog import load_game

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from plyzero.arena.match import play_match
 from plyzero.errors import UserError
 from plyzero.network.model_loader import load_network, load_newest
 from plyzero.network.onnx_network import reachable_observations
+from plyzero.play.match import play_match
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import load_game
 from plyzero.run.configuration import resolve

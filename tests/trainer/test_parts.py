@@ -10,6 +10,7 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, open_run
 from tests.helpers.cli import plyzero
+from tests.helpers.learning import training
 from tests.helpers.runs import SMALL, play_segment, small_run
 from trainer.loop import Trainer
 from trainer.parts import make_parts
@@ -102,6 +103,18 @@ def negative_wdl(games, **settings):
     return targets._replace(wdl=targets.wdl - 0.5)
 
 
+def sgd(parameters, settings):
+    return torch.optim.SGD(parameters, lr=1, momentum=0.5)
+
+
+def halving(step, settings):
+    return settings.learning_rate / 2**step
+
+
+def no_rate(step, settings):
+    return None
+
+
 def numbers_for_a_mask(games, **settings):
     targets = mixed_targets(games, **settings)
     return targets._replace(is_sample=targets.is_sample * 1)
@@ -137,6 +150,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("trainer.loss=own_parts:a_function", "expected trainer.loss.Losses of three tensors"),
         ("trainer.loss=own_parts:tuple_of_losses", "expected trainer.loss.Losses of three tensors"),
         ("trainer.loss=own_parts:loss_per_position", "three tensors without dimensions"),
+        ("trainer.optimizer=own_parts:a_function", "expected a torch.optim.Optimizer, got NoneType"),
+        ("trainer.optimizer=own_parts:Missing", "module 'own_parts' has no class or function 'Missing'"),
+        ("trainer.schedule=own_parts:no_rate", "expected a learning rate, a finite float of at least 0, got None"),
+        ("trainer.schedule=own_parts:one_argument", r"TypeError: one_argument\(\) takes 1 positional argument"),
         ("trainer.loss=own_parts:one_argument", r"TypeError: one_argument\(\) got an unexpected keyword argument"),
     ],
 )
@@ -151,6 +168,21 @@ def test_an_unfit_part_is_one_sentence_before_training(
     assert str(raised.value).startswith(option.replace("=", " = "))
     assert "\n" not in str(raised.value)
     assert sorted(run.trainer.iterdir()) == before
+
+
+def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(folder))
+    run = small_run(
+        folder / "optimised", "tic-tac-toe", "trainer.optimizer=own_parts:sgd", "trainer.schedule=own_parts:halving"
+    )
+    play_segment(run)
+    with training(run, steps=3) as trainer:
+        trainer.save()
+        (group,) = trainer.state_dict()["optimiser"]["param_groups"]
+        assert (group["momentum"], group["lr"]) == (0.5, trainer.settings.learning_rate / 4)
+    with training(run, steps=1) as trainer:
+        (group,) = trainer.state_dict()["optimiser"]["param_groups"]
+        assert (trainer.step, group["lr"]) == (4, trainer.settings.learning_rate / 8)
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run
         trainer._is_first = False
         assert trainer.missing_positions() > 0
         assert not trainer.publish_is_due(waiting=False)
-        trainer.finish()
+        trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
         assert list_models(small.models) == []
         put_games(small, 2)
         trainer.ingest()

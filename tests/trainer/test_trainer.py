@@ -212,7 +212,7 @@ def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.Mo
         assert len(list(run.trainer.glob("state-*"))) == NUM_STATES  # so that retention goes on
         trainer.train_step()
         trainer._is_first = False
-        trainer.finish()
+        trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
     monkeypatch.undo()
     with closing(Trainer(run, device="cpu")) as resumed:
         assert resumed.step == 4
@@ -294,7 +294,7 @@ def test_an_error_of_the_volume_that_passes_costs_no_state(run: Run, monkeypatch
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
     with training(run) as trainer:
         monkeypatch.setattr("trainer.state.write_file", failing(errno.EIO, 2, then=write_file))
-        trainer.finish()
+        trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
     for place, times, call in (
         ("trainer.state.read_file", 2, read_file),
         ("trainer.loop.list_models", 1, list_models),

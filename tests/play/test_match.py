@@ -5,8 +5,8 @@ import pytest
 
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
-from plyzero.arena.match import PlayedGame, play_match, random_opening, random_openings
 from plyzero.errors import UserError
+from plyzero.play.match import PlayedGame, play_match, random_opening, random_openings
 from plyzero.play.players import Bot, RandomPlayer, find_player
 from plyzero.play.ratings import MatchResult, rate, wilson_interval
 from plyzero.rules.catalog import load_game

@@ -1,0 +1,120 @@
+"""Training in one call from Python: `plyzero.train`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from plyzero.errors import UserError
+from plyzero.files import write_file
+from plyzero.machine import usable_cores
+from plyzero.ops import supervisor
+from plyzero.ops.rating import Rater, Rating, only_rater
+from plyzero.ops.sizes import check_sizes
+from plyzero.ops.supervisor import Report
+from plyzero.play.players import Bot
+from plyzero.rules.catalog import MAIN, NOTEBOOK, load_game
+from plyzero.rules.game import Game
+from plyzero.run.directory import Run, open_or_create_run
+from plyzero.run.metrics import number
+
+
+def train(
+    game: str | type[Game],
+    *,
+    run: Path | str,
+    workers: int | None = None,
+    steps: int | None = None,
+    games: int | None = None,
+    positions: int | None = None,
+    minutes: float | None = None,
+    until: str | None = None,
+    preset: str | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+    on_report: Callable[[Report], None] | None = None,
+) -> Bot:
+    """Train a game in processes of its own until a budget is reached, and return the bot of the newest model.
+
+    The same call continues a training that was interrupted, and returns at once if its budget is reached.
+
+    game:         a name, such as "connect-four" or "my_game:MyGame", or a class, also one that was made in a notebook.
+    run:          the directory of the run.
+    workers:      number of self-play processes; None = one per core.
+    steps, games, positions, minutes, until: the budget, as of `plyzero train`; whichever comes first, at least one.
+    preset, seed: of a new run; None = quick and 0.
+    settings:     such as ["selfplay.simulations=32"].
+    on_report:    called with every new model; None = print a line of progress.
+    Raises UserError for bad input, and supervisor.ChildFailedError if a process ends by itself.
+    """
+    budget = {"steps": steps, "games": games, "positions": positions, "minutes": minutes, "until": until}
+    limits = [f"budget.{key}={value}" for key, value in budget.items() if value is not None]
+    if not limits:
+        raise UserError("expected a budget: steps, games, positions, minutes or until")
+    workers, options = workers or usable_cores(), [*settings, *limits]
+    opened = open_or_create_run(Path(run).absolute(), load_game(game), preset=preset, seed=seed, options=options)
+    check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)
+    shown = Progress(opened)
+    with ExitStack() as training:
+        training.enter_context(_known_to_processes(game))
+        training.enter_context(only_rater(opened))
+        supervisor.train(
+            opened,
+            workers=workers,
+            stop=threading.Event(),
+            options=options,
+            on_report=on_report or shown.report,
+            rater=training.enter_context(closing(Rater(opened))),
+            on_rating=shown.rate if on_report is None else lambda _: None,
+            on_message=lambda text: print(text, file=sys.stderr) if text.startswith("warning") else None,
+        )
+    return Bot.load(opened.root, game=game)
+
+
+class Progress:
+    """A line that is printed again and again: how much of the budget is used, and the newest score."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._score = run, ""
+
+    def report(self, report: Report) -> None:
+        """Show a new model."""
+        budget, fields = self._run.settings.budget, report.fields
+        limits = (
+            ("step", budget.steps),
+            ("games", budget.games),
+            ("positions", budget.positions),
+            ("minutes", budget.minutes),
+        )
+        share = min(1.0, max((number(fields, key) / most for key, most in limits if most), default=0.0))
+        counts = f"step {number(fields, 'step'):,.0f}, {number(fields, 'games'):,.0f} games{self._score}"
+        print(f"\r[{'#' * round(30 * share):30}] {share:4.0%}  {counts}  ", end="\n" if share == 1 else "", flush=True)
+
+    def rate(self, rating: Rating) -> None:
+        """Show the scores of a model from the next report on."""
+        self._score = "".join(f", {result.score:.0%} against {name}" for name, result in rating.scores.items())
+
+
+@contextmanager
+def _known_to_processes(game: str | type[Game]) -> Iterator[None]:
+    """Let the processes that are started meanwhile know a class that was made in a notebook."""
+    if isinstance(game, str) or not load_game(game).name.startswith(f"{MAIN}:"):
+        yield
+        return
+    try:
+        import cloudpickle
+    except ImportError as error:
+        raise UserError("to train a class of a notebook: pip install 'plyzero[notebook]'") from error
+    with tempfile.TemporaryDirectory(prefix="plyzero-") as folder:
+        path = Path(folder) / "classes"
+        write_file(path, cloudpickle.dumps({game.__name__: game}))
+        os.environ[NOTEBOOK] = str(path)
+        try:
+            yield
+        finally:
+            del os.environ[NOTEBOOK]
