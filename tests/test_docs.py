@@ -161,7 +161,7 @@ def test_the_page_of_settings_is_made_from_the_settings(update_golden: bool):
 def test_the_python_api_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     made = create_run(tmp_path / "runs" / "c4", load_game("connect-four"), options=["network.channels=8"])
     publish_model(made.models, untrained(made), fence=1, step=1096)
-    (code,) = (block for block in blocks(DOCS / "playing.md", "python") if not block.startswith("# "))
+    (code,) = (block for block in blocks(DOCS / "playing.md", "python") if "Bot.load" in block)
     (tmp_path / "script.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     runpy.run_path("script.py")
@@ -194,7 +194,8 @@ def test_the_pictures_of_the_page_of_games_are_what_the_games_draw(picture: str)
 
 def commands() -> list[tuple[str, str]]:
     """Return the plyzero commands of all pages, without variables before them: name of the page, command."""
-    lines = [(path.name, line) for path in PAGES for block in blocks(path, "sh") for line in block.splitlines()]
+    scripts = [(path.name, block.replace("\\\n", " ")) for path in PAGES for block in blocks(path, "sh")]
+    lines = [(name, line) for name, script in scripts for line in script.splitlines()]
     parts = [(name, part) for name, line in lines for part in re.split(r"&&|\||>(?!=)", line.partition("#")[0])]
     found = [(name, re.sub(r"^(\w+=\S+ )+", "", part.strip().removesuffix("&").strip())) for name, part in parts]
     return [(name, words) for name, words in found if words.startswith("plyzero ")]
