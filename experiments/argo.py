@@ -1,25 +1,29 @@
 """A plan as an Argo WorkflowTemplate: each task is a container with the same command, on a volume that all share.
 
-Argo and Kubernetes read some texts in a command themselves: `{{`, which is refused, and `$`, which is doubled.
+The parameters of the experiment are arguments of the workflow, `argo submit --from workflowtemplate/NAME -p steps=500`,
+but for those that decide which tasks there are, and each workflow has a directory of its own. Argo and Kubernetes read
+some texts in a command themselves: `{{`, which is refused, and `$`, which is doubled.
 
 No task needs a token of the cluster. Argo's own container beside each task does, to report how the task ended, so the
-template leaves the service account as it is. Nothing removes the files of another plan from the directory: give a plan
-with other parameters another name.
+template leaves the service account as it is.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
+from string import Formatter
 from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 from hera.workflows import DAG, Container, Parameter, Resources, RetryStrategy, WorkflowTemplate
 from hera.workflows import models as m
 
-from experiments.plan import Condition, Plan, Task, renamed
+from experiments.definition import Definition, Value, text_of
+from experiments.plan import Condition, Plan, Task, make_plan, renamed
 from plyzero.errors import UserError, shown
 
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -33,6 +37,15 @@ DIRECTORY: Final = "/experiment"
 
 ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
+
+ARGUMENT: Final = "{{{{workflow.parameters.{}}}}}"
+"""How a template names an argument of the workflow."""
+
+OUTDIR: Final = "outdir"
+"""The argument with the directory on the claim, in which each workflow has one of its own."""
+
+PLACE: Final = f"{ARGUMENT.format(OUTDIR)}/{{{{workflow.name}}}}"
+"""The experiment's directory on the claim."""
 
 USER: Final = 10001
 """User and group of the containers, as in the Dockerfile."""
@@ -51,19 +64,27 @@ GO_NUMBER: Final = re.compile(r"[-+]?(0o[0-7_]+|[0-9._]+([eE][-+]?[0-9_]+)?)")
 """Texts that the YAML parser of Argo may read as numbers; ours reads some of them, such as 1e3, as texts."""
 
 
-def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:
-    """Return a plan as the YAML of an Argo WorkflowTemplate.
+def workflow_template(
+    definition: Definition, parameters: Mapping[str, Value], *, name: str, image: str, claim: str
+) -> str:
+    """Return an experiment with these parameters as the YAML of an Argo WorkflowTemplate.
 
     It has a template for each kind of task and one for the graph. The words in which the tasks of a kind differ are
-    input parameters. The experiment's directory is the directory `name` on the volume of the claim.
+    input parameters. The directory on the volume of the claim is `outdir`, an argument of the workflow that is `name`
+    by default, and in it one with the name of the workflow. If the runs are numbered, the argument with their number
+    can make it smaller.
 
     Raises UserError for names that Kubernetes or Argo cannot use, and for a command that Argo would change.
     """
+    arguments = {each: text_of(parameters[each]) for each in parameters if each not in _fixed(definition)}
+    plan = make_plan(definition, parameters, written={each: ARGUMENT.format(each) for each in arguments})
     if NAME.fullmatch(name) is None or len(name) > MAX_NAME:
         raise UserError(
             f"expected --name to be at most {MAX_NAME} small letters, digits and -, with a letter or digit at both "
             f"ends, got {shown(name)}"
         )
+    if OUTDIR in arguments:
+        raise UserError(f"the parameter {OUTDIR} would be the directory in Argo; rename it")
     names = renamed([task.name for task in plan.tasks], "-", "{} in Argo")
     kinds: dict[str, list[Task]] = {}
     for task in plan.tasks:
@@ -73,12 +94,14 @@ def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:
     templates: list[Container | DAG] = []
     graph: dict[str, m.DAGTask] = {}
     for kind, tasks in kinds.items():
-        inputs = _inputs(tasks, has_values=kind in values)
+        inputs = _inputs(tasks, arguments, has_values=kind in values)
         template = template_names[kind]
-        templates.append(_container(tasks[0], template, inputs, values.get(kind, ()), name=name, image=image))
+        templates.append(_container(tasks[0], template, inputs, values.get(kind, ()), arguments, image=image))
         for number, task in enumerate(tasks):
-            arguments = {parameter: words[number] for parameter, words in inputs.items()}
-            graph[task.name] = _dag_task(task, template, arguments, names)
+            given = {parameter: words[number] for parameter, words in inputs.items()}
+            graph[task.name] = _dag_task(task, template, given, names, fewer=_fewer_runs(task, definition, plan))
+    if fewer := _number_of_runs(definition, parameters):
+        arguments[fewer] = text_of(parameters[fewer])
     templates.append(DAG(name=ENTRYPOINT, fail_fast=False, tasks=[graph[task.name] for task in plan.tasks]))
     workflow = WorkflowTemplate(
         name=name,
@@ -90,6 +113,7 @@ def workflow_template(plan: Plan, *, name: str, image: str, claim: str) -> str:
             fs_group=USER,
             fs_group_change_policy="OnRootMismatch",  # not each file of the volume, at the start of each container
         ),
+        arguments=[Parameter(name=each, value=text) for each, text in {**arguments, OUTDIR: name}.items()],
         templates=[*templates],
         volumes=[
             m.Volume(name="experiment", persistent_volume_claim=m.PersistentVolumeClaimVolumeSource(claim_name=claim)),
@@ -110,29 +134,48 @@ def _values(plan: Plan) -> dict[str, list[str]]:
     return found
 
 
-def _inputs(tasks: Sequence[Task], *, has_values: bool) -> dict[str, list[str]]:
+def _fixed(definition: Definition) -> set[str]:
+    """Return the parameters that decide which tasks there are, where they write, and what they need."""
+    texts = [text for task in definition.tasks.values() for text in (task.when or "", task.out or "")]
+    found = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+    return found.union(definition.matrix.values(), (str(task.cpus) for task in definition.tasks.values()))
+
+
+def _number_of_runs(definition: Definition, parameters: Mapping[str, Value]) -> str | None:
+    """Return the parameter with the number of runs, None if they are not just numbered."""
+    names = [*definition.matrix.values()]
+    return names[0] if len(names) == 1 and not isinstance(parameters[names[0]], list) else None
+
+
+def _inputs(tasks: Sequence[Task], arguments: Iterable[str], *, has_values: bool) -> dict[str, list[str]]:
     """Return the input parameters of a kind of task: name -> its value for each task."""
-    columns = [[*words] for words in zip(*(_words(task) for task in tasks), strict=True)]
+    columns = [[*words] for words in zip(*(_words(task, arguments) for task in tasks), strict=True)]
     found = {f"word-{position}": words for position, words in enumerate(columns) if len({*words}) > 1}
     if has_values and len(tasks) > 1:
         found["out"] = [task.out for task in tasks]
     return found
 
 
-def _words(task: Task) -> list[str]:
+def _words(task: Task, arguments: Iterable[str]) -> list[str]:
     """Return the words of a command as Kubernetes must find them to start the command itself."""
     for word in (*task.command, task.out):
-        if "{{" in word:
+        if "{{" in reduce(lambda text, each: text.replace(ARGUMENT.format(each), ""), arguments, word):
             raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
     return [word.replace("$", "$$") for word in task.command]  # $(NAME) is a variable to Kubernetes, and $$ is one $
 
 
 def _container(
-    task: Task, kind: str, inputs: Mapping[str, Sequence[str]], values: Sequence[str], *, name: str, image: str
+    task: Task,
+    kind: str,
+    inputs: Mapping[str, Sequence[str]],
+    values: Sequence[str],
+    arguments: Iterable[str],
+    *,
+    image: str,
 ) -> Container:
     words = [
         f"{{{{inputs.parameters.word-{position}}}}}" if f"word-{position}" in inputs else word
-        for position, word in enumerate(_words(task))
+        for position, word in enumerate(_words(task, arguments))
     ]
     out = "{{inputs.parameters.out}}" if "out" in inputs else task.out
     return Container(
@@ -147,14 +190,19 @@ def _container(
         args=words[1:],
         working_dir=DIRECTORY,
         env=[m.EnvVar(name="PYTHONPATH", value="/games")],  # modules of games in the image
-        resources=Resources(cpu_request=task.cpus, gpus=task.gpus or None),
+        resources=Resources(
+            cpu_request=task.cpus,
+            memory_request=f"{task.memory_mb}Mi" if task.memory_mb else None,
+            gpus=task.gpus or None,
+        ),
+        node_selector={**task.node_selector} or None,
         security_context=m.SecurityContext(
             allow_privilege_escalation=False,
             read_only_root_filesystem=True,
             capabilities=m.Capabilities(drop=["ALL"]),
         ),
         volume_mounts=[
-            m.VolumeMount(name="experiment", mount_path=DIRECTORY, sub_path=name),
+            m.VolumeMount(name="experiment", mount_path=DIRECTORY, sub_path=PLACE),
             m.VolumeMount(name="tmp", mount_path="/tmp"),
         ],
         # Always: also if its pod was killed or its node was lost.
@@ -163,7 +211,15 @@ def _container(
     )
 
 
-def _dag_task(task: Task, kind: str, arguments: Mapping[str, str], names: Mapping[str, str]) -> m.DAGTask:
+def _fewer_runs(task: Task, definition: Definition, plan: Plan) -> list[str]:
+    """Return the condition under which a task of a run takes part: the workflow can ask for fewer runs."""
+    number = _number_of_runs(definition, plan.parameters)
+    return [] if task.run is None or number is None else [f"{ARGUMENT.format(number)} > {[*plan.runs].index(task.run)}"]
+
+
+def _dag_task(
+    task: Task, kind: str, arguments: Mapping[str, str], names: Mapping[str, str], *, fewer: Sequence[str]
+) -> m.DAGTask:
     ended = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")  # in whatever way
     depends = [
         *(f"{names[each]}.Succeeded" for each in task.needs),
@@ -176,7 +232,7 @@ def _dag_task(task: Task, kind: str, arguments: Mapping[str, str], names: Mappin
         if arguments
         else None,
         depends=" && ".join(depends) or None,
-        when=" && ".join(_comparison(each, names) for each in task.conditions) or None,
+        when=" && ".join((*fewer, *(_comparison(each, names) for each in task.conditions))) or None,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import PurePosixPath
 from string import Formatter
+from types import MappingProxyType
 from typing import Final
 
 from experiments.definition import Definition, TaskDefinition, Value, text_of
@@ -26,6 +27,9 @@ OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 OUR_VARIABLES: Final = ("run", "out", "previous", "all")
 """Variables of commands: the directory of the run, the output of the task, the earlier runs, all runs."""
+
+MAX_CPUS: Final = 1024
+"""Largest number of cores of a task."""
 
 MAX_RUNS: Final = 1000
 """Largest number of runs."""
@@ -76,6 +80,8 @@ class Task:
     after: tuple[str, ...]
     conditions: tuple[Condition, ...]
     cpus: int
+    memory_mb: int | None
+    node_selector: Mapping[str, str]
     gpus: int
     retries: int
     timeout: float | None
@@ -94,9 +100,12 @@ class Plan:
     tasks: tuple[Task, ...]
 
 
-def make_plan(definition: Definition, parameters: Mapping[str, Value]) -> Plan:
+def make_plan(
+    definition: Definition, parameters: Mapping[str, Value], *, written: Mapping[str, str] = MappingProxyType({})
+) -> Plan:
     """Return the plan of an experiment with these parameters.
 
+    written: name of a parameter -> what commands have in place of its value.
     Raises UserError for a task or variable that does not exist, with the nearest one, for a wrong condition, for
     outputs that overlap, and for a cycle.
     """
@@ -105,7 +114,7 @@ def make_plan(definition: Definition, parameters: Mapping[str, Value]) -> Plan:
     for kind, defined in definition.tasks.items():
         _check_references(kind, defined, definition.tasks)
         for run in runs if defined.per_run else (None,):
-            task = _make_task(kind, defined, run, definition, parameters, runs)
+            task = _make_task(kind, defined, run, definition, parameters, runs, written)
             tasks[task.name] = task
     _check_outputs(tasks)
     return Plan(definition.name, parameters, runs, tuple(_in_order(tasks)))
@@ -173,6 +182,7 @@ def _make_task(
     definition: Definition,
     parameters: Mapping[str, Value],
     runs: Mapping[str, Mapping[str, Value]],
+    written: Mapping[str, str],
 ) -> Task:
     name, earlier = _name(kind, run), [each for each in runs if run is not None and each < run]
     needs = [_name(each, run if definition.tasks[each].per_run else None) for each in defined.needs]
@@ -199,16 +209,26 @@ def _make_task(
         name=name,
         kind=kind,
         run=run,
-        command=tuple(_fill(word, variables, kind) for word in words),
+        command=tuple(_fill(word, {**variables, **written}, kind) for word in words),
         out=_safe(out, kind),
         needs=tuple(needs),
         after=tuple(each for each in dict.fromkeys(after) if each not in needs and each != name),
         conditions=conditions,
-        cpus=defined.cpus,
+        cpus=_cpus(kind, defined.cpus, parameters),
+        memory_mb=defined.memory_mb,
+        node_selector=defined.node_selector,
         gpus=defined.gpus,
         retries=defined.retries,
         timeout=None if defined.timeout_minutes is None else 60 * defined.timeout_minutes,
     )
+
+
+def _cpus(kind: str, cpus: int | str, parameters: Mapping[str, Value]) -> int:
+    """Return the cores of a task, of which a parameter may have the number."""
+    number = parameters.get(cpus) if isinstance(cpus, str) else cpus
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_CPUS:
+        raise UserError(f"task {kind}: expected cpus, or the parameter, from 0 to {MAX_CPUS}, got {cpus} = {number!r}")
+    return max(1, number)
 
 
 def _name(kind: str, run: str | None) -> str:

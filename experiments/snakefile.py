@@ -47,6 +47,7 @@ def _flag(task: str) -> str:
 def _rule(task: Task, name: str, tasks: Mapping[str, Task]) -> Iterator[str]:
     resources = {
         "gpus": task.gpus,
+        "mem_mb": task.memory_mb,
         "runtime": 0 if task.timeout is None else math.ceil(task.timeout / 60),  # in minutes
     }
     log = f"{LOGS}/{task.name}.log"

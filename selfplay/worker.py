@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from plyzero.inference.remote_network import RemoteNetwork
 
 LOG_SECONDS: Final = 60.0  # between two log lines about progress
+MADE: Final = "%(games)s games with %(positions)s positions, %(full_positions)s with a full search"  # of a log line
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ def run_worker(
         lines.add(fields)
         if time.monotonic() >= log_at:
             log_at += LOG_SECONDS
-            log.info("%(state)s: %(games)s games with %(positions)s positions so far, model %(model)s", fields)
+            log.info(f"%(state)s: {MADE}, %(full_positions_per_second)s/s, model %(model)s", fields)
 
     with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
         backpressure = Backpressure(run, writer)
@@ -110,11 +111,11 @@ def run_worker(
                     continue
                 for finished in games.run():
                     writer.add(finished)
-    if backpressure.done:
-        log.info("done: %s", backpressure.done)
     stopped = describe("stopped")
     heartbeat.beat(stopped, force=True)
     lines.add(stopped, force=True)
+    if backpressure.done:
+        log.info(f"END, {backpressure.done} reached: {MADE} in %(seconds)s s", stopped)
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:

@@ -22,7 +22,7 @@ from plyzero import __version__
 from plyzero.files import interval
 from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
-from plyzero.run.budget import find_reached
+from plyzero.run.budget import describe_end, describe_left, find_reached
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
 from plyzero.run.metrics import (
@@ -94,7 +94,7 @@ def run_trainer(
             state = trainer.describe_waiting() if missing else "training"
             heartbeat.beat(trainer.describe_process(state))
             if now >= next_log:
-                log.info("%s", trainer.describe_progress(state))
+                trainer.log_progress(state)
                 next_log = now + LOG_SECONDS
             if not missing:
                 trainer.train_step()
@@ -242,11 +242,18 @@ class Trainer(Learner):
         rate = self._generated_rate.per_second(self.ledger.bootstrap + self.ledger.generated, time.monotonic())
         return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if rate > 0 else "")
 
-    def describe_progress(self, state: str) -> str:
-        """Return a sentence for the log about the progress of a trainer in `state`."""
+    def log_progress(self, state: str) -> None:
+        """Log a row about the progress of a trainer in `state`; as JSON with the fields of the heartbeat."""
         positions = self.run.settings.left_for_first_model(trained=self.ledger.trained, credit=self.ledger.credit)
         left = f", {positions} positions left for the first model" if self._is_first and self.step else ""
-        return f"{state}{left}: step {self.step}, {self.games} games with {self.positions} positions read"
+        fields = self.describe(state)
+        budget = describe_left(self.run.settings.budget, fields)
+        log.info(
+            f"%(state)s{left}: step %(step)d, %(games)d games with %(positions)d positions read, replay ratio "
+            "%(replay_ratio).2f of %(replay_ratio_wanted)g, trains %(trained_per_second).0f positions/s"
+            f"{budget and f', {budget}'}",
+            fields,
+        )
 
     def train_step(self) -> None:
         """Make one optimiser step on a batch of the window."""
@@ -292,9 +299,10 @@ class Trainer(Learner):
         retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=TRANSIENT_WRITES)
         if (done or not self._is_first) and self._has_unpublished_steps():
             self.publish(is_saved=True)
-        heartbeat.beat({**self.describe_process("stopped"), "done": done}, force=True)
+        last = {**self.describe_process("stopped"), "done": done}
+        heartbeat.beat(last, force=True)
         if done:
-            log.info("done: %s", done)
+            log.info("%s", describe_end(last))
 
     def _publish(self) -> None:
         """Export, verify and publish the averaged weights, whose state has been saved, then evaluate them."""

@@ -33,6 +33,7 @@ from plyzero.threads import start_thread
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from experiments.definition import Definition, Value
     from experiments.manifest import Manifest, Record
     from experiments.plan import Plan
 
@@ -166,8 +167,8 @@ def argo(
     require("hera")
     from experiments.argo import workflow_template
 
-    plan = _plan(what, parameters)
-    print(workflow_template(plan, name=name or plan.name, image=image, claim=claim), end="")
+    definition, values = _experiment(what, parameters)
+    print(workflow_template(definition, values, name=name or definition.name, image=image, claim=claim), end="")
 
 
 def snakefile(what: What, out: Out, parameters: Parameters = None) -> None:
@@ -178,8 +179,14 @@ def snakefile(what: What, out: Out, parameters: Parameters = None) -> None:
 
 
 def _plan(what: str, parameters: list[str] | None) -> Plan:
-    from experiments.definition import parse_parameters, read_definition, shipped
     from experiments.plan import make_plan
+
+    return make_plan(*_experiment(what, parameters))
+
+
+def _experiment(what: str, parameters: list[str] | None) -> tuple[Definition, dict[str, Value]]:
+    """Return the definition of an experiment, and its parameters."""
+    from experiments.definition import parse_parameters, read_definition, shipped
 
     options, files = list(parameters or ()), shipped()
     if what.endswith(".toml"):
@@ -193,7 +200,7 @@ def _plan(what: str, parameters: list[str] | None) -> Plan:
     values = parse_parameters(definition, options)
     if isinstance(game := values.get("game"), str):
         find_game(game)
-    return make_plan(definition, values)
+    return definition, values
 
 
 def _gpus(number: int | None) -> list[str]:

@@ -260,7 +260,7 @@ def printable(text: str) -> Text:
     return Text(plain(text, 400))
 
 
-def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str, str]]:
     """Yield the rows of the table: the trainer, every live worker and evaluator, and the number of ended processes.
 
     A worker that was started again has one live process, and one that has ended for each earlier start.
@@ -271,25 +271,31 @@ def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str]]:
     ended: dict[Liveness, list[tuple[str, float]]] = {}  # worker and games of the processes that have ended, by state
     for process in processes:
         name, life, state = process["name"], process["life"], process["state"]
-        games = number(process, "games")
+        games, rate = number(process, "games"), number(process, "full_positions_per_second")
+        age = f"{number(process, 'seconds') / 60:.1f} min" if "seconds" in process else ""
+        heard = f"{life}, {process['silent_seconds']:.0f} s ago"
         if process["role"] == "trainer":
             step, window = number(process, "step"), number(process, "window")
             ratio, wanted = number(process, "replay_ratio"), number(process, "replay_ratio_wanted")
-            progress = f"step {step:.0f}, replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
-            yield name, life, state, progress if "step" in process else ""
+            progress = f"step {step:.0f}, {games:.0f} games, {number(process, 'trained_per_second'):.0f} positions/s, "
+            progress += f"replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
+            yield name, life if life == "stopped" else heard, age, state, progress if "step" in process else ""
+        elif process["role"] == "rater":
+            yield name, heard if life in ("ok", "stalled") else life, age, state, ""
         elif life in ("ok", "stalled"):
             model = ModelName.parse(str(process.get("model")))
             newest = f"model of step {model.step}" if model else "no model yet"
             is_evaluator = process["role"] == "evaluator"
-            made = f"{number(process, 'evaluations'):.0f} evaluations" if is_evaluator else f"{games:.0f} games"
-            yield name, life, state, f"{made}, {newest}"
+            made = f"{games:.0f} games, {number(process, 'positions'):.0f} positions, {rate:.0f} full ones/s"
+            made = f"{number(process, 'evaluations'):.0f} evaluations" if is_evaluator else made
+            yield name, heard, age, state, f"{made}, {newest}"
         else:
             ended.setdefault(life, []).append((name.partition(".")[0], games))
     for life, processes_of in ended.items():
         count, workers = len(processes_of), sorted({worker for worker, _ in processes_of})
         listed = ", ".join(workers[:8]) + (", ..." if len(workers) > 8 else "")
         total = sum(games for _, games in processes_of)
-        yield f"{count} ended process{'es' if count > 1 else ''} of {listed}", life, "", f"{total:.0f} games"
+        yield f"{count} ended process{'es' if count > 1 else ''} of {listed}", life, "", "", f"{total:.0f} games"
 
 
 def _learned(trainer: Process) -> str:
@@ -323,7 +329,7 @@ def _print_status(console: Console, found: Snapshot) -> None:
             console.print(_learned(trainer))
     for warning in found["warnings"]:
         console.print(printable(f"{warning['who']}: {warning['text']}"), style="bold")
-    table = make_table("process", "heartbeat", "state", "progress")
+    table = make_table("process", "heartbeat", "age", "state", "progress")
     for row in _rows(found["processes"]):
         table.add_row(*(printable(cell) for cell in row))
     console.print(table)

@@ -375,7 +375,8 @@ class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         message = "\n".join(_shortened(super().format(record)))  # a traceback included
         fields = {"time": round(record.created, 3), "level": record.levelname, "logger": record.name}
-        return json.dumps({**fields, "message": message})
+        found = record.args if isinstance(record.args, dict) else {}  # what the message was made of
+        return json.dumps({**fields, "message": message, **({"fields": found} if found else {})})
 
 
 LOG_FORMATS: dict[str, logging.Formatter] = {

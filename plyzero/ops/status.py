@@ -12,6 +12,7 @@ from typing import TypedDict
 from plyzero.errors import plain
 from plyzero.files import Room, free_room
 from plyzero.ops.accounts import Accounts, balance_accounts
+from plyzero.run.budget import describe_end
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
 from plyzero.run.metrics import TRAINER, Beat, last_line, number, read_heartbeats
@@ -20,10 +21,11 @@ from plyzero.settings import StoreSettings
 
 
 class Process(Beat):
-    """A heartbeat with the name of its process and whether it is alive."""
+    """A heartbeat with the name of its process, whether it is alive, and for how long no newer one was read."""
 
     name: str
     life: Liveness
+    silent_seconds: float
 
 
 class ModelCounts(TypedDict):
@@ -62,7 +64,8 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
     """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
     models = list_models(run.models)
     processes: list[Process] = [
-        {**beat, "name": name, "life": monitor.liveness(name)} for name, beat in monitor.heartbeats.items()
+        {**beat, "name": name, "life": monitor.liveness(name), "silent_seconds": monitor.unchanged(name)}
+        for name, beat in monitor.heartbeats.items()
     ]
     accounts, problem = balance_accounts(run, monitor.heartbeats.get(TRAINER))
     free, store = free_room(run.root), run.settings.store
@@ -109,8 +112,8 @@ def _warnings(
 def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
     """Return which processes wait, and for what. unread: sealed games that the trainer has not read."""
     for each in _with_role(processes, "trainer"):
-        if done := each.get("done"):
-            return f"the training is over: {done}"
+        if each.get("done"):
+            return describe_end(each)
     alive = [each for each in processes if each["life"] in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each["name"] for each in alive if each["life"] == "stalled"]

@@ -20,6 +20,7 @@ from plyzero.ops.supervisor import Report
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import MAIN, NOTEBOOK, load_game
 from plyzero.rules.game import Game
+from plyzero.run.budget import share_used
 from plyzero.run.directory import Run, open_or_create_run
 from plyzero.run.metrics import number
 
@@ -84,14 +85,8 @@ class Progress:
 
     def report(self, report: Report) -> None:
         """Show a new model."""
-        budget, fields = self._run.settings.budget, report.fields
-        limits = (
-            ("step", budget.steps),
-            ("games", budget.games),
-            ("positions", budget.positions),
-            ("minutes", budget.minutes),
-        )
-        share = min(1.0, max((number(fields, key) / most for key, most in limits if most), default=0.0))
+        fields = report.fields
+        share = share_used(self._run.settings.budget, fields)
         counts = f"step {number(fields, 'step'):,.0f}, {number(fields, 'games'):,.0f} games{self._score}"
         print(f"\r[{'#' * round(30 * share):30}] {share:4.0%}  {counts}  ", end="\n" if share == 1 else "", flush=True)
 

@@ -150,7 +150,7 @@ class Heartbeat:
         """Make a heartbeat with a copy at each of `paths`."""
         self._paths = paths
         self._interval = max(beat_seconds(path.parent) for path in paths)
-        self._beats = 0
+        self._beats, self._began = 0, time.monotonic()
         self._next = 0.0
         self._file_errors = FileErrors()
 
@@ -161,7 +161,8 @@ class Heartbeat:
             return
         self._next = now + self._interval
         self._beats += 1
-        about = {"version": VERSION, "beats": self._beats, "pid": os.getpid(), "host": socket.gethostname()}
+        about: dict[str, object] = {"version": VERSION, "beats": self._beats, "seconds": round(now - self._began, 1)}
+        about |= {"pid": os.getpid(), "host": socket.gethostname()}
         about |= {"thread_error": error} if (error := thread_error()) else {}
         content = (json.dumps({**about, **fields}) + "\n").encode()
         for path in self._paths:

@@ -114,11 +114,10 @@ class _Watched:
         }
 
     def _process(self, beat: Process, newest: ModelName | None) -> dict[str, object]:
-        name, alive = beat["name"], beat["life"] in ALIVE
+        alive = beat["life"] in ALIVE
         figures = "seconds", "waited_seconds", "games", "positions", "evaluations", "trained_per_second", "window"
         shown = {
-            **{key: beat.get(key) for key in ("name", "role", "life", "state", "host")},
-            "silent_seconds": self._monitor.unchanged(name),
+            **{key: beat.get(key) for key in ("name", "role", "life", "silent_seconds", "state", "host")},
             **{key: figure(beat, key) for key in figures},
         }
         if beat["role"] != "selfplay":

@@ -6,29 +6,32 @@ from typing import Any
 import pytest
 import yaml
 
-from experiments.argo import GO_NUMBER, workflow_template
-from experiments.definition import Definition, parse_parameters, read_definition, shipped
-from experiments.plan import Plan, make_plan
+from experiments.argo import GO_NUMBER, PLACE, workflow_template
+from experiments.definition import Definition, Value, parse_parameters, read_definition, shipped
+from experiments.plan import make_plan
 from plyzero.errors import UserError
 from tests.helpers.argo import STATES, check_keys, check_references, command_in_pod
 
 OPTIONS = {"train-and-compare": ["runs=3", "min_score=0.55"], "sweep": ["seeds=3"]}
 
 
-def shipped_plan(name: str) -> Plan:
+Experiment = tuple[Definition, dict[str, Value]]
+
+
+def shipped_experiment(name: str) -> Experiment:
     definition = read_definition(shipped()[name])
-    return make_plan(definition, parse_parameters(definition, OPTIONS[name]))
+    return definition, parse_parameters(definition, OPTIONS[name])
 
 
-def plan_of(**tasks: dict[str, Any]) -> Plan:
-    """Return the plan of these tasks with two runs."""
+def experiment_of(**tasks: dict[str, Any]) -> Experiment:
+    """Return the experiment of these tasks with two runs."""
     table = {"version": 1, "name": "small", "parameters": {"runs": 2}, "matrix": {"seed": "runs"}, "tasks": tasks}
     definition = Definition.model_validate(table)
-    return make_plan(definition, definition.parameters)
+    return definition, definition.parameters
 
 
-def template_of(plan: Plan) -> dict[str, Any]:
-    return yaml.safe_load(workflow_template(plan, name="small", image="image", claim="claim"))
+def template_of(experiment: Experiment) -> dict[str, Any]:
+    return yaml.safe_load(workflow_template(*experiment, name="small", image="image", claim="claim"))
 
 
 def tasks_of(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -41,26 +44,51 @@ def named(template: dict[str, Any], name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def template():
-    return template_of(shipped_plan("train-and-compare"))
+    return template_of(shipped_experiment("train-and-compare"))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_shipped_experiments_are_templates_without_mistakes(name):
     assert shipped().keys() == OPTIONS.keys()
-    template = template_of(shipped_plan(name))
+    template = template_of(shipped_experiment(name))
     assert check_keys(template) == []
     assert check_references(template) == []
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_containers_start_the_commands_of_the_plan(name):
-    plan = shipped_plan(name)
-    template = template_of(plan)
+    experiment = shipped_experiment(name)
+    plan, template = make_plan(*experiment), template_of(experiment)
     found = {name: command_in_pod(template, task) for name, task in tasks_of(template).items()}
     assert found == {task.name.replace("/", "-"): task.command for task in plan.tasks}
     counts = [sum(other.kind == task.kind for other in plan.tasks) for task in plan.tasks]
     for task, count in zip(plan.tasks, counts, strict=True):
         assert ("inputs" in named(template, task.kind)) == (count > 1)
+
+
+def test_a_submission_changes_the_parameters_and_has_a_directory_of_its_own():
+    definition, parameters = shipped_experiment("train-and-compare")
+    template = template_of((definition, parameters))
+    given = {"game": "hex(size=7)", "steps": "500", "minutes": "0", "opponents": "random 'gtp:gnugo --mode gtp'"}
+    changed = {**parameters, "game": "hex(size=7)", "steps": 500, "minutes": 0}
+    changed["opponents"] = ["random", "gtp:gnugo --mode gtp"]
+    for task in make_plan(definition, changed).tasks:
+        name = task.name.replace("/", "-")
+        assert command_in_pod(template, task_of(template, name), given) == task.command
+    arguments = {each["name"]: each["value"] for each in template["spec"]["arguments"]["parameters"]}
+    assert arguments.keys() - parameters.keys() == {"outdir"}
+    assert parameters.keys() - arguments.keys() == {"workers", "min_score"}  # decide what tasks need
+    places = {mount["subPath"] for each in containers(template) for mount in each["container"]["volumeMounts"][:1]}
+    assert places == {"{{workflow.parameters.outdir}}/{{workflow.name}}"}
+
+
+def test_a_submission_can_ask_for_fewer_runs(template):
+    when = {name: task.get("when", "") for name, task in tasks_of(template).items()}
+    assert when["run-02-train"] == "{{workflow.parameters.runs}} > 2"
+    assert when["run-01-evaluate"].startswith("{{workflow.parameters.runs}} > 1 && {{tasks.run-01-train.")
+    assert when["average"] == when["ladder"] == ""
+    by_values = template_of(shipped_experiment("sweep"))
+    assert not any("when" in task for task in tasks_of(by_values).values())
 
 
 def test_only_trainings_ask_for_a_gpu(template):
@@ -81,9 +109,10 @@ def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
 
 
 def test_conditions_compare_the_value_that_the_same_run_has_written(template):
-    when = {name: task["when"] for name, task in tasks_of(template).items() if "when" in task}
+    when = {name: task["when"] for name, task in tasks_of(template).items() if "tasks." in task.get("when", "")}
     assert when == {
-        f"run-{run:02d}-{kind}": f"{{{{tasks.run-{run:02d}-train.outputs.parameters.score}}}} >= 0.55"
+        f"run-{run:02d}-{kind}": f"{{{{workflow.parameters.runs}}}} > {run} && "
+        f"{{{{tasks.run-{run:02d}-train.outputs.parameters.score}}}} >= 0.55"
         for kind in ("evaluate", "examples")
         for run in range(3)
     }
@@ -104,10 +133,12 @@ def test_conditions_compare_the_value_that_the_same_run_has_written(template):
     ],
 )
 def test_conditions_are_written_so_that_a_missing_number_is_an_error(condition, expected):
-    plan = plan_of(train={"command": "plyzero"}, after={"command": "plyzero", "needs": ["train"], "when": condition})
-    found = tasks_of(template_of(plan))["after"]["when"]
+    experiment = experiment_of(
+        train={"command": "plyzero"}, after={"command": "plyzero", "needs": ["train"], "when": condition}
+    )
+    found = tasks_of(template_of(experiment))["after"]["when"]
     assert found == expected.replace("VALUE", "{{tasks.train.outputs.parameters.loss}}")
-    [output] = named(template_of(plan), "train")["outputs"]["parameters"]
+    [output] = named(template_of(experiment), "train")["outputs"]["parameters"]
     assert output["valueFrom"]["path"] == "/experiment/train/values/loss"
 
 
@@ -118,7 +149,7 @@ def test_containers_are_locked_down_and_share_the_claim(template):
     for each in containers(template):
         container = each["container"]
         assert (container["image"], container["workingDir"]) == ("image", "/experiment")
-        assert {"name": "experiment", "mountPath": "/experiment", "subPath": "small"} in container["volumeMounts"]
+        assert {"name": "experiment", "mountPath": "/experiment", "subPath": PLACE} in container["volumeMounts"]
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -126,14 +157,18 @@ def test_containers_are_locked_down_and_share_the_claim(template):
         }
 
 
-def test_retries_time_limits_and_cpus_are_those_of_the_plan():
-    plan = plan_of(
-        train={"command": "plyzero", "retries": 2, "timeout_minutes": 0.51, "cpus": 3}, other={"command": "plyzero"}
+def test_retries_time_limits_and_resources_are_those_of_the_plan():
+    room = {"memory_mb": 4096, "gpus": 1, "node_selector": {"disk": "ssd"}}
+    experiment = experiment_of(
+        train={"command": "plyzero", "retries": 2, "timeout_minutes": 0.51, "cpus": 3, **room},
+        other={"command": "plyzero"},
     )
-    train, other = containers(template_of(plan))
+    train, other = containers(template_of(experiment))
     assert train["retryStrategy"] == {"limit": 2, "retryPolicy": "Always"}
     assert train["activeDeadlineSeconds"] == 31
-    assert train["container"]["resources"] == {"requests": {"cpu": "3"}}
+    gpu = {"nvidia.com/gpu": "1"}
+    assert train["container"]["resources"] == {"requests": {"cpu": "3", "memory": "4096Mi", **gpu}, "limits": gpu}
+    assert train["nodeSelector"] == {"disk": "ssd"}
     assert not {"retryStrategy", "activeDeadlineSeconds"} & other.keys()
 
 
@@ -141,15 +176,17 @@ def test_any_word_arrives_unchanged():
     words = ["a b", "it's", 'say "x"', "$HOME", "$(date)", "$$", "1e3", "007", "0o17"]
     words += ["no", "y", "null", "~", "é", "", "#"]
     quoted = ["'it'\"'\"'s'" if word == "it's" else f"'{word}'" for word in words]
-    plan = plan_of(each={"command": f"plyzero {' '.join(quoted)} 'two\nlines' {{seed}}", "per_run": True})
-    template = template_of(plan)
+    experiment = experiment_of(each={"command": f"plyzero {' '.join(quoted)} 'two\nlines' {{seed}}", "per_run": True})
+    template = template_of(experiment)
     assert check_keys(template) == []
-    for task, found in zip(plan.tasks, tasks_of(template).values(), strict=True):
+    for task, found in zip(make_plan(*experiment).tasks, tasks_of(template).values(), strict=True):
         assert command_in_pod(template, found) == task.command == ("plyzero", *words, "two\nlines", str(task.run)[-1])
 
 
 def test_texts_that_argo_could_read_as_numbers_have_quotes():
-    text = workflow_template(plan_of(one={"command": "plyzero 1e3 0o17 1 -.5 1_0"}), name="a", image="a", claim="a")
+    text = workflow_template(
+        *experiment_of(one={"command": "plyzero 1e3 0o17 1 -.5 1_0"}), name="a", image="a", claim="a"
+    )
     assert [word for word in ("1e3", "0o17", "1", "-.5", "1_0") if f"- '{word}'\n" not in text] == []
     assert not GO_NUMBER.fullmatch("run-00")
 
@@ -157,7 +194,7 @@ def test_texts_that_argo_could_read_as_numbers_have_quotes():
 @pytest.mark.parametrize("name", ["", "Small", "a_b", "a.b", "-a", "a-", "a/b", "a" * 58])
 def test_names_that_kubernetes_refuses_are_refused(name):
     with pytest.raises(UserError, match="expected --name to be"):
-        workflow_template(plan_of(one={"command": "plyzero"}), name=name, image="image", claim="claim")
+        workflow_template(*experiment_of(one={"command": "plyzero"}), name=name, image="image", claim="claim")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +208,7 @@ def test_names_that_kubernetes_refuses_are_refused(name):
 )
 def test_commands_and_tasks_that_argo_would_confuse_are_refused(tasks, expected):
     with pytest.raises(UserError, match=expected):
-        template_of(plan_of(**tasks))
+        template_of(experiment_of(**tasks))
 
 
 def task_of(template: dict[str, Any], name: str) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
 from typing import Any
 
 from hera.workflows import models
@@ -23,27 +24,40 @@ def check_references(template: dict[str, Any]) -> list[str]:
     """Return what is wrong with the names in a WorkflowTemplate; an empty list if nothing is."""
     spec = template["spec"]
     templates = {each["name"]: each for each in spec["templates"]}
+    known = {f"workflow.parameters.{each['name']}" for each in _parameters(spec, "arguments")} | {"workflow.name"}
     volumes = {each["name"] for each in spec.get("volumes", ())}
     found = [] if len(templates) == len(spec["templates"]) else ["two templates have the same name"]
     if spec["entrypoint"] not in templates:
         found.append(f"entrypoint: no template is called {spec['entrypoint']}")
     for name, each in templates.items():
         if "dag" in each:
-            found += _check_dag(each["dag"]["tasks"], templates)
+            found += _check_dag(each["dag"]["tasks"], templates, known)
         else:
-            found += _check_container(name, each, volumes)
+            found += _check_container(name, each, volumes, known)
     return found
 
 
-def command_in_pod(template: dict[str, Any], task: dict[str, Any]) -> tuple[str, ...]:
-    """Return the words that a container starts for a task: Argo has put in its arguments, and Kubernetes reads `$`."""
+def command_in_pod(
+    template: dict[str, Any], task: dict[str, Any], submitted: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, ...]:
+    """Return the words that a container starts for a task: Argo has put in its arguments, and Kubernetes reads `$`.
+
+    submitted: arguments of the workflow in place of the default ones, as `argo submit -p` gives them.
+    """
     container = next(each for each in template["spec"]["templates"] if each["name"] == task["template"])["container"]
-    arguments = {f"inputs.parameters.{each['name']}": each["value"] for each in _parameters(task, "arguments")}
-    words = (TEXT.sub(lambda match: arguments[match[1]], word) for word in (*container["command"], *container["args"]))
+    workflow = {each["name"]: each["value"] for each in _parameters(template["spec"], "arguments")}
+    known = {f"workflow.parameters.{name}": text for name, text in {**workflow, **submitted}.items()}
+    for each in _parameters(task, "arguments"):
+        known[f"inputs.parameters.{each['name']}"] = _filled(each["value"], known)
+    words = (_filled(word, known) for word in (*container["command"], *container["args"]))
     return tuple(re.sub(r"\$\$|\$\([^)]*\)", lambda match: "$" if match[0] == "$$" else "?", word) for word in words)
 
 
-def _check_dag(tasks: list[dict[str, Any]], templates: dict[str, Any]) -> Iterator[str]:
+def _filled(text: str, known: Mapping[str, str]) -> str:
+    return TEXT.sub(lambda match: known[match[1]], text)
+
+
+def _check_dag(tasks: list[dict[str, Any]], templates: dict[str, Any], known: set[str]) -> Iterator[str]:
     by_name = {each["name"]: each for each in tasks}
     if len(by_name) != len(tasks):
         yield "two tasks have the same name"
@@ -62,7 +76,7 @@ def _check_dag(tasks: list[dict[str, Any]], templates: dict[str, Any]) -> Iterat
         )
         if given != wanted:
             yield f"{name}: its arguments differ from the inputs of {task['template']} in {sorted(given ^ wanted)}"
-        for text in TEXT.findall(json.dumps(task)):
+        for text in {*TEXT.findall(json.dumps(task))} - known:
             yield from _check_output(name, text, graph[name], by_name, templates)
     try:
         TopologicalSorter(graph).prepare()
@@ -84,9 +98,9 @@ def _check_output(
         yield f"{name}: {other} has no output parameter {value}"
 
 
-def _check_container(name: str, template: dict[str, Any], volumes: set[str]) -> Iterator[str]:
+def _check_container(name: str, template: dict[str, Any], volumes: set[str], known: set[str]) -> Iterator[str]:
     inputs = {f"inputs.parameters.{each['name']}" for each in _parameters(template, "inputs")}
-    used = {*TEXT.findall(json.dumps(template))}
+    used = {*TEXT.findall(json.dumps(template))} - known
     yield from (f"{name}: no input parameter is called {text}" for text in sorted(used - inputs))
     yield from (f"{name}: nothing uses {text}" for text in sorted(inputs - used))
     mounts = template["container"].get("volumeMounts", ())
