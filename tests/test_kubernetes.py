@@ -20,7 +20,8 @@ from tests.helpers.kubernetes import Object, arguments_of, container_of, environ
 ROOT = Path(__file__).parent.parent
 KUBERNETES, SLURM = ROOT / "deploy" / "kubernetes", ROOT / "deploy" / "slurm"
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
-ROLES = ("selfplay", "trainer")
+ROLES = ("selfplay", "trainer", "rater")
+COMMANDS = {"rater": "rate"}
 FOLDERS = ("base", *sorted(path.parent.relative_to(KUBERNETES).as_posix() for path in KUBERNETES.glob("overlays/*/*")))
 
 
@@ -93,7 +94,7 @@ def test_workers_and_trainer_are_started_as_by_compose(rendered: dict[str, list[
             words = arguments_of(objects, deployment(objects, role))
             settings = environment_of(objects, deployment(objects, role), "")
             command, options = parsed(words)
-            assert command == role
+            assert command == COMMANDS.get(role, role)
             where = f"s3://{settings['BUCKET']}" if in_a_bucket(objects) else "/runs"
             assert (str(options["run"]), options["game"]) == (f"{where}/{settings['RUN']}", settings["GAME"])
             assert options["scratch"] == (Path("/scratch") if in_a_bucket(objects) else None)
@@ -220,7 +221,8 @@ def test_a_slurm_job_becomes_plyzero(stand_in: Path, role: str):
     job = {"SLURM_ARRAY_JOB_ID": "123456789", "SLURM_ARRAY_TASK_ID": "80", "RUN": "/shared/my runs/c4"}
     variables = job | {"GAME": "othello(size=6)", "PRESET": "quick"}
     command, options = parsed(words_given(["bash", SLURM / f"{role}.sbatch"], stand_in, variables))
-    assert (command, str(options["run"]), options["game"]) == (role, "/shared/my runs/c4", "othello(size=6)")
+    expected = COMMANDS.get(role, role), "/shared/my runs/c4", "othello(size=6)"
+    assert (command, str(options["run"]), options["game"]) == expected
     assert options["preset"] == "quick"
     if role == "selfplay":
         name = re.sub(r"[^a-z0-9_]", "-", options["name"])
