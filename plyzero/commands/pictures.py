@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 OPTIONS: Final = {
     ".gif": ("--seconds", "--size"),
     ".apng": ("--seconds", "--size"),
+    ".mp4": ("--seconds", "--size"),
+    ".webm": ("--seconds", "--size"),
     ".png": ("--ply", "--size"),
     ".svg": ("--ply",),
     ".html": (),
@@ -38,7 +40,12 @@ def render(
     ] = None,
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="FILE", help="A .gif or .apng film, .png or .svg picture, .html page."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="A film: .gif, .apng, .mp4, .webm. A picture: .png, .svg. A page: .html.",
+        ),
     ] = ...,  # type: ignore[assignment]  # typer's mark of an option that must be given
     chosen: Annotated[
         str, typer.Option("--game", metavar="N", help="Number of the game in the file, or its id.")
@@ -121,7 +128,7 @@ def _make(
         content = make_film(
             frames,
             result_of(record),
-            kind="GIF" if kind == ".gif" else "PNG",
+            kind="PNG" if kind == ".apng" else kind.removeprefix(".").upper(),
             size=size,
             seconds=seconds,
             on_progress=lambda number: report(f"{number} of {len(frames)} frames drawn"),

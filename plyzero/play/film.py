@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -16,6 +18,7 @@ import resvg_py
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageOps
 
+from plyzero.errors import UserError, plain
 from plyzero.play.game_record import Frame, frame_svg
 from plyzero.play.session import SIDES
 
@@ -42,13 +45,14 @@ def make_film(
     seconds: float,
     on_progress: Callable[[int], None] = lambda number: None,
 ) -> bytes:
-    """Return a film that repeats endlessly.
+    """Return a film, which repeats endlessly if it is a GIF or a PNG.
 
     result:      how the game ended, for the last frame.
-    kind:        `GIF` or `PNG` (an animated PNG).
+    kind:        `GIF`, `PNG` (an animated PNG), `MP4` or `WEBM`.
     size:        width in pixels.
     seconds:     duration of a frame.
     on_progress: called with the number of rendered frames.
+    Raises UserError if `kind` needs ffmpeg and there is none, or if it fails.
     """
     pictures: list[Image.Image] = []
     for number, caption in enumerate(_captions(frames, result)):
@@ -56,6 +60,8 @@ def make_film(
         on_progress(number + 1)
     highest = max(each.height for each in pictures)  # texts of positions may have more or fewer lines
     pictures = [ImageOps.expand(each, (0, 0, 0, highest - each.height), "white") for each in pictures]
+    if kind not in ("GIF", "PNG"):
+        return _video([*pictures, *[pictures[-1]] * 3], kind, seconds)
     first, *rest = _in_one_palette(pictures)
     milliseconds = round(1000 * seconds)
     times = [*[milliseconds] * len(rest), 4 * milliseconds]  # the last one is looked at for longer
@@ -64,6 +70,27 @@ def make_film(
     file = io.BytesIO()
     first.save(file, kind, save_all=True, append_images=rest, duration=times, loop=0, **same_palette)
     return file.getvalue()
+
+
+def _video(pictures: Sequence[Image.Image], kind: str, seconds: float) -> bytes:
+    width, height = pictures[0].size
+    source = ("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{1 / seconds}", "-i", "-")
+    # players expect yuv420p, whose sizes are even, and a usual number of frames per second
+    form = ("-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white", "-pix_fmt", "yuv420p", "-r", "25")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"film.{kind.lower()}"
+        try:
+            done = subprocess.run(
+                ["ffmpeg", "-loglevel", "error", *source, *form, str(file)],
+                input=b"".join(each.tobytes() for each in pictures),
+                capture_output=True,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise UserError("expected the program ffmpeg; install it, or choose .gif or .apng") from error
+        if done.returncode:
+            raise UserError(f"ffmpeg has failed: {plain(done.stderr.decode(errors='replace').strip(), 400)}")
+        return file.read_bytes()
 
 
 def _captions(frames: Sequence[Frame], result: str) -> Iterator[str]:

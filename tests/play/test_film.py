@@ -3,13 +3,17 @@
 import importlib.util
 import io
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image, ImageColor
 
+from plyzero.errors import UserError
 from plyzero.lines import bounded_lines
 from plyzero.play.film import make_film, make_picture
 from plyzero.play.game_record import GameRecord, frames_of, from_moves, read_game, result_of
@@ -70,6 +74,33 @@ def test_a_film_has_a_frame_more_than_plies_and_few_colours_and_stays_small(kind
     image = Image.open(io.BytesIO(film))
     times = [image.seek(number) or image.info["duration"] for number in range(19)]
     assert times == [500] * 18 + [2000]
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="no ffmpeg")
+@pytest.mark.parametrize("kind", ["MP4", "WEBM"])
+def test_a_video_shows_the_frames_for_their_time(kind: str, tmp_path: Path):
+    record = from_moves(connect_four(), "4 4 3")
+    film = make_film(frames_of(record), result_of(record), kind=kind, size=101, seconds=0.4)
+    (tmp_path / "film").write_bytes(film)
+    subprocess.run(("ffmpeg", "-loglevel", "error", "-i", "film", "%03d.png"), cwd=tmp_path, check=True)
+    shown = sorted(tmp_path.glob("*.png"))
+    assert 4 * 10 - 1 <= len(shown) <= 7 * 10 + 1  # 25 in a second; some players know how long the last one is shown
+    pictures = [_pixels(io.BytesIO(make_picture(frame, 101))) for frame in frames_of(record)]
+    for number in range(len(pictures)):
+        found = _pixels(shown[min(10 * number + 5, len(shown) - 1)])
+        errors = [np.abs(found[: len(each), : each.shape[1]] - each).mean() for each in pictures]
+        assert np.argmin(errors) == number
+
+
+def _pixels(file: io.BytesIO | Path) -> NDArray[np.float64]:
+    return np.asarray(Image.open(file).convert("RGB"), float)
+
+
+def test_without_ffmpeg_a_video_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    record = from_moves(connect_four(), "4")
+    with pytest.raises(UserError, match="expected the program ffmpeg; install it, or choose"):
+        make_film(frames_of(record), result_of(record), kind="MP4", size=100, seconds=1.0)
 
 
 def test_the_picture_of_a_known_position_has_its_colours_where_its_stones_are():
@@ -152,7 +183,7 @@ def test_what_is_no_game_is_one_sentence_and_leaves_no_file(tmp_path: Path, text
 @pytest.mark.parametrize(
     ("out", "sentence"),
     [
-        ("game.mp4", "expected -o FILE with the ending .gif, .apng, .png, .svg, .html, got 'game.mp4'"),
+        ("game.avi", "expected -o FILE with the ending .gif, .apng, .mp4, .webm, .png, .svg, .html, got 'game.avi'"),
         ("none/game.gif", "expected -o FILE in a directory that exists"),
         ("folder.gif", "expected -o FILE in a directory that exists"),
     ],
