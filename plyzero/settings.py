@@ -169,9 +169,9 @@ class SelfplaySettings(SettingsSection):
     bootstrap_positions: int = Field(4096, ge=1)
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""
 
-    when_ahead: Literal["keep", "throttle"] = "keep"
+    when_ahead: Literal["keep", "throttle", "turns"] = "keep"
     """What workers do while the trainer has enough positions to train on: keep = continue to play, throttle = wait,
-    unless the trainer stops making progress."""
+    unless the trainer stops making progress. turns = wait while it trains; it waits while they play."""
 
     seal_positions: int = Field(8192, ge=1, le=100_000)
     """A segment is sealed when it has this many positions."""

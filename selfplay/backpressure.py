@@ -68,6 +68,8 @@ class Backpressure:
             return "waiting for the first model"
         if has_model and settings.selfplay.when_ahead == "throttle" and self._trainer.has_enough():
             return "waiting for the trainer, which has enough positions"
+        if has_model and settings.selfplay.when_ahead == "turns" and self._trainer.trains():
+            return "waiting for the trainer, whose turn it is"
         return None
 
     def _bootstrap_is_complete(self) -> bool:
@@ -108,5 +110,11 @@ class TrainerProgress:
         A living process is not enough: if the trainer hung with a full credit, all workers would wait forever.
         """
         enough = number(self._beat, "credit_enough")
-        has_credit = 0 < enough <= number(self._beat, "credit")
-        return has_credit and self._clock() - self._last_progress < PROGRESS_SECONDS
+        return 0 < enough <= number(self._beat, "credit") and self._progresses()
+
+    def trains(self) -> bool:
+        """Return whether the trainer trains and is making progress."""
+        return self._beat.get("state") == "training" and self._progresses()
+
+    def _progresses(self) -> bool:
+        return self._clock() - self._last_progress < PROGRESS_SECONDS

@@ -61,6 +61,7 @@ LOG_SECONDS: Final = 30.0  # without a new model, after which progress is logged
 FIRST_SAVE_SECONDS: Final = 60.0  # between two states before there is a model; later each model has one
 SAVE_SECONDS: Final = 40.0  # for which a trainer that ends retries to save its state
 CURSOR_ENTRIES: Final = 1000  # largest number of incarnations in the heartbeat, which stays small
+TURN_STEPS: Final = 256  # of the trainer, for which the workers play, and then wait, if they take turns
 EXPORT_POSITIONS: Final = 256  # on which an exported model is compared with torch
 
 
@@ -91,7 +92,7 @@ def run_trainer(
                 trainer.ingest()
                 next_poll = now + interval(run.segments, POLL_SECONDS)
             missing = trainer.missing_positions()
-            state = trainer.describe_waiting() if missing else "training"
+            state = trainer.describe_waiting() if missing and not trainer.turn_ends() else "training"
             heartbeat.beat(trainer.describe_process(state))
             if now >= next_log:
                 trainer.log_progress(state)
@@ -159,6 +160,8 @@ class Trainer(Learner):
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not wait_for(lambda: list_models(run.models), "models/")
+        self._takes_turns = run.settings.selfplay.when_ahead == "turns"
+        self._rests = self._takes_turns and not self._is_first
         torch.set_num_threads(max(self.settings.threads, self._is_first * usable_cores()))  # the workers wait for it
         self._unpublished: str | None = None  # why the last model could not be published
         self._published_step = -1
@@ -233,7 +236,10 @@ class Trainer(Learner):
         bootstrap = self.run.settings.selfplay.bootstrap_positions
         if self.ledger.bootstrap + self.ledger.generated < bootstrap:
             return bootstrap - self.ledger.bootstrap - self.ledger.generated
-        lacking = self.settings.batch_size - self.ledger.credit
+        wanted = float(self.settings.batch_size)
+        if self._rests:  # until there is enough for a turn, which is less than the largest credit
+            wanted = max(wanted, min(wanted * TURN_STEPS, self.settings.replay_ratio * self._window_size() / 2))
+        lacking = wanted - self.ledger.credit
         return max(0 if len(self.window) else 1, int(np.ceil(lacking / self.settings.replay_ratio)))
 
     def describe_waiting(self) -> str:
@@ -260,6 +266,7 @@ class Trainer(Learner):
         batch = self.window.sample(self.settings.batch_size, self.rng)
         self._loss_sums += self.ranks.learn(batch) if self.ranks else self.learn(batch)
         self.ledger.spend(self.settings.batch_size)
+        self._rests = self._takes_turns and self.ledger.credit < self.settings.batch_size
         self._summed_steps += 1
         self.check_finite("loss", bool(np.isfinite(self._loss_sums).all()))
 
@@ -275,7 +282,13 @@ class Trainer(Learner):
         if self._is_first and not (learned and self.step > 0):
             return False
         pause = max(self.settings.publish_seconds, 0 if waiting else 2 * self._publishing_seconds)
+        if self._takes_turns and not self._is_first:
+            pause = POLL_SECONDS if self.turn_ends() else np.inf
         return time.monotonic() - self._published_at >= pause
+
+    def turn_ends(self) -> bool:
+        """Return whether a turn of the trainer is over except for the model that it publishes."""
+        return self._rests and self._has_unpublished_steps()
 
     def publish(self, *, is_saved: bool = False) -> None:
         """Save the state, then publish the averaged weights. What fails is reported, and tried again later."""
@@ -360,6 +373,7 @@ class Trainer(Learner):
         """Return the fields of the heartbeat and of the metrics; docs/formats.md lists them."""
         now = time.monotonic()
         speed = self._trained_rate.per_second(self.ledger.trained, now - self.waited)
+        enough = 2 * (self.run.settings.selfplay.seal_seconds + POLL_SECONDS)  # twice the delay until a game is read
         return {
             "role": "trainer",
             "state": state,
@@ -371,7 +385,7 @@ class Trainer(Learner):
             "replay_ratio": round(self.ledger.replay_ratio(), 3),
             "replay_ratio_wanted": self.settings.replay_ratio,
             "credit": round(self.ledger.credit),
-            "credit_enough": round(max(4 * self.settings.batch_size, self._throttle_seconds() * speed)),
+            "credit_enough": round(max(4 * self.settings.batch_size, enough * speed)),
             "trained_per_second": round(speed, 1),
             "holes": self.replay_reader.missing_segments,
             "invalid_games": self.replay_reader.invalid_games,
@@ -429,10 +443,6 @@ class Trainer(Learner):
         )
         if len(samples.wdl):
             window.add(str(name), samples, size=size)
-
-    def _throttle_seconds(self) -> float:
-        """Return for how long the credit must suffice before workers wait: twice the delay until a new game is read."""
-        return 2 * (self.run.settings.selfplay.seal_seconds + POLL_SECONDS)
 
     def _window_size(self) -> int:
         made, own = self.ledger.bootstrap + self.ledger.generated, self.settings

@@ -61,6 +61,10 @@ def train(
         bool,
         typer.Option(help="Play and train in turns in one process: the same seed makes the same games and weights."),
     ] = False,
+    sync: Annotated[
+        bool,
+        typer.Option("--sync", help="Workers and trainer take turns, to compare; same as selfplay.when_ahead=turns."),
+    ] = False,
     preset: Preset = None,
     seed: Seed = None,
     device: Device = "auto",
@@ -72,6 +76,7 @@ def train(
     from plyzero.ops.processes import interrupt_on_signals
 
     require("torch", "onnx", "onnxruntime")
+    options = [*(options or ()), *(["selfplay.when_ahead=turns"] if sync else [])]
     options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
     with _Screen().shown() as screen:
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports

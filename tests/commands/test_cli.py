@@ -698,7 +698,7 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     positions = f"{len(games.positions)} positions ({games.num_full} with a full search)"
     assert f"replay: 3 games, {positions} in 2 segments" in text
     assert "models: none yet" in text
-    assert "step 17, replay ratio 3.50 of 8, window 20" in text
+    assert "step 17, 1 games, 0 positions/s, replay ratio 3.50 of 8, window 20" in text
     assert "the trainer: 1 games read, 2 not read yet\n" in text
     assert "1 ended process of w0" in text
     assert "gone" in text

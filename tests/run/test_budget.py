@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.run.budget import find_reached, read_done, read_end
+from plyzero.run.budget import describe_end, describe_left, find_reached, read_done, read_end, share_used
 from plyzero.run.configuration import resolve
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line, number, read_heartbeat
@@ -39,6 +39,27 @@ PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "best_s
 def test_a_budget_is_reached_by_the_first_of_its_parts(budget: dict, reached: str):
     assert find_reached(BudgetSettings(**budget), PROGRESS) == reached
     assert find_reached(BudgetSettings(**budget), {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("budget", "share", "left"),
+    [
+        ({}, 0.0, ""),
+        ({"until": "score >= 0.95 against mcts:100"}, 0.0, ""),
+        ({"steps": 1200}, 0.25, "about 8 min left to the budget"),  # 2.5 minutes for each quarter
+        ({"steps": 1200, "minutes": 5}, 0.5, "about 2 min left to the budget"),
+        ({"games": 10}, 1.0, "about 0 min left to the budget"),
+    ],
+)
+def test_the_time_left_is_that_of_the_part_that_is_used_most(budget: dict, share: float, left: str):
+    found = BudgetSettings(**budget)
+    assert (share_used(found, PROGRESS), describe_left(found, PROGRESS)) == (share, left)
+    assert (share_used(found, {}), describe_left(found, {})) == (0.0, "")
+
+
+def test_the_last_line_has_the_sums():
+    expected = "END, 300 steps reached: step 300, 40 games with 1500 positions in 2.5 min"
+    assert describe_end({**PROGRESS, "done": "300 steps"}) == expected
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -18,6 +19,7 @@ from plyzero.errors import UserError
 from plyzero.run import lease as lease_module
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease, is_held
+from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import list_models
 from tests.helpers.hostile import at_once, failing
 from tests.helpers.runs import small_run
@@ -196,7 +198,7 @@ def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
             before = [contents(place) for place in places]
             for _ in range(5):
                 old.train_step()
-            for does in (old.publish, old.save, old.finish, old.maintain):
+            for does in (old.publish, old.save, partial(old.end, Heartbeat(run.workers / "old.json")), old.maintain):
                 with pytest.raises(UserError, match="this trainer, fence 1, stops and writes nothing more"):
                     does()
             assert [contents(place) for place in places] == before

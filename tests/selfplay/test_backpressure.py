@@ -124,6 +124,18 @@ def test_who_throttles_waits_while_the_trainer_trains_and_has_enough(tmp_path: P
     assert backpressure.reason(has_model=False) is None
 
 
+def test_who_takes_turns_waits_while_the_trainer_trains(tmp_path: Path, clock: Clock):
+    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=turns")
+    waiting = "waiting for the trainer, whose turn it is"
+    assert [moved(backpressure, clock, run, trained) for trained in (10, 20, 30)] == [None, waiting, waiting]
+    trainer_says(run, trained_positions=40, state="waiting for 900 positions")
+    backpressure.refresh()
+    assert backpressure.reason(has_model=True) is None
+    assert moved(backpressure, clock, run, 50) == waiting
+    clock.now += PROGRESS_SECONDS  # it hangs
+    assert backpressure.reason(has_model=True) is None
+
+
 def test_who_keeps_playing_never_waits_for_the_trainer(tmp_path: Path, clock: Clock):
     run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=keep")
     assert [moved(backpressure, clock, run, trained) for trained in range(0, 100, 10)] == [None] * 10

@@ -331,7 +331,8 @@ def test_a_worker_logs_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     caplog.set_level("INFO")
     monkeypatch.setattr("selfplay.worker.LOG_SECONDS", 0)
     monkeypatch.setattr("selfplay.worker.REFRESH_SECONDS", 0.02)
-    line = re.compile(r"^[a-z ]+: \d+ games with \d+ positions so far, model None$", re.MULTILINE)
+    counts = r"\d+ games with \d+ positions, \d+ with a full search, [\d.]+/s, model None"
+    line = re.compile(rf"^[a-z ]+: {counts}$", re.MULTILINE)
     with playing(small_run(tmp_path / "r")) as until:
         until(lambda: line.search("\n".join(caplog.messages)))
 

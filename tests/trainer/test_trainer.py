@@ -267,6 +267,33 @@ def test_models_that_could_not_be_exported_make_no_worker_look_outdated(run: Run
         assert trainer.diagnostics.report["stale_seconds"] == 0
 
 
+def test_a_trainer_that_takes_turns_spends_all_it_has_and_then_waits_until_that_is_much(run: Run):
+    with closing(Trainer(open_run(run.root, options=["selfplay.when_ahead=turns"]), device="cpu")) as trainer:
+        trainer.ingest()
+        steps = spend(trainer)
+        assert (trainer.turn_ends(), trainer.publish_is_due(waiting=True)) == (True, True)  # the first model
+        trainer.publish()
+        assert not trainer.turn_ends()
+        batch, ratio = trainer.settings.batch_size, trainer.settings.replay_ratio
+        trainer.ledger.credit += batch  # with which a trainer that takes no turns would train
+        lacking = trainer.missing_positions()
+        assert lacking > batch / ratio
+        trainer.ledger.credit += ratio * lacking
+        assert spend(trainer) > steps
+        assert trainer.turn_ends()
+    with closing(Trainer(open_run(run.root, options=["selfplay.when_ahead=turns"]), device="cpu")) as resumed:
+        resumed.ledger.credit = batch
+        assert resumed.missing_positions() == lacking
+
+
+def spend(trainer: Trainer) -> int:
+    """Train until positions are missing. Return the steps so far."""
+    while not trainer.missing_positions():
+        assert not (trainer.turn_ends() or trainer.publish_is_due(waiting=False)) or not trainer.step
+        trainer.train_step()
+    return trainer.step
+
+
 def test_a_state_is_saved_before_its_model_is_published(run: Run, monkeypatch: pytest.MonkeyPatch):
     order: list[str] = []
     monkeypatch.setattr("trainer.loop.save_state", lambda *_, **__: order.append("state"))
@@ -416,4 +443,5 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
     run_trainer(run, device="cpu", stop=stop)
     assert (seen[-1]["credit"], seen[-1]["credit_enough"], seen[-1]["pid"]) == (900, 800, os.getpid())  # for workers
     wanted = run.settings.selfplay.bootstrap_positions
-    assert f"waiting for {wanted} positions: step 0, 0 games with 0 positions read" in caplog.messages
+    counts = "step 0, 0 games with 0 positions read, replay ratio 0.00 of 8, trains 0 positions/s"
+    assert f"waiting for {wanted} positions: {counts}" in caplog.messages
