@@ -1,5 +1,7 @@
 """plyzero.train: one call from Python, with a class that only the calling process has."""
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,24 +9,9 @@ from pathlib import Path
 import pytest
 
 import plyzero
-from plyzero.check.template import tic_tac_toe
 from plyzero.run.directory import read_run
-from tests.helpers.runs import SMALL
 
-RULES = Path(tic_tac_toe.__file__).read_text()
-CALL = """
-import sys
-import plyzero
-
-reports = []
-settings = sys.argv[2].split()
-bot = plyzero.train(TicTacToe, run=sys.argv[1], workers=1, steps=30, settings=settings)
-again = plyzero.train(TicTacToe, run=sys.argv[1], workers=1, steps=30, settings=settings, on_report=reports.append)
-assert reports == []
-result = again.evaluate("random", games=20)
-print()
-print(bot.game.name, bot.name == again.name, result.games)
-"""
+NOTEBOOK = Path(__file__).parent.parent / "examples" / "train_a_game.ipynb"
 
 
 def test_a_training_without_an_end_or_a_game_is_refused(tmp_path: Path):
@@ -36,12 +23,21 @@ def test_a_training_without_an_end_or_a_game_is_refused(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_class_that_no_file_holds_is_trained_and_evaluated(tmp_path: Path):
-    options = " ".join((*SMALL, "rating.games=2"))
-    command = [sys.executable, "-c", RULES + CALL, str(tmp_path / "r"), options]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+def test_the_notebook_trains_and_evaluates_a_class_that_no_file_holds(tmp_path: Path):
+    progress, match, best = executed(tmp_path)
+    assert "100%  step 300, " in progress
+    assert "different games among the 20" in match
+    assert best == "take 3, value 1.00\n"
+    assert read_run(tmp_path / "runs" / "nim").identity == "__main__:Nim v1"
+    assert executed(tmp_path) == [match, best]  # the budget is reached: there is no progress
+
+
+def executed(folder: Path) -> list[str]:
+    """Execute the notebook in a folder. Return what its cells print."""
+    copy = shutil.copy(NOTEBOOK, folder)
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", copy]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    *_, progress, last = done.stdout.strip().splitlines()
-    assert "100%  step 30, " in done.stdout, progress
-    assert last == "__main__:TicTacToe True 20"
-    assert read_run(tmp_path / "r").identity == "__main__:TicTacToe v1"
+    cells = json.loads(Path(copy).read_text())["cells"]
+    printed = ["".join(text for output in cell.get("outputs", ()) for text in output["text"]) for cell in cells]
+    return [text for text in printed if text]
