@@ -218,8 +218,9 @@ class Trainer(Learner):
         with self._file_errors.skipping(self.run.metrics, "cannot be read"):
             for found in filter(None, map(parse_scores, self._ratings.read())):
                 for opponent, (wins, draws, losses) in found.counts.items():
-                    score = (wins + draws / 2) / (wins + draws + losses)
-                    self._best_scores[opponent] = max(score, self._best_scores.get(opponent, 0.0))
+                    if 2 * (played := wins + draws + losses) >= self.run.settings.rating.games:  # not cut short
+                        best = self._best_scores.get(opponent, 0.0)
+                        self._best_scores[opponent] = max(best, (wins + draws / 2) / played)
 
     def reached(self) -> str:
         """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""

@@ -131,6 +131,10 @@ def test_a_score_that_was_measured_ends_a_training(run: Run):
     with training(open_run(run.root, options=["budget.until=score >= 0.9 against random"])) as trainer:
         trainer.publish()
         assert trainer.reached() == "score 0.90 against random"
+    append_line(run.metrics / "rating.jsonl", model | {"scores": {"random": [2, 0, 0]}})  # of 20 games: cut short
+    with training(open_run(run.root, options=["budget.until=score >= 0.95 against random"])) as trainer:
+        trainer.publish()
+        assert trainer.reached() == ""
 
 
 def test_a_worker_ends_when_the_run_is_done_and_plays_on_for_a_larger_budget(run: Run):
