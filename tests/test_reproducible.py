@@ -1,10 +1,12 @@
 """A reproducible training: the same seed makes the same games and the same weights, however busy the machine is."""
 
+import csv
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import onnx
 import pytest
@@ -29,23 +31,36 @@ def load(processes: int) -> Iterator[None]:
             each.wait()
 
 
-def trained(root: Path, *, seed: int = 7) -> tuple[list[str], list[str], list[bytes]]:
-    """Train for 100 steps. Return the games, the names of the models without their digests, and their graphs."""
-    options = [part for option in (*SMALL, "rating.games=2") for part in ("-o", option)]
-    command = ("train", "tic-tac-toe", "--run", str(root), "--seed", str(seed), "--reproducible", "--steps", "100")
-    done = plyzero_process(*command, *options)
+class Trained(NamedTuple):
+    """What a training has made: games, models without the digests in their names, their graphs, and the curve."""
+
+    games: list[str]
+    models: list[str]
+    graphs: list[bytes]
+    curve: list[dict[str, str]]
+
+
+def trained(out: Path) -> Trained:
+    """Train for 50 steps, as a task of an experiment."""
+    parameters = {"game": "tic-tac-toe", "seed": 7, "steps": 50, "reproducible": "true"}
+    parameters["settings"] = " ".join((*SMALL, "rating.games=2"))
+    options = [part for name, value in parameters.items() for part in ("-p", f"{name}={value}")]
+    done = plyzero_process("experiment", "task", "train", "--in", str(out.parent), "--out", str(out), *options)
     assert done.returncode == 0, done.stderr
-    assert "done: 100 steps" in done.stdout
+    assert "done: 50 steps" in done.stdout
+    root = out / "run"
     games = plyzero_process("replay", "export", "--run", str(root)).stdout.splitlines()
     models = [(name, onnx.load(root / "models" / str(name))) for name in list_models(root / "models")]
     graphs = [model.graph.SerializeToString(deterministic=True) for _, model in models]
-    return games, [f"{name.fence}-{name.step}" for name, _ in models], graphs
+    with (out / "train.csv").open() as file:
+        curve = [{name: text for name, text in row.items() if name != "seconds"} for row in csv.DictReader(file)]
+    return Trained(games, [f"{name.fence}-{name.step}" for name, _ in models], graphs, curve)
 
 
 def test_a_loaded_machine_makes_the_same_games_and_weights(tmp_path: Path):
     first = trained(tmp_path / "idle")
-    assert len(first[0]) > 100
-    assert len(first[1]) >= 2
-    with load(8):
+    assert len(first.games) > 100
+    assert len(first.models) == len(first.curve) >= 2
+    assert first.curve[-1]["score"]
+    with load(4):
         assert trained(tmp_path / "loaded") == first
-    assert trained(tmp_path / "other", seed=8)[0] != first[0]

@@ -45,6 +45,7 @@ def train(
     workers: int = 0,
     device: str = "auto",
     group: str = "",
+    reproducible: bool = False,
 ) -> None:
     """Train `game` in out/run until a budget is reached, and write agent.onnx, train.csv, values/score and card.json.
 
@@ -55,6 +56,7 @@ def train(
     settings:       such as "selfplay.simulations=32 search.c_puct=2".
     workers:        number of self-play processes; 0 = one per core.
     group:          a name for runs that are averaged together.
+    reproducible:   whether the same seed gives the same table but for its times, which takes one core.
     Raises UserError if the training has made no model or no rating.
     """
     root = out / "run"
@@ -65,7 +67,7 @@ def train(
     processes = ["--workers", str(workers)] if workers else []
     _run_train(
         *(game, "--run", str(root), *limits, "--seed", str(seed), "--preset", preset),
-        *("--device", device, *processes, *options),
+        *("--device", device, *processes, *(["--reproducible"] if reproducible else []), *options),
     )
     run = read_run(root)
     models = list_models(run.models)

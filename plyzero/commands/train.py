@@ -76,6 +76,8 @@ def train(
     from plyzero.ops.processes import interrupt_on_signals
 
     require("torch", "onnx", "onnxruntime")
+    if reproducible and until:
+        raise UserError("expected --steps, --games or --positions with --reproducible: ratings depend on time")
     options = [*(options or ()), *(["selfplay.when_ahead=turns"] if sync else [])]
     options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
     with _Screen().shown() as screen:

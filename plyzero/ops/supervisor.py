@@ -120,7 +120,9 @@ def train(
             if name := report_models():
                 if stop_when and (network := load(run, name, notify)) and stop_when(network):
                     return
-                if rater:
+                if (
+                    rater and workers
+                ):  # without workers nothing depends on time, so that the last model alone is measured
                     rater.offer(name)
             report_rating()
             if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
