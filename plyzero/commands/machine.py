@@ -12,7 +12,6 @@ import typer
 from rich.text import Text
 
 from plyzero.commands.common import (
-    FailedError,
     GameArgument,
     Json,
     Options,
@@ -24,7 +23,7 @@ from plyzero.commands.common import (
     read_directory,
     show_progress,
 )
-from plyzero.errors import plain
+from plyzero.errors import FailedError, plain
 
 if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
@@ -93,11 +92,10 @@ def bench(
     """
     import tempfile
 
-    from plyzero.files import read_file
     from plyzero.network.model_loader import load_network
     from plyzero.network.onnx_network import Network, reachable_observations
     from plyzero.run.directory import create_run, open_run
-    from plyzero.run.models import max_model_bytes
+    from plyzero.run.models import read_model_file
 
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
@@ -111,9 +109,7 @@ def bench(
             network = Network(content, found, label=f"random weights, {blocks} x {channels}", threads=threads)
         else:
             network = load_network(net, found, threads=threads)
-            content = read_file(
-                open_run(net).models / network.label if net.is_dir() else net, max_bytes=max_model_bytes()
-            )
+            content = read_model_file(open_run(net).models / network.label if net.is_dir() else net)
         if precision == "int8":
             from trainer.export import quantise
 
