@@ -112,11 +112,7 @@ def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dic
         difference = difference_of(values, [run.score for run in others], own, [run.variance for run in others])
     return {
         "group": group,
-        "runs": mean.runs,
-        "score": rounded(mean.mean),
-        "score_sd": rounded(mean.sd),
-        "score_low": rounded(mean.low),
-        "score_high": rounded(mean.high),
+        **mean.cells("score"),
         "difference": rounded(difference.value) if difference else None,
         "difference_low": rounded(difference.low) if difference else None,
         "difference_high": rounded(difference.high) if difference else None,

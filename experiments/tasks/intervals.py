@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean, stdev, variance
 from typing import NamedTuple
 
+from experiments.tasks.results import Cell, rounded
 from plyzero.play.ratings import Z
 
 
@@ -24,6 +25,11 @@ class Mean(NamedTuple):
     sd: float | None
     low: float | None
     high: float | None
+
+    def cells(self, name: str, *, runs: str = "runs", digits: int = 4) -> dict[str, Cell]:
+        """Return the cells of columns for the mean of `name`, and of the column `runs`."""
+        found = {name: self.mean, f"{name}_sd": self.sd, f"{name}_low": self.low, f"{name}_high": self.high}
+        return {runs: self.runs, **{column: rounded(value, digits) for column, value in found.items()}}
 
 
 class Difference(NamedTuple):
