@@ -7,12 +7,12 @@ import platform
 import statistics
 import tempfile
 import threading
+import timeit
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter
 from typing import Final, Literal
 
 from plyzero.bucket import BucketPath, keeps_first
@@ -35,9 +35,6 @@ from plyzero.volume_errors import NO_LINKS, NO_LOCKS
 
 NUM_SYNCS: Final = 20
 """Number of syncs whose median time is measured."""
-
-EVENT_SECONDS: Final = 2.0
-"""Time for which the probe waits for a file event."""
 
 Verdict = Literal["ok", "warning", "failure"]
 """failure = plyzero cannot work until this is repaired. warning = it works, with a restriction."""
@@ -227,15 +224,14 @@ def _locks(directory: Path) -> ProbeResult:
 
 
 def _sync(directory: Path) -> ProbeResult:
-    seconds = []
     with open_to_append(directory / "synced") as file:
-        for _ in range(NUM_SYNCS):
-            start = perf_counter()
+
+        def write() -> None:
             file.write(bytes(4096))
             file.flush()
             os.fsync(file.fileno())
-            seconds.append(perf_counter() - start)
-    median = statistics.median(seconds)
+
+        median = statistics.median(timeit.repeat(write, number=1, repeat=NUM_SYNCS))
     found = f"{median * 1000:.1f} ms to write and sync 4 kB, the median of {NUM_SYNCS}"
     if median > 0.05:
         return "warning", (
@@ -267,7 +263,7 @@ def _file_events(directory: Path, settings: Settings) -> ProbeResult:
         return "warning", f"no file events ({error.strerror}): {polling}"
     try:
         write_file(directory / "noticed", b"")
-        if not seen.wait(EVENT_SECONDS):
+        if not seen.wait(2.0):
             return "warning", f"no file events: {polling}"
     finally:
         end()
@@ -294,10 +290,8 @@ def _keeps_first(run: BucketPath) -> ProbeResult:
 
 
 def _requests(run: BucketPath) -> ProbeResult:
-    probe, seconds = run / f"{TEMPORARY}doctor", []
-    for _ in range(NUM_SYNCS):
-        start = perf_counter()
-        write_file(probe, bytes(4096), replace=True)
-        seconds.append(perf_counter() - start)
+    probe = run / f"{TEMPORARY}doctor"
+    write = partial(write_file, probe, bytes(4096), replace=True)
+    median = statistics.median(timeit.repeat(write, number=1, repeat=NUM_SYNCS))
     remove(probe)
-    return "ok", f"{statistics.median(seconds) * 1000:.1f} ms to write 4 kB, the median of {NUM_SYNCS}"
+    return "ok", f"{median * 1000:.1f} ms to write 4 kB, the median of {NUM_SYNCS}"
