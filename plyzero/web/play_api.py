@@ -28,6 +28,9 @@ from plyzero.web.searches import Event, Report
 MAX_TEXT: Final = 100_000
 """Length of a list of moves above which it is refused."""
 
+EVENT_SECONDS: Final = 0.1
+"""Time between two events of a search."""
+
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
     """Return the positions and the moves of a list of names separated by blanks.
@@ -136,7 +139,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
                 "rootInfo": root_info(position, result),
             }
 
-        result = player.search([position], on_batch=at_intervals(0.1, show))[0]
+        result = player.search([position], on_batch=at_intervals(EVENT_SECONDS, show))[0]
         choice = position.action_name(player.select_action(result))
         return {**describe(result, lines=3), "choice": choice, "judge": f"The judge: {player.strength().text}."}
 

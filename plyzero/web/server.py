@@ -136,9 +136,8 @@ def make_app(
 
     async def inspect_network(request: Request) -> Response:
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
-        return JSONResponse(
-            await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
-        )
+        found = await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
+        return JSONResponse(found)
 
     routes = [
         Route("/", lambda request: FileResponse(PAGE / "index.html")),
