@@ -112,11 +112,8 @@ def match(
         print(f"plyzero: {ended} of {games} games were finished; {why}", file=sys.stderr)
         raise
     if as_json:
-        print(
-            json.dumps(
-                {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name, **result.as_json()}
-            )
-        )
+        about = {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name}
+        print(json.dumps(about | result.as_json()))
         return
     console = make_console()
     console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")

@@ -105,7 +105,7 @@ def bench(
         run = create_run(Path(directory) / "run", found, options=settings)
         threads = run.settings.selfplay.threads
         if net is None:
-            content = random_weights(run.root)
+            content = in_another_process(random_weights, run.root)  # a worker does not load torch
             network = Network(content, found, label=f"random weights, {blocks} x {channels}", threads=threads)
         else:
             network = load_network(net, found, threads=threads)
@@ -122,11 +122,6 @@ def bench(
         print(json.dumps(report))
     else:
         _print(report)
-
-
-def random_weights(run: Path) -> bytes:
-    """Return an ONNX model with random weights, made in another process, since a worker does not load torch."""
-    return in_another_process(_untrained, run)
 
 
 def default_network(game: GameSpec) -> tuple[str, float] | None:
@@ -160,7 +155,7 @@ def _quantised(run: Path) -> bytes:
     from plyzero.network.onnx_network import reachable_observations, takes_int8
     from plyzero.run.directory import open_run
 
-    content, opened = _untrained(run), open_run(run)
+    content, opened = random_weights(run), open_run(run)
     if not takes_int8(opened.settings.selfplay.precision):
         return content
     from trainer.export import quantise
@@ -168,7 +163,8 @@ def _quantised(run: Path) -> bytes:
     return quantise(content, reachable_observations(opened.game))
 
 
-def _untrained(run: Path) -> bytes:
+def random_weights(run: Path) -> bytes:
+    """Return an ONNX model with random weights for the run in this directory."""
     from plyzero.errors import UserError, hidden_package
     from plyzero.run.directory import open_run
 

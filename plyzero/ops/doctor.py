@@ -9,6 +9,7 @@ import tempfile
 import threading
 import timeit
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -174,11 +175,8 @@ def _exclusive_names(directory: Path) -> ProbeResult:
     """Check that a second file of the same name is refused, which needs hard links."""
     path = directory / "made"
     write_file(path, b"first")
-    try:
+    with suppress(FileExistsError):
         write_file(path, b"second")
-    except FileExistsError:
-        pass
-    else:
         return (
             "failure",
             "a file can be created although its name is taken, so files could be lost; use another volume",
