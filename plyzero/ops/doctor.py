@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from time import perf_counter
 from typing import Final, Literal
 
 from plyzero.bucket import BucketPath, keeps_first
@@ -36,6 +37,9 @@ from plyzero.volume_errors import NO_LINKS, NO_LOCKS
 
 NUM_SYNCS: Final = 20
 """Number of syncs whose median time is measured."""
+
+EVENT_SECONDS: Final = 2.0
+"""Time for which the probe waits for a file event."""
 
 Verdict = Literal["ok", "warning", "failure"]
 """failure = plyzero cannot work until this is repaired. warning = it works, with a restriction."""
@@ -229,7 +233,7 @@ def _sync(directory: Path) -> ProbeResult:
             file.flush()
             os.fsync(file.fileno())
 
-        median = statistics.median(timeit.repeat(write, number=1, repeat=NUM_SYNCS))
+        median = statistics.median(timeit.repeat(write, timer=perf_counter, number=1, repeat=NUM_SYNCS))
     found = f"{median * 1000:.1f} ms to write and sync 4 kB, the median of {NUM_SYNCS}"
     if median > 0.05:
         return "warning", (
@@ -261,7 +265,7 @@ def _file_events(directory: Path, settings: Settings) -> ProbeResult:
         return "warning", f"no file events ({error.strerror}): {polling}"
     try:
         write_file(directory / "noticed", b"")
-        if not seen.wait(2.0):
+        if not seen.wait(EVENT_SECONDS):
             return "warning", f"no file events: {polling}"
     finally:
         end()
@@ -290,6 +294,6 @@ def _keeps_first(run: BucketPath) -> ProbeResult:
 def _requests(run: BucketPath) -> ProbeResult:
     probe = run / f"{TEMPORARY}doctor"
     write = partial(write_file, probe, bytes(4096), replace=True)
-    median = statistics.median(timeit.repeat(write, number=1, repeat=NUM_SYNCS))
+    median = statistics.median(timeit.repeat(write, timer=perf_counter, number=1, repeat=NUM_SYNCS))
     remove(probe)
     return "ok", f"{median * 1000:.1f} ms to write 4 kB, the median of {NUM_SYNCS}"
