@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.speed import this_machine
+from plyzero.commands.common import in_another_process
 from plyzero.commands.machine import random_weights
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.rules.catalog import load_game
@@ -69,7 +70,7 @@ def main() -> None:
 
 def make_forms(run: Run) -> tuple[dict[str, bytes], float]:
     """Return precision -> ONNX file, and the processor time of quantising, in seconds, the least of three."""
-    exact = random_weights(run.root)
+    exact = in_another_process(random_weights, run.root)
     seen = reachable_observations(run.game)
     seen = np.resize(seen, (CALIBRATION, *seen.shape[1:]))
     seconds = []

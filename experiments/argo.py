@@ -126,12 +126,10 @@ def workflow_template(
 def _values(plan: Plan) -> dict[str, list[str]]:
     """Return the values that conditions compare: kind of the task that writes them -> their names."""
     kinds = {task.name: task.kind for task in plan.tasks}
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, None]] = {}
     for condition in (each for task in plan.tasks for each in task.conditions):
-        names = found.setdefault(kinds[condition.task], [])
-        if condition.value not in names:
-            names.append(condition.value)
-    return found
+        found.setdefault(kinds[condition.task], {})[condition.value] = None
+    return {kind: [*names] for kind, names in found.items()}
 
 
 def _fixed(definition: Definition) -> set[str]:

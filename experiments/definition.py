@@ -13,9 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plyzero.errors import UserError, nearest, shown
-from plyzero.files import read_file
-from plyzero.lines import decode
-from plyzero.volume_errors import explain
+from plyzero.lines import read_text
 
 FOLDER: Final = Path(__file__).parent
 """The folder of the shipped definitions."""
@@ -65,10 +63,8 @@ class Definition(_Table):
 def read_definition(path: Path) -> Definition:
     """Return the definition in a TOML file. Raises UserError that names the wrong key, and the nearest known one."""
     try:
-        found = tomllib.loads(decode(read_file(path, max_bytes=1 << 20)))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {explain(error)}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        found = tomllib.loads(read_text(path, "TOML", max_bytes=1 << 20))
+    except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}") from error
     try:
         return Definition.model_validate(found)

@@ -29,9 +29,6 @@ VERSION: Final = 1
 MANIFEST, LOCK, STATE, LOGS = "experiment.json", "experiment.lock", "state", "logs"
 """Names in the directory of an experiment."""
 
-PACKAGES: Final = ("plyzero", "numpy", "torch", "onnxruntime", "numba", "zarr")
-"""Packages whose versions stand in the manifest."""
-
 
 @dataclass(frozen=True)
 class Record:
@@ -125,7 +122,7 @@ def is_running(directory: Path) -> bool:
 def about_this_call() -> dict[str, object]:
     """Return the time, the git commit of the current directory with its changes, the versions and the machine."""
     versions = {}
-    for package in PACKAGES:
+    for package in ("plyzero", "numpy", "torch", "onnxruntime", "numba", "zarr"):
         with suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     return {

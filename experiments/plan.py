@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import PurePosixPath
 from string import Formatter
@@ -289,22 +290,12 @@ def _check_outputs(tasks: Mapping[str, Task]) -> None:
 
 def _in_order(tasks: Mapping[str, Task]) -> Iterator[Task]:
     """Yield each task after all that it waits for, otherwise in the order of `tasks`. Raises UserError for a cycle."""
-    left, ended = dict(tasks), set[str]()
-    while left:
-        ready = [task for task in left.values() if ended.issuperset((*task.needs, *task.after))]
-        if not ready:
-            raise UserError(f"the tasks wait for each other: {' -> '.join(_cycle(left))}")
-        for task in ready:
-            del left[task.name]
-            ended.add(task.name)
-            yield task
-
-
-def _cycle(tasks: Mapping[str, Task]) -> list[str]:
-    chain = [next(iter(tasks))]
-    while True:
-        task = tasks[chain[-1]]
-        following = next(name for name in (*task.needs, *task.after) if name in tasks)
-        if following in chain:
-            return [*chain[chain.index(following) :], following]
-        chain.append(following)
+    waiting = TopologicalSorter({name: (*task.needs, *task.after) for name, task in tasks.items()})
+    places = {name: place for place, name in enumerate(tasks)}
+    try:
+        waiting.prepare()
+    except CycleError as error:
+        raise UserError(f"the tasks wait for each other: {' -> '.join(error.args[1][::-1])}") from error
+    while ready := sorted(waiting.get_ready(), key=places.__getitem__):
+        waiting.done(*ready)
+        yield from map(tasks.__getitem__, ready)

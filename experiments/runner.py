@@ -6,11 +6,10 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -261,7 +260,7 @@ def kill_leftovers(experiment: str) -> None:
     not end.
     """
     mark, deadline = f"{MARK}={experiment}".encode(), time.monotonic() + 20
-    while found := [pid for pid in _processes() if mark in _environment(pid).split(b"\0")]:
+    while found := [*_processes_with(mark)]:
         if time.monotonic() > deadline:
             raise UserError(f"processes of an earlier call do not end: {found}; kill them and start again")
         for pid in found:
@@ -270,15 +269,10 @@ def kill_leftovers(experiment: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _processes() -> list[int]:
-    proc = Path("/proc")
-    names = os.listdir(proc) if sys.platform == "linux" else []
-    return [int(name) for name in names if name.isdigit() and int(name) != os.getpid()]
-
-
-def _environment(pid: int) -> bytes:
-    """Return the environment of a process as the system shows it; nothing of one that has ended."""
-    try:
-        return read_part(Path(f"/proc/{pid}/environ"), 0, max_bytes=1 << 20)
-    except OSError:
-        return b""
+def _processes_with(mark: bytes) -> Iterator[int]:
+    """Yield the numbers of the other processes that have `mark` in their environment."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        pid = int(path.parent.name)
+        with suppress(OSError):  # it has ended, or is another user's
+            if pid != os.getpid() and mark in read_part(path, 0, max_bytes=1 << 20).split(b"\0"):
+                yield pid

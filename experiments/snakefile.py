@@ -22,9 +22,6 @@ from experiments.plan import Condition, Plan, Task, renamed
 TARGET: Final = "all"
 """Name of the rule that makes everything."""
 
-NUMBER: Final = r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"
-"""A number, for awk, where nan is none."""
-
 
 def snakefile(plan: Plan, directory: Path) -> str:
     """Return a plan as a Snakefile that runs it in `directory`. Raises UserError if two rules had the same name."""
@@ -86,5 +83,6 @@ def _conditions(task: Task, tasks: Mapping[str, Task]) -> list[Condition]:
 def _check(condition: Condition) -> str:
     """Return a line that ends a rule well if a condition is false, and badly if there is no number to compare."""
     comparison = f"$1 {condition.operator} {condition.bound!r}"
-    program = f"BEGIN {{code = 2}} $1 ~ /{NUMBER}/ {{code = !({comparison})}} END {{exit code}}"
+    number = r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"  # where nan is none
+    program = f"BEGIN {{code = 2}} $1 ~ /{number}/ {{code = !({comparison})}} END {{exit code}}"
     return f"awk {shlex.quote(program)} {shlex.quote(condition.file)} || exit $(($? - 1))"

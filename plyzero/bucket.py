@@ -12,7 +12,7 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import PosixPath
@@ -97,11 +97,10 @@ class BucketPath(PosixPath):
         return self.stat()
 
     def is_file(self, *_: object, **__: object) -> bool:
-        try:
+        with suppress(FileNotFoundError):
             self.stat()
-        except FileNotFoundError:
-            return False
-        return True
+            return True
+        return False
 
     def is_dir(self, *_: object, **__: object) -> bool:
         with self._errors():

@@ -12,6 +12,10 @@ class UserError(Exception):
     """Wrong input. The message says what was expected, what came, where, and what to do."""
 
 
+class FailedError(Exception):
+    """Something failed although its input is valid: exit code 1 of a command. The message says what, and why."""
+
+
 class ModelRefusedError(UserError):
     """A model that cannot be used. The message says which one and why."""
 

@@ -9,10 +9,13 @@ import math
 import queue
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import IO, Final, NoReturn, TypeVar
 
-from plyzero.errors import shown
+from plyzero.errors import UserError, shown
+from plyzero.files import read_file
 from plyzero.threads import start_thread
+from plyzero.volume_errors import explain
 
 MAX_LINE: Final = 1 << 22
 """Longest line, in bytes: a recorded game of 50,000 moves."""
@@ -90,6 +93,16 @@ class ArrivingLines(Iterator[Line]):
 def decode(content: bytes) -> str:
     """Return the text of a file, with or without a byte order mark. Raises UnicodeDecodeError unless it is UTF-8."""
     return content.removeprefix(codecs.BOM_UTF8).decode()  # the codec utf-8-sig is a file, which may not be readable
+
+
+def read_text(path: Path, form: str, *, max_bytes: int, advice: str = "") -> str:
+    """Return the text of a file. Raises UserError if it cannot be read, with `advice`, or is no text of this `form`."""
+    try:
+        return decode(read_file(path, max_bytes=max_bytes))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {explain(error)}{advice}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text; expected {form}") from error
 
 
 def parse_object(text: str | bytes) -> dict[str, object]:

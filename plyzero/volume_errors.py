@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -54,21 +54,16 @@ def explain(error: OSError) -> str:
         return reason
     if "://" in error.filename:  # an object of a bucket has no owner
         return reason
-    named: tuple[Path, os.stat_result] | None = None
+    known: list[tuple[Path, os.stat_result]] = []
     for path in (Path(error.filename), *Path(error.filename).absolute().parents):
-        try:
-            found = os.stat(path)
-        except OSError:
-            continue
-        needed = os.R_OK | os.W_OK | os.X_OK if stat.S_ISDIR(found.st_mode) else os.R_OK
-        refused = not os.access(path, needed)
-        if refused or named is None:
-            named = path, found
-        if refused:
-            break
-    if named is None:
+        with suppress(OSError):
+            known.append((path, os.stat(path)))
+    if not known:
         return reason
-    path, found = named
+    all_rights = os.R_OK | os.W_OK | os.X_OK
+    rights = [all_rights if stat.S_ISDIR(found.st_mode) else os.R_OK for _, found in known]
+    refused = (each for each, needed in zip(known, rights, strict=True) if not os.access(each[0], needed))
+    path, found = next(refused, known[0])
     owner, mode = found.st_uid, stat.S_IMODE(found.st_mode)
     return f"{reason}: {path} is owned by uid {owner}, mode {mode:04o}; this process runs as uid {os.geteuid()}"
 

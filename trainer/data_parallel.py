@@ -36,7 +36,7 @@ from torch import nn
 from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
-from plyzero.errors import UserError
+from plyzero.errors import FailedError, UserError
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Game
 from plyzero.settings import Settings
@@ -57,7 +57,7 @@ COMMAND: Final = "from trainer.data_parallel import run_rank; run_rank()"
 log = logging.getLogger(__name__)
 
 
-class RankError(Exception):
+class RankError(FailedError):
     """A process has ended or does not answer, so no further step is possible. The message is one sentence."""
 
 

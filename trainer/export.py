@@ -24,6 +24,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from torch import Tensor, nn
 
 from plyzero import __version__
+from plyzero.errors import FailedError
 from plyzero.network.onnx_network import ENCODING, INPUT, INT8, LOGITS, PRECISION, WDL, Network, run_on_cpu
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
@@ -44,7 +45,7 @@ MAX_VALUE_ERROR: Final = 0.05  # largest mean difference of their values, which 
 log = logging.getLogger(__name__)
 
 
-class ExportError(Exception):
+class ExportError(FailedError):
     """The model cannot be exported, or its outputs differ from those of torch, so it must not be published."""
 
 

@@ -58,15 +58,10 @@ def save_state(directory: Path, state: State, *, fence: int, step: int) -> None:
     """Write `state`, replacing one of the same fence and step, then remove all but the newest NUM_STATES."""
     write_file(directory / f"state-{fence:06d}-{step:09d}.pt", pack_state(state), replace=True)
     try:
-        old = _list_states(directory)[NUM_STATES:]
-    except OSError as error:  # the state is saved, and old ones are removed after the next save
-        log.warning("old states are not removed: %s", error)
-        return
-    for path in old:
-        try:
+        for path in _list_states(directory)[NUM_STATES:]:
             remove(path)
-        except OSError as error:
-            log.warning("an old state is not removed: %s", error)
+    except OSError as error:  # the state is saved, and old ones are removed after the next save
+        log.warning("an old state is not removed: %s", error)
 
 
 def load_state(directory: Path) -> State | None:

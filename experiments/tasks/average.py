@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.tasks.intervals import Mean, mean_of, score_variance
+from experiments.tasks.intervals import mean_of, score_variance
 from experiments.tasks.results import (
     AVERAGE_COLUMNS,
     AVERAGE_SCORES,
@@ -24,7 +24,6 @@ from experiments.tasks.results import (
     is_run,
     number,
     read_rows,
-    rounded,
     write_json,
     write_table,
 )
@@ -82,7 +81,7 @@ def average_curves(runs: Iterable[Sequence[Row]]) -> Iterator[dict[str, Cell]]:
             own = [score_variance(*each) for each in ends if None not in each]
             for name in AVERAGED:
                 values = [value for curve in curves if (value := _value_at(step, curve[name])) is not None]
-                row |= _cells(name, mean_of(values, own if name == "score" else ()), runs=f"{name}_n")
+                row |= mean_of(values, own if name == "score" else ()).cells(name, runs=f"{name}_n", digits=6)
             yield row
 
 
@@ -96,7 +95,7 @@ def average_scores(rows: Iterable[Row]) -> Iterator[dict[str, Cell]]:
         own = [score_variance(number(row["low"]), number(row["high"])) for row in same]
         mean = mean_of([number(row["score"]) or 0.0 for row in same], own)
         sums: dict[str, Cell] = {name: int(sum(number(row[name]) or 0 for row in same)) for name in ("games", *RESULTS)}
-        yield {"group": group, "opponent": opponent, **_cells("score", mean, runs="runs"), **sums}
+        yield {"group": group, "opponent": opponent, **mean.cells("score", digits=6), **sums}
 
 
 def _points(rows: Sequence[Row], name: str) -> list[tuple[float, float]]:
@@ -110,8 +109,3 @@ def _value_at(step: float, points: Sequence[tuple[float, float]]) -> float | Non
         return None
     steps, values = zip(*points, strict=True)
     return float(np.interp(step, steps, values))
-
-
-def _cells(name: str, mean: Mean, *, runs: str) -> dict[str, Cell]:
-    found = {name: mean.mean, f"{name}_sd": mean.sd, f"{name}_low": mean.low, f"{name}_high": mean.high}
-    return {runs: mean.runs, **{column: rounded(value, 6) for column, value in found.items()}}

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from experiments.tasks.intervals import Difference, difference_of, mean_of, score_variance
+from experiments.tasks.intervals import difference_of, mean_of, score_variance
 from experiments.tasks.results import (
     EVAL_COLUMNS,
     EVAL_TABLE,
@@ -107,19 +107,13 @@ def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dic
     """Return the row of a group; others: the runs of the baseline, None if the group is the baseline."""
     values, own = [run.score for run in runs], [run.variance for run in runs]
     mean = mean_of(values, own)
-    difference: Difference | None = None
+    difference: tuple[float | None, ...] = (None, None, None)
     if others is not None:
         difference = difference_of(values, [run.score for run in others], own, [run.variance for run in others])
     return {
         "group": group,
-        "runs": mean.runs,
-        "score": rounded(mean.mean),
-        "score_sd": rounded(mean.sd),
-        "score_low": rounded(mean.low),
-        "score_high": rounded(mean.high),
-        "difference": rounded(difference.value) if difference else None,
-        "difference_low": rounded(difference.low) if difference else None,
-        "difference_high": rounded(difference.high) if difference else None,
+        **mean.cells("score"),
+        **dict(zip(("difference", "difference_low", "difference_high"), map(rounded, difference), strict=True)),
         "final_score": rounded(mean_of([run.final_score for run in runs if run.final_score is not None]).mean),
         "last_step": rounded(mean_of([run.last_step for run in runs if run.last_step is not None]).mean, 1),
     }

@@ -16,7 +16,6 @@ from experiments.tasks.results import (
     RESULTS,
     Cell,
     first_seen,
-    need,
     read_json,
     rounded,
     write_table,
@@ -66,7 +65,7 @@ def evaluate(
     write_table(out / Path(EVAL_TABLE).name, EVAL_COLUMNS, [about | row for row in rows])
 
 
-def check_evaluate(*, game: str, opponents: Sequence[str], games: int, simulations: int = 64, **_: object) -> None:
+def check_evaluate(*, game: str, opponents: Sequence[str], games: int, simulations: int, **_: object) -> None:
     """Raise UserError for an odd number of games, and if there is no such opponent."""
     if games < 2 or games % 2:
         raise UserError(f"expected an even number of games, so that both sides are played equally often, got {games}")
@@ -75,7 +74,9 @@ def check_evaluate(*, game: str, opponents: Sequence[str], games: int, simulatio
 
 def find_agent(run: Path, game: GameSpec, *, simulations: int) -> Player:
     """Return the trained bot of a run, which plays without randomness. Raises UserError if it is missing."""
-    path = need(run / AGENT, "train")
+    path = run / AGENT
+    if not path.is_file():
+        raise UserError(f"expected {path}, which the task train writes, but it is not there; run that task first")
     return find_player(str(path), game, np.random.default_rng(), simulations=simulations)
 
 

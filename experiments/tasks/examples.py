@@ -66,7 +66,7 @@ def examples(
     write_text(out / "games.jsonl", "".join(json.dumps(record) + "\n" for record in records))
 
 
-def check_examples(*, game: str, opponents: Sequence[str], games: int, simulations: int = 64, **_: object) -> None:
+def check_examples(*, game: str, opponents: Sequence[str], games: int, simulations: int, **_: object) -> None:
     """Raise UserError without an opponent or a game, and if there is no such opponent."""
     if not opponents or games < 1:
         raise UserError(f"expected an opponent and at least one game, got {len(opponents)} opponents and {games} games")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -137,7 +138,6 @@ def _parameters(manifest: Mapping[str, object]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file; {} if there is none: the page is made of what is there."""
-    try:
+    with suppress(UserError):
         return read_json(path)
-    except UserError:
-        return {}
+    return {}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean, stdev, variance
 from typing import NamedTuple
 
+from experiments.tasks.results import Cell, rounded
 from plyzero.play.ratings import Z
 
 
@@ -25,16 +26,10 @@ class Mean(NamedTuple):
     low: float | None
     high: float | None
 
-
-class Difference(NamedTuple):
-    """A difference of two means.
-
-    low, high: its 95 % interval; None if one of the means is of fewer than two runs, or if there is no variance at all.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
+    def cells(self, name: str, *, runs: str = "runs", digits: int = 4) -> dict[str, Cell]:
+        """Return the cells of columns for the mean of `name`, and of the column `runs`."""
+        found = {name: self.mean, f"{name}_sd": self.sd, f"{name}_low": self.low, f"{name}_high": self.high}
+        return {runs: self.runs, **{column: rounded(value, digits) for column, value in found.items()}}
 
 
 def mean_of(values: Sequence[float], own: Sequence[float] = ()) -> Mean:
@@ -54,17 +49,18 @@ def mean_of(values: Sequence[float], own: Sequence[float] = ()) -> Mean:
 
 def difference_of(
     values: Sequence[float], others: Sequence[float], own: Sequence[float] = (), of_others: Sequence[float] = ()
-) -> Difference:
-    """Return the mean of `values` minus that of `others`, with its interval by Welch's t (Welch 1947).
+) -> tuple[float, float | None, float | None]:
+    """Return the mean of `values` minus that of `others`, and its 95 % interval by Welch's t (Welch 1947).
 
+    The ends are None if one of the means is of fewer than two runs, or if there is no variance at all.
     Both have at least one value. own, of_others: the variances of the values themselves, as `mean_of` uses them.
     """
     difference = fmean(values) - fmean(others)
     if min(len(values), len(others)) < 2:
-        return Difference(difference, None, None)
+        return difference, None, None
     a, b = _variance(values, own), _variance(others, of_others)
     freedom = (a + b) ** 2 / (a**2 / (len(values) - 1) + b**2 / (len(others) - 1)) if a + b else 1
-    return Difference(difference, *_interval(difference, a + b, freedom))
+    return difference, *_interval(difference, a + b, freedom)
 
 
 def score_variance(low: float | None, high: float | None) -> float:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError
-from plyzero.files import read_file, write_file
-from plyzero.volume_errors import explain
+from plyzero.files import write_file
+from plyzero.lines import read_text
 
 AGENT: Final = "train/agent.onnx"
 """The trained bot of a run."""
@@ -64,6 +64,9 @@ AVERAGE_SCORES: Final = (
 )
 """Columns of average/eval.csv; games and results are sums."""
 
+MISSING: Final = "; run the task that writes it first"
+"""The advice where a file cannot be read."""
+
 Cell = str | int | float | None
 """A value in a row; None = empty."""
 
@@ -71,19 +74,10 @@ Row = dict[str, str]
 """A row as it is read: column -> text, empty where the row has nothing."""
 
 
-def need(path: Path, task: str) -> Path:
-    """Return `path`. Raises UserError if there is no such file, which `task` writes."""
-    if not path.is_file():
-        raise UserError(f"expected {path}, which the task {task} writes, but it is not there; run that task first")
-    return path
-
-
 def read_json(path: Path) -> dict[str, object]:
     """Return the object in a JSON file. Raises UserError if there is none."""
     try:
-        found = json.loads(read_file(path, max_bytes=1 << 26))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {explain(error)}; run the task that writes it first") from error
+        found = json.loads(read_text(path, "JSON", max_bytes=1 << 26, advice=MISSING))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON: {error}; write it again") from error
     if not isinstance(found, dict):
@@ -125,12 +119,7 @@ def read_rows(path: Path, columns: Iterable[str]) -> list[Row]:
 
     Raises UserError if there is no such file, or if it lacks one of `columns`.
     """
-    try:
-        text = read_file(path, max_bytes=1 << 28).decode()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {explain(error)}; run the task that writes it first") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not text; expected a CSV file with a header") from error
+    text = read_text(path, "a CSV file with a header", max_bytes=1 << 28, advice=MISSING)
     reader = csv.DictReader(io.StringIO(text), restval="")
     found = reader.fieldnames or ()
     if missing := [name for name in columns if name not in found]:

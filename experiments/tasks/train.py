@@ -96,15 +96,7 @@ def train(
 
 
 def check_train(
-    *,
-    game: str,
-    minutes: float = 0.0,
-    steps: int = 0,
-    until: str = "",
-    seed: int,
-    preset: str = "quick",
-    settings: str = "",
-    **_: object,
+    *, game: str, minutes: float, steps: int, until: str, seed: int, preset: str, settings: str, **_: object
 ) -> None:
     """Raise UserError for settings that a run of the game would refuse, and without a budget."""
     if min(minutes, steps) < 0 or not (minutes or steps or until):

@@ -8,11 +8,10 @@ from pathlib import Path
 from plyzero.arena.entrants import Entrant, model_file
 from plyzero.arena.ladder import MODELS, read_table
 from plyzero.errors import ModelRefusedError
-from plyzero.files import read_file
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, watch_run
 from plyzero.run.metrics import TRAINER
-from plyzero.run.models import list_models, max_model_bytes, read_model
+from plyzero.run.models import list_models, read_model, read_model_file
 
 
 class Checkpoints:
@@ -28,7 +27,7 @@ class Checkpoints:
         self.entrants: list[Entrant] = []
         for player in table["players"] if (table := read_table(ladder)) else ():
             if (step := player.get("step")) is not None:
-                content = read_file(ladder / MODELS / model_file(player["identity"]), max_bytes=max_model_bytes())
+                content = read_model_file(ladder / MODELS / model_file(player["identity"]))
                 self._add(step, content)
 
     def add_new(self) -> bool:

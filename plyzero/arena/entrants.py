@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from plyzero.errors import UserError, shown
-from plyzero.files import read_file, write_file
+from plyzero.errors import UserError
+from plyzero.files import write_file
 from plyzero.network.model_loader import load_network
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.players import DEFAULT_SIMULATIONS, UNCHANGED, Bot, Player, find_player, named_model
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
-from plyzero.run.models import digest_of, max_model_bytes
-from plyzero.volume_errors import explain
+from plyzero.run.models import digest_of, read_model_file
 
 
 @dataclass(frozen=True)
@@ -95,17 +94,17 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
     if kind == "bot" and card is not None:
         chosen = card.level(int(level) if level else None)
         sampling = f", temperature {chosen.temperature:g}" if chosen.temperature else ""
-        digest = digest_of(_read(card.network))
+        digest = digest_of(read_model_file(card.network))
         return Entrant(name, f"{digest} with {_settings(chosen.simulations, UNCHANGED)}{sampling}")
     if isinstance(player, Bot) and kind != "mcts" and (named := named_model(name)):
         file, model = named
         if file.is_dir():
             run = open_run(file, game=game)
             file = run.models / load_network(file, game, model=model).label
-        return Entrant.of_network(name, _read(file), simulations, search)
+        return Entrant.of_network(name, read_model_file(file), simulations, search)
     if match := re.fullmatch(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?", name):  # an agent, or an evaluator
         source = importlib.import_module(match[1]).__file__
-        identity = f"{name} {digest_of(_read(Path(source or '')))}"
+        identity = f"{name} {digest_of(read_model_file(Path(source or '')))}"
         searches = f" with {settings}" if isinstance(player, Bot) else ""
         return Entrant(name, identity + searches, None, simulations, dict(search))
     return Entrant(name, player.name)
@@ -114,10 +113,3 @@ def _find_entrant(name: str, game: GameSpec, simulations: int, search: Mapping[s
 def _settings(simulations: int, search: Mapping[str, object]) -> str:
     changes = "".join(f", {key}={json.dumps(value)}" for key, value in sorted(search.items()))
     return f"{simulations} simulations{changes}"
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_file(path, max_bytes=max_model_bytes())
-    except OSError as error:
-        raise UserError(f"cannot use {shown(str(path))}: {explain(error)}") from error

@@ -69,6 +69,10 @@ class PairResult(NamedTuple):
     seconds: float
 
 
+PlayPairs = Callable[[Sequence[Pair]], Iterable[tuple[Pair, PairResult]]]
+"""Plays pairs of games and yields them, in any order, with their results."""
+
+
 class Line(NamedTuple):
     """A line of the file: a finished pair of games, and the round in which it was played."""
 
@@ -147,25 +151,14 @@ class Ladder:
         self._number = {entrant.identity: number for number, entrant in enumerate(entrants)}
 
     def play(
-        self,
-        play_pairs: Callable[[Sequence[Pair]], Iterable[tuple[Pair, PairResult]]],
-        limits: Limits,
-        *,
-        on_progress: Callable[[str], None] = lambda text: None,
+        self, play_pairs: PlayPairs, limits: Limits, *, on_progress: Callable[[str], None] = lambda text: None
     ) -> None:
-        """Play until the limits are reached. Every finished pair of games is written down at once.
-
-        play_pairs: plays pairs of games and yields them, in any order, with their results.
-        """
+        """Play until the limits are reached. Every finished pair of games is written down at once."""
         while self.play_round(play_pairs, limits, on_progress=on_progress):
             pass
 
     def play_round(
-        self,
-        play_pairs: Callable[[Sequence[Pair]], Iterable[tuple[Pair, PairResult]]],
-        limits: Limits,
-        *,
-        on_progress: Callable[[str], None] = lambda text: None,
+        self, play_pairs: PlayPairs, limits: Limits, *, on_progress: Callable[[str], None] = lambda text: None
     ) -> bool:
         """Play what is missing of a round, as `play` does; return False if the limits are reached."""
         last = max((line.round for line in self.lines.values()), default=0)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
 from plyzero.commands.common import (
-    FailedError,
     GameArgument,
     Json,
     Start,
@@ -25,7 +24,7 @@ from plyzero.commands.common import (
     show_progress,
 )
 from plyzero.commands.play import SearchOptions
-from plyzero.errors import UserError
+from plyzero.errors import FailedError, UserError
 
 if TYPE_CHECKING:
     from plyzero.arena.checkpoints import Checkpoints
@@ -113,30 +112,24 @@ def match(
         print(f"plyzero: {ended} of {games} games were finished; {why}", file=sys.stderr)
         raise
     if as_json:
-        print(
-            json.dumps(
-                {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name, **result.as_json()}
-            )
-        )
+        about = {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name}
+        print(json.dumps(about | result.as_json()))
         return
     console = make_console()
     console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")
     console.print(result.report())
 
 
-@contextmanager
-def _new_file(path: Path | None) -> Iterator[BinaryIO | None]:
+def _new_file(path: Path | None) -> AbstractContextManager[BinaryIO | None]:
     """Create a file to append to; None without a path. Raises UserError if that fails."""
     from plyzero.files import open_to_append, write_file
     from plyzero.volume_errors import explain
 
     if path is None:
-        yield None
-        return
+        return nullcontext()
     try:
         write_file(path, b"")
-        with open_to_append(path) as file:
-            yield file
+        return open_to_append(path)
     except FileExistsError as error:
         raise UserError(f"{path} exists already; expected --save FILE with the name of a new file") from error
     except OSError as error:

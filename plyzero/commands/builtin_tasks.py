@@ -59,7 +59,7 @@ def find_task(name: str) -> Callable[..., None]:
 
 
 def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of a built-in task from options such as games=20.
+    """Return all parameters of a built-in task, changed by options such as games=20.
 
     Raises UserError for an unknown one, with the nearest, for a value of another type, and if one is missing.
     """
@@ -77,7 +77,7 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
     missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
     if missing:
         raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
-    return found
+    return {key: each.default for key, each in wanted.items() if key not in found} | found
 
 
 def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:

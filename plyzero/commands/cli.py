@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from plyzero.commands import arena, experiment, games, imitate, inspect, machine, pictures, play, roles, train
-from plyzero.commands.common import FailedError, describe_missing, missing_package
-from plyzero.errors import UserError, hidden_package, plain
+from plyzero.commands.common import describe_missing, missing_package
+from plyzero.errors import FailedError, UserError, hidden_package, plain
 from plyzero.threads import start_thread
 from plyzero.volume_errors import explain
 

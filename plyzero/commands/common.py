@@ -1,4 +1,4 @@
-"""Shared by commands: arguments, tables, progress, and the error that ends a command with exit code 1."""
+"""Shared by commands: arguments, tables and progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO, TypeVa
 
 import typer
 
-from plyzero.errors import UserError, hidden_package, plain
+from plyzero.errors import FailedError, UserError, hidden_package, plain
 from plyzero.files import list_names, read_file
 from plyzero.threads import repeating
 
@@ -65,10 +65,6 @@ EXTRAS: Final = {
     "hera": "argo",
 }
 """Package that plyzero can do without -> the extra that installs it."""
-
-
-class FailedError(Exception):
-    """A command failed although its input is valid; exit code 1."""
 
 
 def read_directory(text: str) -> Path:

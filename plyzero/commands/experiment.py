@@ -18,7 +18,6 @@ import typer
 from plyzero.commands.builtin_tasks import check_tasks, find_task, parse_arguments
 from plyzero.commands.common import (
     LINE_SECONDS,
-    FailedError,
     Json,
     find_game,
     make_console,
@@ -27,7 +26,7 @@ from plyzero.commands.common import (
     require,
     show_progress,
 )
-from plyzero.errors import UserError, plain
+from plyzero.errors import FailedError, UserError, plain
 from plyzero.threads import start_thread
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import FailedError, GameArgument, data_output, find_game, show_progress
+from plyzero.commands.common import GameArgument, data_output, find_game, show_progress
 from plyzero.commands.machine import default_network
-from plyzero.errors import UserError
+from plyzero.errors import FailedError, UserError
 
 if TYPE_CHECKING:
     from plyzero.check.survey import Survey

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import Device, FailedError, GameArgument, find_game, playing, show_progress
+from plyzero.commands.common import Device, GameArgument, find_game, playing, show_progress
 from plyzero.errors import UserError, plain
 from plyzero.lines import bounded_lines
 from plyzero.volume_errors import explain
@@ -52,7 +52,6 @@ def imitate(
     bot, options = _split(outputs)
     path = bot.absolute()  # rules may leave the current directory
     from plyzero.run.configuration import preset_for, resolve
-    from trainer.export import ExportError
     from trainer.imitation import HELD_OUT, TARGETS, Imitation, Progress, write_bot
 
     settings = resolve(preset=preset_for(preset, spec.start), environment=os.environ, options=[TARGETS, *options])
@@ -79,10 +78,7 @@ def imitate(
         cells = [f"{minutes}:{seconds:02d}", str(progress.step), f"{progress.passes:.1f}"]
         print(_row([*cells, *(f"{loss:.3f}" for loss in losses), f"{progress.share:.1%}"]), flush=True)
 
-    try:
-        learned = imitation.learn(minutes=minutes, on_progress=show)
-    except ExportError as error:
-        raise FailedError(str(error)) from error
+    learned = imitation.learn(minutes=minutes, on_progress=show)
     write_bot(path, learned.model, learned.state)
     print(f"It agrees with the held-out games in {learned.agreement}; random moves would in {learned.guess:.1%}.")
     if learned.new:

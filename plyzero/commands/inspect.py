@@ -13,7 +13,6 @@ import typer
 from rich.text import Text
 
 from plyzero.commands.common import (
-    FailedError,
     Json,
     RunOption,
     Scratch,
@@ -22,7 +21,7 @@ from plyzero.commands.common import (
     make_table,
     show_progress,
 )
-from plyzero.errors import UserError, plain, shown
+from plyzero.errors import FailedError, UserError, plain, shown
 
 if TYPE_CHECKING:
     from rich.console import Console

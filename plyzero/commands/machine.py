@@ -12,7 +12,6 @@ import typer
 from rich.text import Text
 
 from plyzero.commands.common import (
-    FailedError,
     GameArgument,
     Json,
     Options,
@@ -24,7 +23,7 @@ from plyzero.commands.common import (
     read_directory,
     show_progress,
 )
-from plyzero.errors import plain
+from plyzero.errors import FailedError, plain
 
 if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
@@ -93,11 +92,10 @@ def bench(
     """
     import tempfile
 
-    from plyzero.files import read_file
     from plyzero.network.model_loader import load_network
     from plyzero.network.onnx_network import Network, reachable_observations
     from plyzero.run.directory import create_run, open_run
-    from plyzero.run.models import max_model_bytes
+    from plyzero.run.models import read_model_file
 
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
@@ -107,13 +105,11 @@ def bench(
         run = create_run(Path(directory) / "run", found, options=settings)
         threads = run.settings.selfplay.threads
         if net is None:
-            content = random_weights(run.root)
+            content = in_another_process(random_weights, run.root)  # a worker does not load torch
             network = Network(content, found, label=f"random weights, {blocks} x {channels}", threads=threads)
         else:
             network = load_network(net, found, threads=threads)
-            content = read_file(
-                open_run(net).models / network.label if net.is_dir() else net, max_bytes=max_model_bytes()
-            )
+            content = read_model_file(open_run(net).models / network.label if net.is_dir() else net)
         if precision == "int8":
             from trainer.export import quantise
 
@@ -126,11 +122,6 @@ def bench(
         print(json.dumps(report))
     else:
         _print(report)
-
-
-def random_weights(run: Path) -> bytes:
-    """Return an ONNX model with random weights, made in another process, since a worker does not load torch."""
-    return in_another_process(_untrained, run)
 
 
 def default_network(game: GameSpec) -> tuple[str, float] | None:
@@ -164,7 +155,7 @@ def _quantised(run: Path) -> bytes:
     from plyzero.network.onnx_network import reachable_observations, takes_int8
     from plyzero.run.directory import open_run
 
-    content, opened = _untrained(run), open_run(run)
+    content, opened = random_weights(run), open_run(run)
     if not takes_int8(opened.settings.selfplay.precision):
         return content
     from trainer.export import quantise
@@ -172,7 +163,8 @@ def _quantised(run: Path) -> bytes:
     return quantise(content, reachable_observations(opened.game))
 
 
-def _untrained(run: Path) -> bytes:
+def random_weights(run: Path) -> bytes:
+    """Return an ONNX model with random weights for the run in this directory."""
     from plyzero.errors import UserError, hidden_package
     from plyzero.run.directory import open_run
 

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
 
 OPTIONS: Final = {
-    ".gif": ("--seconds", "--size"),
-    ".apng": ("--seconds", "--size"),
-    ".mp4": ("--seconds", "--size"),
-    ".webm": ("--seconds", "--size"),
+    **dict.fromkeys((".gif", ".apng", ".mp4", ".webm"), ("--seconds", "--size")),
     ".png": ("--ply", "--size"),
     ".svg": ("--ply",),
     ".html": (),

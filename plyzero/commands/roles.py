@@ -21,7 +21,6 @@ from plyzero.commands.common import (
     BoundedOutput,
     Device,
     EndOfInput,
-    FailedError,
     GameOption,
     Games,
     LogFormat,
@@ -115,18 +114,14 @@ def trainer(
     )
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
-    from trainer.data_parallel import RankError
     from trainer.loop import run_trainer
 
-    try:
-        with ExitStack() as starting:
-            starting.enter_context(ending_at_once(stop))
-            if reproducible:
-                _train_in_turns(opened, stop=stop, ready=starting.close)
-            else:
-                run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
-    except RankError as error:
-        raise FailedError(str(error)) from error
+    with ExitStack() as starting:
+        starting.enter_context(ending_at_once(stop))
+        if reproducible:
+            _train_in_turns(opened, stop=stop, ready=starting.close)
+        else:
+            run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
 
 
 def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.players import Bot, Player, choices
 from plyzero.play.session import SIDES, Session
 from plyzero.rules.chance import first_decision
+from plyzero.search.slots import at_intervals
 from plyzero.threads import Thread
 
 with suppress(ImportError):  # gives input() arrow keys and a history; not available on every system
@@ -59,7 +59,7 @@ class Terminal:
             "undo": self.undo,
             "thoughts": self.toggle_searches,
             "resign": self.resign,
-            "new": lambda _: self.start(self.session.rematch()),
+            "new": lambda _: self.start(Session(self.session.game, 1 - self.session.person)),
             "save": self.save,
             "load": self.load,
         }
@@ -157,17 +157,12 @@ class Terminal:
     def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
         with show_progress("searching; the search is compiled first after an installation or update") as report:
-            due = time.monotonic()
 
-            def on_batch(slots: SearchSlots) -> None:
-                nonlocal due
-                done = slots.simulations()
-                if done and time.monotonic() >= due:
-                    best = position.action_name(slots.result(0).best_action())
-                    report(f"searching: {done} of {bot.simulations} simulations, best move so far {best}")
-                    due = time.monotonic() + 0.1
+            def show(slots: SearchSlots) -> None:
+                best = position.action_name(slots.result(0).best_action())
+                report(f"searching: {slots.simulations()} of {bot.simulations} simulations, best move so far {best}")
 
-            return bot.search([position], on_batch=on_batch)[0]
+            return bot.search([position], on_batch=at_intervals(0.1, show))[0]
 
     def show_search(self, position: Game, result: SearchResult) -> None:
         """Print a table of the best moves of a search."""
@@ -194,11 +189,8 @@ class Terminal:
 
     def undo(self, _: str) -> None:
         """Take back a resignation, or the person's last move and all later moves."""
-        if self.session.resigned:
-            self.session.resigned = False
-            self.is_outdated = True
-        elif self.session.undo():
-            self.is_outdated = True
+        if self.session.resigned or self.session.undo():
+            self.session.resigned, self.is_outdated = False, True
         else:
             self.say("You have not moved yet; there is nothing to take back.")
 

@@ -12,12 +12,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from plyzero.commands.common import (
     Device,
-    FailedError,
     GameArgument,
     Games,
     Minutes,
@@ -32,6 +30,7 @@ from plyzero.commands.common import (
     check_continues,
     check_new_run,
     find_game,
+    make_console,
     read_directory,
     require,
     with_budget,
@@ -110,28 +109,25 @@ def train(
         if changes := describe_changed_settings(opened):
             screen.line(changes)
         screen.line(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
-        try:
-            with ExitStack() as measuring:
-                rater = None
-                try:
-                    measuring.enter_context(only_rater(opened))
-                    rater = measuring.enter_context(closing(Rater(opened)))
-                except UserError as error:
-                    screen.message(f"{error}, so this one does not")
-                supervisor.train(
-                    opened,
-                    workers=workers,
-                    stop=stop,
-                    options=options,
-                    device=device,
-                    on_report=lambda report: screen.line(_report_row(report)),
-                    rater=rater,
-                    on_rating=lambda rating: screen.line(f"       {rating}"),
-                    on_progress=screen.progress,
-                    on_message=screen.message,
-                )
-        except supervisor.ChildFailedError as error:
-            raise FailedError(str(error)) from error
+        with ExitStack() as measuring:
+            rater = None
+            try:
+                measuring.enter_context(only_rater(opened))
+                rater = measuring.enter_context(closing(Rater(opened)))
+            except UserError as error:
+                screen.message(f"{error}, so this one does not")
+            supervisor.train(
+                opened,
+                workers=workers,
+                stop=stop,
+                options=options,
+                device=device,
+                on_report=lambda report: screen.line(_report_row(report)),
+                rater=rater,
+                on_rating=lambda rating: screen.line(f"       {rating}"),
+                on_progress=screen.progress,
+                on_message=screen.message,
+            )
         ended = "stopped and saved" if stop.is_set() else "saved"
         again = "the same command" + " with a larger budget" * bool(read_done(opened))
         if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
@@ -144,7 +140,7 @@ class _Screen:
     """The output of `train`: lines, and the current activity as a status line or as a line every QUIET_SECONDS."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, markup=False, emoji=False)
+        self._console = make_console()
         self._status = self._console.status("")
         self._doing, self._printed = "", time.monotonic()
         self._was_interrupted_again = False

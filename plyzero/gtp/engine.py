@@ -22,9 +22,6 @@ from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec, with_location
 from plyzero.rules.game import Game, board_of
 
-ROLL: Final = "roll"
-"""Stands in place of a colour where a controller enters a roll."""
-
 
 class Engine:
     """A game that a controller plays by commands, and the player that it may ask for moves."""
@@ -120,7 +117,7 @@ class Engine:
             )
 
     def _play(self, colour: str, move: str) -> None:
-        if colour.lower() == ROLL:
+        if colour.lower() == "roll":  # in place of a colour, where a controller enters a roll
             self._moves.enter_roll(move)
         else:
             self._check_turn(colour)

@@ -55,10 +55,7 @@ class Points:
         A move of one click is the point on which the piece lands, as a disc does in its column; a longer one begins at
         the piece that it lifts.
         """
-        names = board.path(action_name)
-        if len(names) < 2:
-            return tuple(self.name(board.landing(name)) for name in names)
-        return (self.name(board.lifted(names[0])), *(self.name(board.landing(name)) for name in names[1:]))
+        return tuple(map(self.name, board.clicked(action_name)))
 
 
 def spell(position: Game, points: Points | None) -> dict[int, Words]:

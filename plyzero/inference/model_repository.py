@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -121,9 +122,7 @@ def publish_version(model: Path, config: str, content: bytes, *, version: int) -
 
 
 def _write_if_changed(path: Path, content: bytes) -> None:
-    try:
+    with suppress(OSError):  # it is not there, or damaged
         if read_file(path, max_bytes=max_model_bytes()) == content:
             return
-    except OSError:  # it is not there, or damaged
-        pass
     write_file(path, content, replace=True)

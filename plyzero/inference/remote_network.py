@@ -30,16 +30,13 @@ from plyzero.threads import start_thread
 PROBE_SECONDS: Final = 5.0
 """Time in which a server must answer that it is there, in seconds."""
 
-RETRY_SECONDS: Final = 3.0
-"""Time between two attempts to reach a server that has failed, in seconds."""
-
 log = logging.getLogger(__name__)
 
 
 class RemoteNetwork:
     """The network of a server; call it with an EvaluationBatch, or `send` a batch and take its answer later.
 
-    After a failure it is not ready; `refresh` then asks every RETRY_SECONDS whether the server answers again. One line
+    After a failure it is not ready; `refresh` then asks every few seconds whether the server answers again. One line
     in the log reports each change.
 
     fence, step, label: of the model in the last answer; 0, 0 and None before the first one.
@@ -53,7 +50,7 @@ class RemoteNetwork:
         *,
         precision: str = wire.DEFAULT_PRECISION,
         deadline_seconds: float = 20.0,
-        retry_seconds: float = RETRY_SECONDS,
+        retry_seconds: float = 3.0,
     ) -> None:
         """Ask the server at `address`, HOST:PORT, whether it is there, which takes at most PROBE_SECONDS.
 

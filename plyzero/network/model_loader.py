@@ -10,17 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from plyzero.bucket import BucketPath
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
-from plyzero.files import interval, read_file, watch_directory
+from plyzero.files import interval, watch_directory
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import INT8, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, Run, RunDirectory, RunId, open_run
-from plyzero.run.models import ModelName, best_model, list_models, max_model_bytes, read_model
+from plyzero.run.models import ModelName, best_model, list_models, read_model, read_model_file
 from plyzero.settings import Precision, parse_stored_settings
 from plyzero.volume_errors import FileErrors
 
@@ -43,10 +42,7 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     """
     if not path.is_dir():
         try:
-            content = read_file(path, max_bytes=max_model_bytes())
-            return Network(content, game, label=path.name, threads=threads)
-        except OSError as error:
-            raise UserError(f"cannot use {path}: {error.strerror}") from error
+            return Network(read_model_file(path), game, label=path.name, threads=threads)
         except ModelRefusedError as error:
             raise UserError(f"cannot use {path}: {error}") from error
     from plyzero.run.replay import check_rules  # and zarr with it, which a player without a run does not need
@@ -203,9 +199,7 @@ class ModelWatch:
             log.warning("no file events (%s): polling every %g s", error, self._poll_seconds)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end_events()
 
     def newer(self) -> Network | None:

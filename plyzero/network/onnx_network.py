@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from plyzero.rules.chance import first_decision
 from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.settings import Precision, SearchSettings, parse_stored_settings
-from plyzero.threads import Thread
+from plyzero.threads import repeating
 
 INPUT: Final = "observations"
 LOGITS: Final = "logits"
@@ -235,21 +234,13 @@ def reachable_observations(game: GameSpec) -> NDArray[np.float32]:
 @contextmanager
 def _terminated_after(seconds: float, options: onnxruntime.RunOptions) -> Iterator[None]:
     """Terminate a run of ONNX Runtime once this process has used `seconds` of processor time."""
-    done, began = threading.Event(), time.process_time()
+    began = time.process_time()
 
-    def watch() -> None:
-        while time.process_time() - began <= seconds:
-            if done.wait(0.05):
-                return
-        options.terminate = True
+    def look() -> None:
+        options.terminate = options.terminate or time.process_time() - began > seconds
 
-    thread = Thread(watch, name="deadline")
-    thread.start()
-    try:
+    with repeating(look, 0.05, name="deadline"):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def takes_int8(precision: Precision) -> bool:

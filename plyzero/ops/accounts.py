@@ -5,6 +5,7 @@ Everything is computed from the names of files and from the trainer's heartbeat;
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple, TypedDict
 
 from plyzero.run.directory import RunDirectory
@@ -111,13 +112,12 @@ def find_gaps(run: RunDirectory) -> list[Gap]:
     gaps = []
     for incarnation, known in by_writer.items():
         before: SegmentName | None = None
-        previous: int | None = None
-        for sequence in sorted(known):
-            if before is not None and previous is not None and sequence > previous + 1:
-                earliest = (max(0, before.last_step - 2 * longest), previous + 1)
+        for sequence, following in itertools.pairwise(sorted(known)):
+            before = known[sequence] or before
+            if before is not None and following > sequence + 1:
+                earliest = (max(0, before.last_step - 2 * longest), sequence + 1)
                 if any((name.first_step, name.sequence) < earliest for name in segments):
-                    gaps.append(Gap(before.worker, incarnation, previous + 1, sequence - 1))
-            before, previous = known[sequence] or before, sequence
+                    gaps.append(Gap(before.worker, incarnation, sequence + 1, following - 1))
     return gaps
 
 

@@ -7,7 +7,9 @@ import platform
 import statistics
 import tempfile
 import threading
+import timeit
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -177,11 +179,8 @@ def _exclusive_names(directory: Path) -> ProbeResult:
     """Check that a second file of the same name is refused, which needs hard links."""
     path = directory / "made"
     write_file(path, b"first")
-    try:
+    with suppress(FileExistsError):
         write_file(path, b"second")
-    except FileExistsError:
-        pass
-    else:
         return (
             "failure",
             "a file can be created although its name is taken, so files could be lost; use another volume",
@@ -227,15 +226,14 @@ def _locks(directory: Path) -> ProbeResult:
 
 
 def _sync(directory: Path) -> ProbeResult:
-    seconds = []
     with open_to_append(directory / "synced") as file:
-        for _ in range(NUM_SYNCS):
-            start = perf_counter()
+
+        def write() -> None:
             file.write(bytes(4096))
             file.flush()
             os.fsync(file.fileno())
-            seconds.append(perf_counter() - start)
-    median = statistics.median(seconds)
+
+        median = statistics.median(timeit.repeat(write, timer=perf_counter, number=1, repeat=NUM_SYNCS))
     found = f"{median * 1000:.1f} ms to write and sync 4 kB, the median of {NUM_SYNCS}"
     if median > 0.05:
         return "warning", (
@@ -294,10 +292,8 @@ def _keeps_first(run: BucketPath) -> ProbeResult:
 
 
 def _requests(run: BucketPath) -> ProbeResult:
-    probe, seconds = run / f"{TEMPORARY}doctor", []
-    for _ in range(NUM_SYNCS):
-        start = perf_counter()
-        write_file(probe, bytes(4096), replace=True)
-        seconds.append(perf_counter() - start)
+    probe = run / f"{TEMPORARY}doctor"
+    write = partial(write_file, probe, bytes(4096), replace=True)
+    median = statistics.median(timeit.repeat(write, timer=perf_counter, number=1, repeat=NUM_SYNCS))
     remove(probe)
-    return "ok", f"{statistics.median(seconds) * 1000:.1f} ms to write 4 kB, the median of {NUM_SYNCS}"
+    return "ok", f"{median * 1000:.1f} ms to write 4 kB, the median of {NUM_SYNCS}"

@@ -127,13 +127,10 @@ class Child:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until the process has ended, but at most `seconds`. Return whether it has ended."""
-        try:
+    def wait(self, seconds: float) -> None:
+        """Wait until the process has ended, but at most `seconds`."""
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
     def kill(self) -> None:
         """End the process at once."""

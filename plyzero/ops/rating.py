@@ -29,9 +29,6 @@ from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.threads import Thread
 from plyzero.volume_errors import FileErrors
 
-RATING_SHARE: Final = 0.1
-"""Largest share of this process's time that is spent on measuring strength."""
-
 MATCH_SECONDS: Final = 20.0
 """Time per opponent, in seconds: as many games are played as fit, at least two, at most rating.games."""
 
@@ -96,7 +93,7 @@ class Rater:
     doing: a sentence while a model is being measured, otherwise None.
     """
 
-    def __init__(self, run: Run, *, share: float = RATING_SHARE, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run: Run, *, share: float = 0.1, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._share, self._clock = run, share, clock
         self._next_start = 0.0
         self._thread: Thread | None = None
@@ -192,12 +189,9 @@ class Rater:
             took = self._clock() - began
             affordable = int((MATCH_SECONDS - took) / max(took, 1e-3) * played) // 2 * 2
             games = max(0, min(settings.games - played, affordable))
-        return MatchResult(
-            wins=sum(each.wins for each in results),
-            draws=sum(each.draws for each in results),
-            losses=sum(each.losses for each in results),
-            distinct=sum(each.distinct for each in results),
-        )
+        counts = [(each.wins, each.draws, each.losses, each.distinct) for each in results]
+        wins, draws, losses, distinct = (sum(column) for column in zip(*counts, strict=True))
+        return MatchResult(wins, draws, losses, distinct)
 
 
 class _Checked:

@@ -20,9 +20,6 @@ from plyzero.run.directory import Run
 POLL_SECONDS: Final = 0.5
 """Time between two looks at the actors, in seconds."""
 
-PROGRESS_SECONDS: Final = 10.0
-"""Time between two lines of progress, in seconds."""
-
 
 def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_line: Callable[[str], None]) -> None:
     """Keep the processes of `roles` running on a Ray cluster, until the run is done or a signal stops this process.
@@ -120,10 +117,10 @@ class Watch:
             self._report_line(f"{name} runs{again}, process {report.process} on {report.node}")
 
     def report_progress(self) -> None:
-        """Report the state of the processes, every PROGRESS_SECONDS."""
+        """Report the state of the processes, every ten seconds."""
         if time.monotonic() < self._next_progress:
             return
-        self._next_progress = time.monotonic() + PROGRESS_SECONDS
+        self._next_progress = time.monotonic() + 10.0
         if not self._messages.unless_error(self._view.refresh):
             return
         absent = f"Ray starts {', '.join(sorted(self._absent))}" if self._absent else ""

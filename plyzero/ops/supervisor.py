@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from plyzero.errors import ModelRefusedError
+from plyzero.errors import FailedError, ModelRefusedError
 from plyzero.files import interval, list_files
 from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
@@ -45,7 +45,7 @@ REPEAT_SECONDS: Final = 300.0
 """Time after which a warning that differs only in its numbers is shown again, in seconds."""
 
 
-class ChildFailedError(Exception):
+class ChildFailedError(FailedError):
     """A worker or the trainer failed, or ended without being asked to. The message says which, why, and where."""
 
 
@@ -111,7 +111,8 @@ def train(
     with until_interrupted(stop), ExitStack() as ending:
         if not done:
             wait_for_previous_trainer(run, stop=stop, notify=notify)
-            notify.patiently(view.new_reports, stop)
+            while notify.unless_error(view.new_reports) is None and not stop.wait(1.0):
+                pass
             begun = children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify)
             running = ending.enter_context(begun)
         next_refresh = 0.0
@@ -174,11 +175,6 @@ class Messages:
                 self._errors[text] = now
                 self(f"warning: cannot read the run: {text}; trying again")
             return None
-
-    def patiently(self, call: Callable[[], object], stop: threading.Event) -> None:
-        """Make a call, which does not return None, until it raises no OSError or `stop` is set."""
-        while self.unless_error(call) is None and not stop.wait(1.0):
-            pass
 
 
 class RunView:

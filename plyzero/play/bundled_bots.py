@@ -56,10 +56,9 @@ class Card(NamedTuple):
     def level(self, number: int | None = None) -> Level:
         """Return the level with that number, by default the default level. Raises UserError if there is none."""
         wanted = self.default if number is None else number
-        for level in self.levels:
-            if level.number == wanted:
-                return level
-        raise UserError(f"expected a level from 1 to {len(self.levels)}, got {number}")
+        if not 1 <= wanted <= len(self.levels):
+            raise UserError(f"expected a level from 1 to {len(self.levels)}, got {number}")
+        return self.levels[wanted - 1]
 
 
 def find_card(game: GameSpec) -> Card | None:

@@ -100,10 +100,6 @@ class Session:
                 return True
         return False
 
-    def rematch(self) -> Session:
-        """Return a new game with the sides swapped."""
-        return Session(self.game, 1 - self.person)
-
     def record(self, bot: str) -> dict[str, object]:
         """Return the game as a JSON object; `bot` is the name of the bot."""
         return {

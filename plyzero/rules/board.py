@@ -83,6 +83,12 @@ class Board:
             at += len(found) or 1
         return tuple(path)
 
+    def clicked(self, action_name: str) -> list[Cell]:
+        """Return the cells of `path`: the piece that a move lifts, if it has several, and where each click lands."""
+        path = self.path(action_name)
+        first = [self.lifted(path[0])] if len(path) > 1 else []
+        return [*first, *map(self.landing, path[len(first) :])]
+
     def landing(self, name: str) -> Cell:
         """Return the cell that a click of `name` fills: its first empty one, otherwise its last."""
         cells = self._by_name[name.lower()]

@@ -154,10 +154,8 @@ def create(text: str, cls: Callable[..., T], parameters: Mapping[str, object]) -
 
 def installed_games() -> dict[str, str]:
     """Return a one-line description of every installed game, by name and in the order of the names."""
-    found = {}
-    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
-        found[entry.name] = (inspect.getdoc(entry.load()) or "").partition("\n")[0]
-    return found
+    entries = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name)
+    return {entry.name: (inspect.getdoc(entry.load()) or "").partition("\n")[0] for entry in entries}
 
 
 def import_module(name: str, form: str = "MODULE:CLASS, such as my_module:MyGame") -> ModuleType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from plyzero.rules.chance import chances_of
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.rules.random_game import PlayedGame, random_game
 from plyzero.rules.symmetry import Symmetry
-
-CHECKSUMS: Final = 100_000
-"""Number of different checksums: short enough to be read as a version."""
 
 
 class Seen(NamedTuple):
@@ -57,13 +54,13 @@ class Trial(NamedTuple):
         return all((each.observation**2 == each.observation).all() for seen in self.seen for each in seen)
 
     def checksum(self) -> int:
-        """Return a number below CHECKSUMS that changes if rules, numbers of actions or observations change."""
+        """Return a number of five digits that changes if rules, numbers of actions or observations change."""
         found = 0
         for each in (each for seen in self.seen for each in seen):
             found = zlib.crc32(np.packbits(each.legal).tobytes() + bytes([each.outcome + 2, each.to_play]), found)
             found = zlib.crc32(np.rint(256 * each.observation).astype("<i4").tobytes(), found)
             found = zlib.crc32(each.chances.astype("<f4").tobytes(), found)
-        return found % CHECKSUMS
+        return found % 100_000  # short enough to be read as a version
 
     def proven(self, proposed: Iterable[Symmetry]) -> tuple[Symmetry, ...]:
         """Return the group, without the identity, of those of `proposed` with which every position agrees.
@@ -111,14 +108,12 @@ def _agrees(symmetry: Symmetry, game: PlayedGame, seen: Sequence[Seen]) -> bool:
     image = game.positions[0]
     for here, move in zip(seen, [*game.moves, None], strict=True):
         there = look(image)
-        if (here.outcome, here.to_play) != (there.outcome, there.to_play):
-            return False
-        if not np.array_equal(here.legal[sources], there.legal):
-            return False
-        if not np.array_equal(here.chances, there.chances):  # a symmetry leaves the rolls as they are
-            return False
-        if len(here.observation) and not np.array_equal(
-            here.observation.ravel()[symmetry.planes], there.observation.ravel()
+        seen_here = here.observation.ravel()[symmetry.planes] if len(here.observation) else there.observation
+        if not (
+            (here.outcome, here.to_play) == (there.outcome, there.to_play)
+            and np.array_equal(here.legal[sources], there.legal)
+            and np.array_equal(here.chances, there.chances)  # a symmetry leaves the rolls as they are
+            and np.array_equal(seen_here, there.observation.ravel())
         ):
             return False
         if move is not None:

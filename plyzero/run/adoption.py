@@ -15,6 +15,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from plyzero import files
@@ -62,7 +63,11 @@ class Adoption:
     def _unchanged(self, name: JournalName, path: Path) -> float:
         """Return the seconds since the last change that shows a living owner."""
         before = self._observed.pop(name, None)  # after an error the time begins anew
-        heartbeat = b"" if name.taken else _read_heartbeat(self._run.local / "workers" / f"{name.owner}.json")
+        heartbeat = b""
+        if not name.taken:
+            beating = self._run.local / "workers" / f"{name.owner}.json"
+            with suppress(FileNotFoundError, UnreadableError):
+                heartbeat = files.read_file(beating, max_bytes=MAX_BEAT_BYTES)
         evidence = (heartbeat, os.stat(path).st_size)
         self._observed[name] = before if before and before[0] == evidence else (evidence, self._clock())
         return self._clock() - self._observed[name][1]
@@ -127,11 +132,3 @@ def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
         return 0
     log.info("sealed %s for a dead process", segment.name)
     return len(games.games)
-
-
-def _read_heartbeat(path: Path) -> bytes:
-    """Return the content of a heartbeat, nothing if there is none. Raises OSError if it cannot be read."""
-    try:
-        return files.read_file(path, max_bytes=MAX_BEAT_BYTES)
-    except (FileNotFoundError, UnreadableError):
-        return b""

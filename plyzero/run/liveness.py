@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from plyzero.files import interval
 from plyzero.run import journals, lease
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, beat_seconds, read_heartbeats
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, read_heartbeats
 from plyzero.volume_errors import FileErrors
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
@@ -35,7 +35,7 @@ GONE_SECONDS: Final = 600.0
 
 def by_beats(run: RunDirectory, seconds: float) -> float:
     """Return a time that is `seconds` where a heartbeat comes every BEAT_SECONDS, and longer in a bucket."""
-    return seconds * beat_seconds(run.workers) / BEAT_SECONDS
+    return seconds * interval(run.workers, BEAT_SECONDS) / BEAT_SECONDS
 
 
 class LivenessMonitor:

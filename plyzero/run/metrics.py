@@ -9,6 +9,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NotRequired, TypedDict
 
@@ -33,7 +34,7 @@ VERSION: Final = 1
 """Format version of every line and heartbeat; docs/formats.md lists the fields."""
 
 BEAT_SECONDS: Final = 2.0
-"""Time between two heartbeats of a process, in seconds; see `beat_seconds`."""
+"""Time between two heartbeats of a process, in seconds; longer in a bucket."""
 
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
@@ -46,11 +47,6 @@ LINE_SECONDS: Final = 60.0
 
 MAX_BEAT_BYTES: Final = 1 << 16
 """Largest size of a heartbeat that is read, in bytes."""
-
-
-def beat_seconds(directory: Path) -> float:
-    """Return the time between two heartbeats in a directory, in seconds, which is longer in a bucket."""
-    return interval(directory, BEAT_SECONDS)
 
 
 def append_line(path: Path, fields: Mapping[str, object]) -> None:
@@ -73,25 +69,20 @@ class NewLines:
 
         Raises OSError if the file cannot be read; the next call continues after the last line that was yielded.
         """
-        while part := self._next_part():
-            *lines, rest = part.split(b"\n")
-            if not lines and len(part) < PART_BYTES:
-                return
-            for line in lines:
-                self.offset += len(line) + 1
-                try:
-                    fields = json.loads(line.decode(errors="replace"))
-                except (ValueError, RecursionError):  # truncated when its writer was killed
-                    continue
-                if isinstance(fields, dict):
-                    yield fields
-            self.offset += 0 if lines else len(rest)  # a line that is too long is passed over
-
-    def _next_part(self) -> bytes:
-        try:
-            return read_part(self._path, self.offset, max_bytes=PART_BYTES)
-        except (FileNotFoundError, UnreadableError):
-            return b""
+        with suppress(FileNotFoundError, UnreadableError):
+            while part := read_part(self._path, self.offset, max_bytes=PART_BYTES):
+                *lines, rest = part.split(b"\n")
+                if not lines and len(part) < PART_BYTES:
+                    return
+                for line in lines:
+                    self.offset += len(line) + 1
+                    try:
+                        fields = json.loads(line.decode(errors="replace"))
+                    except (ValueError, RecursionError):  # truncated when its writer was killed
+                        continue
+                    if isinstance(fields, dict):
+                        yield fields
+                self.offset += 0 if lines else len(rest)  # a line that is too long is passed over
 
 
 def read_lines(path: Path) -> Iterator[dict[str, object]]:
@@ -149,7 +140,7 @@ class Heartbeat:
     def __init__(self, *paths: Path) -> None:
         """Make a heartbeat with a copy at each of `paths`."""
         self._paths = paths
-        self._interval = max(beat_seconds(path.parent) for path in paths)
+        self._interval = max(interval(path.parent, BEAT_SECONDS) for path in paths)
         self._beats, self._began = 0, time.monotonic()
         self._next = 0.0
         self._file_errors = FileErrors()

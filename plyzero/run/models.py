@@ -19,7 +19,7 @@ from plyzero.files import list_names, read_file, write_file
 from plyzero.machine import usable_memory
 from plyzero.run.metrics import read_lines
 from plyzero.settings import MAX_MODEL_BYTES
-from plyzero.volume_errors import UnreadableError
+from plyzero.volume_errors import UnreadableError, explain
 
 NAME: Final = re.compile(r"(\d{6})-(\d{9})-([0-9a-f]{8})(\.int8)?\.onnx")
 """Pattern of the file name of a model, or of its 8-bit form: fence, step and the digest of its own content."""
@@ -98,6 +98,14 @@ def read_model(directory: Path, name: ModelName) -> bytes:
     if digest_of(content) != name.digest:
         raise ModelDamagedError(f"{name}: its content has the digest {digest_of(content)}, so it is damaged")
     return content
+
+
+def read_model_file(path: Path) -> bytes:
+    """Return the content of an ONNX file that a person names. Raises UserError if it cannot be read."""
+    try:
+        return read_file(path, max_bytes=max_model_bytes())
+    except OSError as error:
+        raise UserError(f"cannot use {path}: {explain(error)}") from error
 
 
 def digest_of(content: bytes) -> str:

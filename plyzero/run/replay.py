@@ -6,6 +6,7 @@ import logging
 import math
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import thread_time
 from typing import Any, Final, NamedTuple, cast
@@ -224,13 +225,9 @@ def find_recorded_game(run: RunDirectory) -> GameSpec | None:
 def _descriptions(run: RunDirectory) -> Iterator[dict[str, object]]:
     """Yield the attributes of the segments and the headers of the journals that can be read."""
     for name in sorted(list_segments(run.segments)):
-        try:
+        with suppress(Exception):  # damage causes errors of many types, and is reported where the file is verified
             archive = Archive(read_file(run.segments / str(name), max_bytes=MAX_BYTES))
             yield {**archive.attributes, "observation_dtype": archive.data_type("position/observation") or "bool"}
-        except Exception:  # damage causes errors of many types, and is reported where the file is verified
-            continue
     for journal in journals.list_journals(run.journals):
-        try:
+        with suppress(Exception):
             yield journals.read_header(run.journals / str(journal))
-        except Exception:
-            continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Final, TypeVar
 
 import numpy as np
@@ -76,6 +76,21 @@ def search(
             results[slot] = slots.result_with_lines(slot)
             slots.idle(slot)
     return [results[slot] for slot in range(len(positions))]
+
+
+def at_intervals(
+    seconds: float, show: Callable[[SearchSlots], None], *, least: int = 1
+) -> Callable[[SearchSlots], None]:
+    """Return an `on_batch` that calls `show` at most every `seconds`, once there are `least` simulations."""
+    due = 0.0
+
+    def on_batch(slots: SearchSlots) -> None:
+        nonlocal due
+        if slots.simulations() >= least and monotonic() >= due:
+            show(slots)
+            due = monotonic() + seconds
+
+    return on_batch
 
 
 @dataclass(frozen=True)

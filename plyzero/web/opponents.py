@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +47,7 @@ class Opponents:
         for name in others:
             find_player(name, game, np.random.default_rng())
         self._card = None if run or net else find_card(game)
-        self._bots: OrderedDict[str, Bot] = OrderedDict()
+        self._bots = lru_cache(4 + len(self._card.levels if self._card else ()))(self._make)
         self._lock = threading.Lock()
 
     def names(self) -> dict[str, str]:
@@ -85,7 +85,7 @@ class Opponents:
         if name != ANALYSIS and name not in self.names():
             raise UserError(f"expected a player, one of {', '.join(self.names())}, got {shown(name)}")
         if kind == "level":
-            return self._kept(name, lambda: Bot.at_level(self.game, int(number)))
+            return self._kept(None, number)
         if kind == "mcts":
             return self._pure_mcts().with_simulations(int(number))
         bot = self._with_network(step)
@@ -115,26 +115,22 @@ class Opponents:
     def _with_network(self, step: str) -> Bot:
         """Return the bot whose network is used for analyses."""
         if self._card:
-            network = self._card.network
-            return self._kept("bundled", lambda: Bot.of_model(network, self.game))
+            return self._kept(self._card.network)
         if self._net:
-            path = self._net
-            return self._kept("net", lambda: Bot.of_model(path, self.game))
+            return self._kept(self._net)
         if self._run is None:
             return self._pure_mcts()
         if not self._run.is_dir():
             raise UserError(f"there is no run in {self._run} yet; plyzero train {self.game.name} --run DIR begins one")
-        run, wanted = self._run, step or str(self.newest_step() or "newest")
-        return self._kept(f"step {wanted}", lambda: Bot.of_model(run, self.game, model=wanted))
+        return self._kept(self._run, step or str(self.newest_step() or "newest"))
 
     def _pure_mcts(self) -> Bot:
         return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=ROLLOUTS[-1])
 
-    def _kept(self, key: str, make: Callable[[], Bot]) -> Bot:
-        with self._lock:
-            if key not in self._bots:
-                self._bots[key] = make()
-            self._bots.move_to_end(key)
-            while len(self._bots) > 4 + len(self._card.levels if self._card else ()):
-                self._bots.popitem(last=False)
-            return self._bots[key]
+    def _kept(self, path: Path | None, model: str = "newest") -> Bot:
+        """Return the bot with a model of `path`; without a path, the bundled one at the level `model`."""
+        with self._lock:  # so that no model is loaded twice
+            return self._bots(path, model)
+
+    def _make(self, path: Path | None, model: str) -> Bot:
+        return Bot.of_model(path, self.game, model=model) if path else Bot.at_level(self.game, int(model))

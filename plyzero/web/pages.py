@@ -51,19 +51,15 @@ def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:
     described: list[dict[str, object]] = []
     before: list[str] = []
     for frame in frames:
-        parts = _parts(frame)
+        parts = [f'<pre tabindex="0">{escape(str(frame.position))}</pre>']
+        if frame.board:
+            parts = svg_parts(frame.board, last=frame.last, style=False)
         changed = [[i, part] for i, part in enumerate(parts) if i >= len(before) or before[i] != part]
         score = None if frame.score is None else round(frame.score, 4)
         fields = {"move": frame.move, "by": frame.by, "rolls": frame.rolls, "score": score}
         described.append({**fields, "size": len(parts), "parts": changed})
         before = parts
     return described
-
-
-def _parts(frame: Frame) -> list[str]:
-    if frame.board is None:
-        return [f'<pre tabindex="0">{escape(str(frame.position))}</pre>']
-    return svg_parts(frame.board, last=frame.last, style=False)
 
 
 def inlined(name: str, data: object) -> str:

@@ -5,7 +5,6 @@ The state of a game is its list of moves, which every request brings; nothing is
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from numpy.random import Generator
 from plyzero.errors import UserError
 from plyzero.play.agents import AgentPlayer
 from plyzero.play.analysis import move_infos, root_info
+from plyzero.play.game_record import from_moves
 from plyzero.play.players import Bot, Player
 from plyzero.play.session import Session
 from plyzero.rules.board import Board
@@ -22,8 +22,7 @@ from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of
-from plyzero.rules.notation import play_named
-from plyzero.search.slots import SearchResult, SearchSlots
+from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 from plyzero.web.searches import Event, Report
 
 MAX_TEXT: Final = 100_000
@@ -40,10 +39,8 @@ def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
     """
     if len(text) > MAX_TEXT:
         raise UserError(f"expected at most {MAX_TEXT} characters of moves, got {len(text)}")
-    try:
-        return play_named(game.start, text.split())
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    record = from_moves(game, text)
+    return [*record.positions], [*record.moves]
 
 
 def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | None = None) -> dict[str, object]:
@@ -90,17 +87,12 @@ def _draw(board: Board, positions: Sequence[Game], movers: Sequence[int | None])
 
 def _action(position: Game, board: Board | None, action: int) -> dict[str, object]:
     name = position.action_name(action)
-    path = board.path(name) if board else ()
-    return {"name": name, "path": path, "spots": _spots(board, path)}
+    return {"name": name, "path": board.path(name) if board else (), "spots": _spots(board, name)}
 
 
-def _spots(board: Board | None, path: Sequence[str]) -> list[tuple[float, float]]:
-    """Return where the cells of a path are: a move begins at the piece that it lifts."""
-    if board is None or not path:
-        return []
-    first = [board.lifted(path[0])] if len(path) > 1 else []
-    cells = [*first, *(board.landing(name) for name in path[len(first) :])]
-    return [(UNIT * cell.x, UNIT * cell.y) for cell in cells]
+def _spots(board: Board | None, name: str) -> list[tuple[float, float]]:
+    """Return where the cells are that are clicked to play an action."""
+    return [(UNIT * cell.x, UNIT * cell.y) for cell in board.clicked(name)] if board else []
 
 
 def unfinished_position(game: GameSpec, text: str) -> Game:
@@ -128,13 +120,9 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
             player.on_wait = lambda: report({})  # which ends the search when the visitor leaves
         if not isinstance(player, Bot):
             return {"choice": position.action_name(player.choose_all([position])[0])}
-        due = 0.0
 
-        def on_batch(slots: SearchSlots) -> None:
-            nonlocal due
-            if slots.simulations() and time.monotonic() >= due:
-                due = time.monotonic() + EVENT_SECONDS
-                report(describe(slots.result_with_lines(0)))
+        def show(slots: SearchSlots) -> None:
+            report(describe(slots.result_with_lines(0)))
 
         def describe(result: SearchResult, *, lines: int = 0) -> Event:
             names = map(position.action_name, map(int, result.actions))
@@ -151,7 +139,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
                 "rootInfo": root_info(position, result),
             }
 
-        result = player.search([position], on_batch=on_batch)[0]
+        result = player.search([position], on_batch=at_intervals(EVENT_SECONDS, show))[0]
         choice = position.action_name(player.select_action(result))
         return {**describe(result, lines=3), "choice": choice, "judge": f"The judge: {player.strength().text}."}
 
@@ -164,9 +152,7 @@ def _line(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
     for name in names[:6]:
         if is_chance(position):
             break
-        board = board_of(position)
-        spots = _spots(board, board.path(name)) if board else []
-        line.append({"by": int(position.to_play), "name": name, "spots": spots})
+        line.append({"by": int(position.to_play), "name": name, "spots": _spots(board_of(position), name)})
         position = position.play_unchecked(position.parse_action(name))
     return line
 

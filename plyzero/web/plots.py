@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, shown
-from plyzero.files import read_file, write_file
-from plyzero.lines import decode
-from plyzero.volume_errors import explain
+from plyzero.files import write_file
+from plyzero.lines import read_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,12 +94,7 @@ def plot_intervals(groups: Mapping[str, Sequence[tuple[Any, ...]]], x: str, *, t
 
 def read_table(path: Path) -> Table:
     """Return a CSV file with a header, or a file of JSON lines, as columns. Raises UserError if it is neither."""
-    try:
-        text = decode(read_file(path, max_bytes=1 << 28))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {explain(error)}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not text; expected a CSV file or JSON lines") from error
+    text = read_text(path, "a CSV file or JSON lines", max_bytes=1 << 28)
     rows = _json_rows(text, path) if text.lstrip().startswith("{") else [*csv.DictReader(io.StringIO(text))]
     if not rows:
         raise UserError(f"{path} has no rows; expected a CSV file with a header, or JSON lines")

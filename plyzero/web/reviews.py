@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ import numpy as np
 from plyzero.play.players import Bot
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game
-from plyzero.search.slots import SearchResult, SearchSlots
+from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 from plyzero.search.tree import PROVEN_WIN, UNPROVEN
 from plyzero.web.searches import Event, Report
 
@@ -57,17 +56,14 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
 
 def _search(bot: Bot, positions: Sequence[Game], report: Report) -> list[SearchResult]:
     results: list[SearchResult] = []
-    due = 0.0
 
-    def on_batch(slots: SearchSlots) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + 0.3
-            made = len(results) * bot.simulations + slots.simulations()
-            report({"done_of": [made, len(positions) * bot.simulations]})
+    def show(slots: SearchSlots) -> None:
+        made = len(results) * bot.simulations + slots.simulations()
+        report({"done_of": [made, len(positions) * bot.simulations]})
 
+    show_often = at_intervals(0.3, show, least=0)
     for first in range(0, len(positions), TOGETHER):
-        results += bot.search(positions[first : first + TOGETHER], on_batch=on_batch)
+        results += bot.search(positions[first : first + TOGETHER], on_batch=show_often)
     return results
 
 

@@ -36,13 +36,11 @@ class RunView:
         at_once: watch until it is known which processes are alive, so that the first answer is right.
         """
         self._root, self._clock = (run if isinstance(run, Path) else run.root).absolute(), clock
-        self._watched: _Watched | None = None
         self._lock = threading.Lock()
         self._state: dict[str, object] = {}
         self._asked_at: float | None = None
         self._at_once = at_once
-        if not isinstance(run, Path):
-            self._watched = _Watched(run, clock, at_once=at_once)
+        self._watched = None if isinstance(run, Path) else _Watched(run, clock, at_once=at_once)
 
     def state(self) -> dict[str, object]:
         """Return the state; `waits_for` says in a sentence why there is nothing to see yet, or is None."""

@@ -104,7 +104,7 @@ class Searches:
 
 
 def _run(search: Callable[[Report], Event], report: Report) -> None:
-    try:
+    with suppress(LeftError, RuntimeError):  # the second when the loop is closed, as the server ends
         try:
             report({**search(report), "done": True})
         except UserError as error:
@@ -114,5 +114,3 @@ def _run(search: Callable[[Report], Event], report: Report) -> None:
         except (Exception, SystemExit) as error:
             log.exception("a search has failed")
             report({"done": True, "error": f"the search has failed: {type(error).__name__}: {error}"})
-    except (LeftError, RuntimeError):  # the loop is closed when the server ends
-        pass

@@ -7,7 +7,7 @@ import inspect
 import ipaddress
 import json
 import socket
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -122,7 +122,7 @@ def make_app(
                 player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
             return search_position(player, unfinished_position(game, text))(report)
 
-        return _stream(searches.stream(search, _visitor(request)))
+        return _stream(request, searches, search)
 
     async def review_game(request: Request) -> Response:
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
@@ -132,13 +132,12 @@ def make_app(
             bot, judge = opponents.judge(step, simulations, most=MAX_SIMULATIONS)
             return {**review(bot, *parse_moves(game, text))(report), "judge": judge}
 
-        return _stream(searches.stream(search, _visitor(request)))
+        return _stream(request, searches, search)
 
     async def inspect_network(request: Request) -> Response:
         text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
-        return JSONResponse(
-            await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
-        )
+        found = await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
+        return JSONResponse(found)
 
     routes = [
         Route("/", lambda request: FileResponse(PAGE / "index.html")),
@@ -273,10 +272,6 @@ def _is_of_our_page(headers: Headers) -> bool:
     return urlsplit(asking).netloc == headers.get("host")
 
 
-def _visitor(request: Request) -> str:
-    return request.client.host if request.client else ""
-
-
 def _number(request: Request, name: str, *, most: int = 99_999_999) -> int | None:
     text = request.query_params.get(name)
     if text is None:
@@ -286,9 +281,11 @@ def _number(request: Request, name: str, *, most: int = 99_999_999) -> int | Non
     return int(text)
 
 
-def _stream(events: AsyncIterator[Event]) -> Response:
+def _stream(request: Request, searches: Searches, search: Callable[[Report], Event]) -> Response:
+    visitor = request.client.host if request.client else ""
+
     async def lines() -> AsyncIterator[str]:
-        async for event in events:
+        async for event in searches.stream(search, visitor):
             yield f"data: {json.dumps(event)}\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")

@@ -28,9 +28,6 @@ MAX_CHANCES: Final = 1 << 13  # different rolls
 MAX_INTEGER: Final = 10_000  # as a parameter: with larger and with negative ones OpenSpiel may crash or never return
 """The limits of a game."""
 
-EARLY_PLIES: Final = 20
-"""Moves and rolls after which the tensors of the two players are compared. The version of a game depends on it."""
-
 CLUTTER: Final = re.compile(r"^chance outcome \d+ |^\d+ - |\(roll: (\d+)\)")
 """Parts of names that are removed, except for the digits of the roll: numbers of rolls and actions."""
 
@@ -341,9 +338,9 @@ def _first_player(state: pyspiel.State) -> int:
 
 
 def _is_alike_for_both(state: pyspiel.State, observer: Observer) -> bool:
-    """Return whether both players see the same tensor, in EARLY_PLIES moves and rolls of a random game."""
+    """Return whether both players see the same tensor, in the first 20 moves and rolls of a random game."""
     rng = np.random.default_rng(0)
-    for _ in range(EARLY_PLIES):
+    for _ in range(20):  # the version of a game depends on this number
         if state.is_terminal():
             break
         if not state.is_chance_node():
