@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import reduce
 from string import Formatter
 from typing import Any, Final
 
@@ -39,7 +38,7 @@ ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
 
 ARGUMENT: Final = "{{{{workflow.parameters.{}}}}}"
-"""How a template names an argument of the workflow."""
+"""The form of an argument of the workflow in a template."""
 
 OUTDIR: Final = "outdir"
 """The argument with the directory on the claim, in which each workflow has one of its own."""
@@ -76,7 +75,9 @@ def workflow_template(
 
     Raises UserError for names that Kubernetes or Argo cannot use, and for a command that Argo would change.
     """
-    arguments = {each: text_of(parameters[each]) for each in parameters if each not in _fixed(definition)}
+    _check_braces(make_plan(definition, parameters))
+    fixed, number = _fixed(definition), _number_of_runs(definition, parameters)  # of which a workflow can ask for fewer
+    arguments = {each: text_of(value) for each, value in parameters.items() if each not in fixed}
     plan = make_plan(definition, parameters, written={each: ARGUMENT.format(each) for each in arguments})
     if NAME.fullmatch(name) is None or len(name) > MAX_NAME:
         raise UserError(
@@ -91,17 +92,19 @@ def workflow_template(
         kinds.setdefault(task.kind, []).append(task)
     values = _values(plan)
     template_names = renamed([ENTRYPOINT, *kinds], "-", "{} in Argo")
+    places = {run: place for place, run in enumerate(plan.runs)}
     templates: list[Container | DAG] = []
     graph: dict[str, m.DAGTask] = {}
     for kind, tasks in kinds.items():
-        inputs = _inputs(tasks, arguments, has_values=kind in values)
+        inputs = _inputs(tasks, has_values=kind in values)
         template = template_names[kind]
-        templates.append(_container(tasks[0], template, inputs, values.get(kind, ()), arguments, image=image))
-        for number, task in enumerate(tasks):
-            given = {parameter: words[number] for parameter, words in inputs.items()}
-            graph[task.name] = _dag_task(task, template, given, names, fewer=_fewer_runs(task, definition, plan))
-    if fewer := _number_of_runs(definition, parameters):
-        arguments[fewer] = text_of(parameters[fewer])
+        templates.append(_container(tasks[0], template, inputs, values.get(kind, ()), image=image))
+        for position, task in enumerate(tasks):
+            given = {parameter: words[position] for parameter, words in inputs.items()}
+            fewer = [f"{ARGUMENT.format(number)} > {places[task.run]}"] if number and task.run else []
+            graph[task.name] = _dag_task(task, template, given, names, fewer=fewer)
+    if number:
+        arguments[number] = text_of(parameters[number])
     templates.append(DAG(name=ENTRYPOINT, fail_fast=False, tasks=[graph[task.name] for task in plan.tasks]))
     workflow = WorkflowTemplate(
         name=name,
@@ -145,20 +148,24 @@ def _number_of_runs(definition: Definition, parameters: Mapping[str, Value]) -> 
     return names[0] if len(names) == 1 and not isinstance(parameters[names[0]], list) else None
 
 
-def _inputs(tasks: Sequence[Task], arguments: Iterable[str], *, has_values: bool) -> dict[str, list[str]]:
+def _inputs(tasks: Sequence[Task], *, has_values: bool) -> dict[str, list[str]]:
     """Return the input parameters of a kind of task: name -> its value for each task."""
-    columns = [[*words] for words in zip(*(_words(task, arguments) for task in tasks), strict=True)]
+    columns = [[*words] for words in zip(*(_words(task) for task in tasks), strict=True)]
     found = {f"word-{position}": words for position, words in enumerate(columns) if len({*words}) > 1}
     if has_values and len(tasks) > 1:
         found["out"] = [task.out for task in tasks]
     return found
 
 
-def _words(task: Task, arguments: Iterable[str]) -> list[str]:
+def _check_braces(plan: Plan) -> None:
+    for task in plan.tasks:
+        for word in (*task.command, task.out):
+            if "{{" in word:
+                raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
+
+
+def _words(task: Task) -> list[str]:
     """Return the words of a command as Kubernetes must find them to start the command itself."""
-    for word in (*task.command, task.out):
-        if "{{" in reduce(lambda text, each: text.replace(ARGUMENT.format(each), ""), arguments, word):
-            raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
     return [word.replace("$", "$$") for word in task.command]  # $(NAME) is a variable to Kubernetes, and $$ is one $
 
 
@@ -167,13 +174,12 @@ def _container(
     kind: str,
     inputs: Mapping[str, Sequence[str]],
     values: Sequence[str],
-    arguments: Iterable[str],
     *,
     image: str,
 ) -> Container:
     words = [
         f"{{{{inputs.parameters.word-{position}}}}}" if f"word-{position}" in inputs else word
-        for position, word in enumerate(_words(task, arguments))
+        for position, word in enumerate(_words(task))
     ]
     out = "{{inputs.parameters.out}}" if "out" in inputs else task.out
     return Container(
@@ -207,12 +213,6 @@ def _container(
         retry_strategy=RetryStrategy(limit=task.retries, retry_policy="Always") if task.retries else None,
         active_deadline_seconds=None if task.timeout is None else math.ceil(task.timeout),
     )
-
-
-def _fewer_runs(task: Task, definition: Definition, plan: Plan) -> list[str]:
-    """Return the condition under which a task of a run takes part: the workflow can ask for fewer runs."""
-    number = _number_of_runs(definition, plan.parameters)
-    return [] if task.run is None or number is None else [f"{ARGUMENT.format(number)} > {[*plan.runs].index(task.run)}"]
 
 
 def _dag_task(

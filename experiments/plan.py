@@ -226,9 +226,11 @@ def _make_task(
 
 def _cpus(kind: str, cpus: int | str, parameters: Mapping[str, Value]) -> int:
     """Return the cores of a task, of which a parameter may have the number."""
-    number = parameters.get(cpus) if isinstance(cpus, str) else cpus
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_CPUS:
-        raise UserError(f"task {kind}: expected cpus, or the parameter, from 0 to {MAX_CPUS}, got {cpus} = {number!r}")
+    number, least = (parameters.get(cpus), 0) if isinstance(cpus, str) else (cpus, 1)
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= MAX_CPUS:
+        raise UserError(
+            f"task {kind}: expected cpus, or a parameter, from {least} to {MAX_CPUS}, got {cpus} = {number}"
+        )
     return max(1, number)
 
 

@@ -32,7 +32,7 @@ def load(processes: int) -> Iterator[None]:
 
 
 class Trained(NamedTuple):
-    """What a training has made: games, models without the digests in their names, their graphs, and the curve."""
+    """The results of a training: games, models without the digests in their names, their graphs, and the curve."""
 
     games: list[str]
     models: list[str]

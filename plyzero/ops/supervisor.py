@@ -121,9 +121,7 @@ def train(
             if name := report_models():
                 if stop_when and (network := load(run, name, notify)) and stop_when(network):
                     return
-                if (
-                    rater and workers
-                ):  # without workers nothing depends on time, so that the last model alone is measured
+                if rater and workers:  # a reproducible training depends on no time: only its last model is measured
                     rater.offer(name)
             report_rating()
             if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
@@ -229,19 +227,19 @@ class RunView:
         """Return a sentence about the state of the living processes."""
         beats = self._monitor.heartbeats
         alive = {name: beats[name] for name in beats if self._monitor.liveness(name) in ("ok", "stalled")}
-        trainer = alive.pop(TRAINER, None)
-        beating = {beat["pid"] for beat in [*alive.values(), *([trainer] if trainer else [])]}
+        beating = {beat["pid"] for beat in alive.values()}
         parts = []
         if starting := [child for child in running if child.pid not in beating]:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
         workers = [beat for beat in alive.values() if beat["role"] == "selfplay"]
-        parts += [] if self._has_model else [self._describe_first_model(workers, trainer)]
+        parts += [] if self._has_model else [self._describe_first_model(workers, alive.get(TRAINER))]
         for state, count in sorted(Counter(beat["state"] for beat in workers).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
         others = [beat for beat in alive.values() if beat["role"] != "selfplay"]
-        parts += [f"{beat['role']} {beat['state']}" for beat in [*([trainer] if trainer else []), *others]]
+        others.sort(key=lambda beat: beat["role"] != TRAINER)
+        parts += [f"{beat['role']} {beat['state']}" for beat in others]
         parts += [rating] if rating else []
         return ", ".join(parts)
 

@@ -82,6 +82,12 @@ def test_a_submission_changes_the_parameters_and_has_a_directory_of_its_own():
     assert places == {"{{workflow.parameters.outdir}}/{{workflow.name}}"}
 
 
+def test_braces_in_the_value_of_a_parameter_are_refused():
+    definition, parameters = shipped_experiment("train-and-compare")
+    with pytest.raises(UserError, match="Argo would read the braces in"):
+        template_of((definition, parameters | {"settings": "{{workflow.name}}"}))
+
+
 def test_a_submission_can_ask_for_fewer_runs(template):
     when = {name: task.get("when", "") for name, task in tasks_of(template).items()}
     assert when["run-02-train"] == "{{workflow.parameters.runs}} > 2"
