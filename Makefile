@@ -27,20 +27,19 @@ test: $(READY) lint
 	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
+	$(BIN)/pytest -m slow --numprocesses 6 --dist worksteal --durations 25
 
-# First the machine code as it always is, under an allocator that guards its blocks; then with the bounds of arrays checked.
-MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search
+# Under an allocator that guards its blocks, and with the bounds of arrays checked.
 test-memory: $(READY)
 	mkdir -p build
 	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/helpers/guard.c -lpthread
-	LD_PRELOAD=$(CURDIR)/build/guard.so $(MEMORY) tests/selfplay tests/rules/test_openspiel.py \
-		-p tests.helpers.guard --deselect tests/selfplay/test_benchmark.py
-	NUMBA_BOUNDSCHECK=1 $(MEMORY)
+	LD_PRELOAD=$(CURDIR)/build/guard.so NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m "not slow and not soak" \
+		--numprocesses auto --dist worksteal -p tests.helpers.guard --deselect tests/selfplay/test_benchmark.py \
+		tests/games tests/search tests/selfplay tests/rules/test_openspiel.py
 
 # What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
 NEWER := build/newer-python
-NEWER_TESTS ?= tests/search tests/trainer/test_trainer.py tests/trainer/test_parts.py tests/selfplay/test_worker.py
+NEWER_TESTS ?= tests/search/test_golden.py tests/search/test_search.py tests/trainer/test_trainer.py tests/trainer/test_parts.py tests/selfplay/test_worker.py
 test-newer: $(NEWER)/.ready
 	tests/newer_python.sh test $(NEWER) -m '"not slow and not soak"' --numprocesses auto --dist worksteal $(NEWER_TESTS)
 

@@ -105,7 +105,7 @@ def check_three_processes(cache: Path, first: list[str], second: list[str]) -> N
         assert lines(cache, *order) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_forms_of_every_game_compiled_by_two_processes_are_right_in_a_third(tmp_path: Path):
     check_three_processes(tmp_path, list(INCLUDED), list(INCLUDED.values()))
 

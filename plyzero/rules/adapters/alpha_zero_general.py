@@ -28,7 +28,7 @@ from plyzero.errors import UserError
 from plyzero.rules.board import Board, grid, square_names
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
-from plyzero.rules.trial import play_trial
+from plyzero.rules.trial import Trial, play_trial
 
 log = logging.getLogger(__name__)
 
@@ -275,19 +275,7 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
         made.policy_planes = 1
     start = made._at(rules.canonical(rules.start, 0) if rules.as_in_search else rules.start, 0, 0)
     trial = play_trial(start, plies=TRIAL_PLIES)
-    proposed = list(_proposed_symmetries(made))
-    made._symmetries = trial.proven(proposed)
-    proven = {each.actions.tobytes() for each in made._symmetries}
-    seen = start.observe().ravel()
-    if any(
-        each.actions.tobytes() not in proven
-        and (each.actions != np.arange(made.num_actions)).any()
-        and np.array_equal(seen[each.planes], seen)
-        for each in proposed
-    ):
-        log.warning(
-            "%s: getSymmetries returns a board and moves that do not belong together; it is not used", cls.azg_name
-        )
+    made._symmetries = _proven_symmetries(made, start, trial)
     made.version = trial.checksum()
     return start
 
@@ -376,6 +364,24 @@ def _channel(seen: NDArray[Any]) -> _Channel:
     if np.array_equal(seen, np.rint(seen)) and len(values) <= 16:
         return _Channel(tuple(values), 1.0)
     return _Channel((), max(bound, 1.0))  # a plane of the numbers themselves
+
+
+def _proven_symmetries(made: type[AzgGame], start: AzgGame, trial: Trial) -> tuple[Symmetry, ...]:
+    """Return the symmetries of getSymmetries that `trial` proves; warn of moves that do not belong to their board."""
+    proposed = list(_proposed_symmetries(made))
+    proven = trial.proven(proposed)
+    kept = {each.actions.tobytes() for each in proven}
+    seen = start.observe().ravel()
+    if any(
+        each.actions.tobytes() not in kept
+        and (each.actions != np.arange(made.num_actions)).any()
+        and np.array_equal(seen[each.planes], seen)
+        for each in proposed
+    ):
+        log.warning(
+            "%s: getSymmetries returns a board and moves that do not belong together; it is not used", made.azg_name
+        )
+    return proven
 
 
 def _proposed_symmetries(made: type[AzgGame]) -> Iterator[Symmetry]:
