@@ -31,6 +31,9 @@ def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_lin
     """
     import ray
 
+    if done := read_done(run):
+        on_line(f"done: {done}")
+        return
     stop = _connect(address, cpus=len(roles))
     try:
         environment = {key: value for key, value in os.environ.items() if key.startswith(("PLYZERO_", "AWS_"))}
@@ -40,7 +43,7 @@ def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_lin
             log = run.logs / f"{role.name}.log"
             actors[role.name] = keeper.options(**options).remote(role, log, os.getcwd(), environment)
         watch = Watch(run, actors, on_line)
-        while not (stop.wait(POLL_SECONDS) or read_done(run)):
+        while not (stop.wait(POLL_SECONDS) or watch.is_over()):
             watch.look()
             watch.report_progress()
         watch.stop()
@@ -85,6 +88,17 @@ class Watch:
         self._reports: dict[str, Report] = {}  # the newest ones
         self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
         self._next_progress = 0.0
+        self._done, self._rater_ends = "", dict[str, int]()  # how often it had ended when the run was done
+
+    def is_over(self) -> bool:
+        """Return whether the run is done and the rater, if there is one, has ended by itself: all is measured."""
+        if not self._done and (done := read_done(self._run)):
+            self._done = done
+            self._report_line(f"done: {done}")
+            self._rater_ends = {name: report.ended for name, report in self._reports.items() if name == "rater"}
+            for name in self._actors.keys() - {"rater"}:
+                self._actors[name].stop.remote()
+        return bool(self._done) and all(self._reports[name].ended > n for name, n in self._rater_ends.items())
 
     def look(self) -> None:
         """Report what has changed."""
