@@ -92,7 +92,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for block in blocks(path, "python"):
             if block.startswith("# "):
                 (folder / block.partition("\n")[0].removeprefix("# ")).write_text(block)
-    shutil.copy(ROOT / "examples" / "race.py", folder)
+    for name in ("race.py", "corners.py"):
+        shutil.copy(ROOT / "examples" / name, folder)
     return folder
 
 
