@@ -170,12 +170,7 @@ def _words(task: Task) -> list[str]:
 
 
 def _container(
-    task: Task,
-    kind: str,
-    inputs: Mapping[str, Sequence[str]],
-    values: Sequence[str],
-    *,
-    image: str,
+    task: Task, kind: str, inputs: Mapping[str, Sequence[str]], values: Sequence[str], *, image: str
 ) -> Container:
     words = [
         f"{{{{inputs.parameters.word-{position}}}}}" if f"word-{position}" in inputs else word
@@ -201,9 +196,7 @@ def _container(
         ),
         node_selector={**task.node_selector} or None,
         security_context=m.SecurityContext(
-            allow_privilege_escalation=False,
-            read_only_root_filesystem=True,
-            capabilities=m.Capabilities(drop=["ALL"]),
+            allow_privilege_escalation=False, read_only_root_filesystem=True, capabilities=m.Capabilities(drop=["ALL"])
         ),
         volume_mounts=[
             m.VolumeMount(name="experiment", mount_path=DIRECTORY, sub_path=PLACE),

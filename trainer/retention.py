@@ -124,10 +124,7 @@ class Retention:
     def _models_in_use(self) -> set[ModelName]:
         heartbeats = self.monitor.heartbeats
         used = {model_of(heartbeats[name]) for name in heartbeats if self.monitor.liveness(name) != "gone"}
-        with (
-            suppress(UserError),
-            self._file_errors.skipping(self._run.metrics, "cannot be read"),
-        ):
+        with suppress(UserError), self._file_errors.skipping(self._run.metrics, "cannot be read"):
             self._best = best_model(self._run.models, self._run.metrics)
         return {name for name in (*used, self._best) if name}
 

@@ -97,12 +97,7 @@ def check_opponents(names: Sequence[str], game: GameSpec, *, simulations: int) -
 
 
 def _play(
-    agent: Player,
-    opponent: Player,
-    game: GameSpec,
-    games: int,
-    rng: np.random.Generator,
-    report: Callable[[str], None],
+    agent: Player, opponent: Player, game: GameSpec, games: int, rng: np.random.Generator, report: Callable[[str], None]
 ) -> dict[str, Cell]:
     counts: Counter[str] = Counter()
 

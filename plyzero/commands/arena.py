@@ -92,11 +92,7 @@ def match(
             file.flush()
 
     try:
-        with (
-            _new_file(save) as file,
-            show_progress(f"playing {games} games in parallel") as report,
-            playing(spec),
-        ):
+        with _new_file(save) as file, show_progress(f"playing {games} games in parallel") as report, playing(spec):
             result = play_match(
                 player_a,
                 player_b,

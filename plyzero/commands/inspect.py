@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from plyzero.commands.common import (
-    Json,
-    RunOption,
-    Scratch,
-    data_output,
-    make_console,
-    make_table,
-    show_progress,
-)
+from plyzero.commands.common import Json, RunOption, Scratch, data_output, make_console, make_table, show_progress
 from plyzero.errors import FailedError, UserError, plain, shown
 
 if TYPE_CHECKING:

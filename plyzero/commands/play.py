@@ -28,8 +28,7 @@ Model = Annotated[
 ]
 
 Simulations = Annotated[
-    int | None,
-    typer.Option(min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000."),
+    int | None, typer.Option(min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000.")
 ]
 
 SearchOptions = Annotated[

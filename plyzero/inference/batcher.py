@@ -61,10 +61,7 @@ class Batcher:
         self._requests: deque[_Request] = deque()
         self._refused: ModelRefusedError | None = None  # why the model that was loaded last is not used any more
         self._changed, self._stopped = threading.Condition(), False
-        self._threads = [
-            Thread(self._evaluate_batches, name="batches"),
-            Thread(self._load_models, name="models"),
-        ]
+        self._threads = [Thread(self._evaluate_batches, name="batches"), Thread(self._load_models, name="models")]
         self.evaluations = self.batches = 0
 
     def _evaluate_batches(self) -> None:

@@ -88,12 +88,7 @@ class SegmentName(NamedTuple):
 
 
 def write_segment(
-    directory: Path,
-    games: Games,
-    game: GameSpec,
-    journal: JournalName,
-    *,
-    run_id: RunId | None = None,
+    directory: Path, games: Games, game: GameSpec, journal: JournalName, *, run_id: RunId | None = None
 ) -> Path:
     """Seal `games` of the run `run_id` into `directory`; return the file. Raises FileExistsError if it exists.
 

@@ -57,11 +57,7 @@ HEADERS: Final = {
 
 
 def make_app(
-    game: GameSpec,
-    opponents: Opponents,
-    *,
-    allowed_hosts: Collection[str] = (),
-    run: RunDirectory | Path | None = None,
+    game: GameSpec, opponents: Opponents, *, allowed_hosts: Collection[str] = (), run: RunDirectory | Path | None = None
 ) -> Starlette:
     """Return the application that serves `game`.
 
