@@ -176,6 +176,10 @@ class _Screen:
                 signal.raise_signal(signal.SIGTERM)
 
 
+BEGINS_WITH_MODEL: Final = ("selfplay.bootstrap_positions=512",)
+"""Settings of a run that begins with a model, whose first games need its network and so take longer."""
+
+
 def init(
     game: GameArgument,
     run: RunOption,
@@ -197,12 +201,14 @@ def init(
     from plyzero.run.directory import open_run, plan_run, read_run, write_run
     from plyzero.run.replay import copy_games
 
-    begins = ""
+    begins, spec = "", find_game(game)
     try:
-        planned = plan_run(run, find_game(game), preset=preset or "quick", seed=seed or 0, options=options or ())
-        check_new_run(planned)
         is_run = source is not None and (source / "run.toml").exists()
-        if source is not None and is_run and read_run(source).game_name == planned.game.name:
+        has_games = source is not None and is_run and read_run(source).game_name == spec.name
+        options = [*BEGINS_WITH_MODEL * (source is not None and not has_games), *(options or ())]
+        planned = plan_run(run, spec, preset=preset or "quick", seed=seed or 0, options=options)
+        check_new_run(planned)
+        if source is not None and has_games:
             begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
         elif source is not None:
             from trainer.imitation import begin_run, read_bot

@@ -112,3 +112,7 @@ def test_a_run_begins_with_the_network_of_a_smaller_board(tmp_path: Path):
     assert (begun.game.name, model.step) == ("gomoku(size=6)", small.step)
     with training(large, steps=0) as trainer:
         assert trainer.step == small.step
+    assert large.settings.selfplay.bootstrap_positions == 20
+    sizes = ("-o", "network.blocks=1", "-o", "network.channels=8")
+    shown("init", "gomoku(size=6)", "--run", "sooner", "--from", "small", *sizes, cwd=tmp_path)
+    assert open_run(tmp_path / "sooner").settings.selfplay.bootstrap_positions == 512
