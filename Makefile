@@ -29,13 +29,14 @@ test: $(READY) lint
 test-slow: $(READY)
 	$(BIN)/pytest -m slow --numprocesses 6 --dist worksteal --durations 25
 
-# Under an allocator that guards its blocks, and with the bounds of arrays checked.
+# First the machine code as it always is, under an allocator that guards its blocks; then with the bounds of arrays checked.
+MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search
 test-memory: $(READY)
 	mkdir -p build
 	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/helpers/guard.c -lpthread
-	LD_PRELOAD=$(CURDIR)/build/guard.so NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m "not slow and not soak" \
-		--numprocesses auto --dist worksteal -p tests.helpers.guard --deselect tests/selfplay/test_benchmark.py \
-		tests/games tests/search tests/selfplay tests/rules/test_openspiel.py
+	LD_PRELOAD=$(CURDIR)/build/guard.so $(MEMORY) tests/selfplay tests/rules/test_openspiel.py \
+		-p tests.helpers.guard --deselect tests/selfplay/test_benchmark.py
+	NUMBA_BOUNDSCHECK=1 $(MEMORY)
 
 # What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
 NEWER := build/newer-python
