@@ -7,6 +7,7 @@ leave the fewest replies are searched first. What it proves replaces what the se
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -24,7 +25,10 @@ MAX_PLIES: Final = 128
 """Plies to the end of a game beyond which nothing is proven."""
 
 FIRST_SHARE: Final = 8
-"""The first move gets this part of the nodes: where it is not solved by then, the game is too far from its end."""
+"""The first move gets this part of the positions: where it is not solved by then, the game is too far from its end."""
+
+ROOM_FOR_LUCK: Final = 50.0
+"""A search is tried if it seems to need at most so many times the positions that it may make."""
 
 FRAME: Final = np.dtype(
     [
@@ -61,7 +65,7 @@ class Path(NamedTuple):
 
 @cached_njit
 def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int]:
-    """Return the value of `path.states[0]` for its player to move, or UNPROVEN, and the number of nodes searched.
+    """Return the value of `path.states[0]` for its player to move, or UNPROVEN, and the number of positions made.
 
     to_play: the byte of a state that holds the player to move. The line to the end is then in `path.lines[0]`.
     """
@@ -70,9 +74,9 @@ def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int
     d, nodes = 0, 0
     frames[0]["low"], frames[0]["high"] = PROVEN_LOSS, PROVEN_WIN
     while True:
-        nodes += 1
         if nodes > budget or d + 1 == len(frames) or not enter(rules, path, d, to_play):
             return UNPROVEN, nodes
+        nodes += 1 + frames[d]["moves"]
         while frames[d]["next"] == frames[d]["moves"] or frames[d]["best"] >= frames[d]["high"]:
             if d == 0:
                 return frames[0]["best"], nodes
@@ -150,10 +154,39 @@ def leave(
         line[1 : above["plies"]] = line_below[: below["plies"]]
 
 
-def with_exact_end(position: Game, result: SearchResult, *, nodes: int) -> SearchResult:
-    """Return `result`, of a search of `position`, with the values that alpha-beta proves with at most so many nodes.
+@cached_njit
+def log_size(rules: Rules, path: Path) -> float:
+    """Return the logarithm of about how many positions alpha-beta makes from `path.states[0]`, as one line shows it.
 
-    The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
+    In the best order it needs the square root of the number of lines (Knuth and Moore). Infinite if the line does not
+    end within the room of `path`.
+    """
+    path = borrowed(path)
+    size, state, mask = 0.0, path.states[1], path.mask
+    copy_to(state, path.states[0])
+    for ply in range(len(path.states)):
+        if rule_calls.outcome(rules, state) != ONGOING:
+            return size
+        mask[:] = False
+        rule_calls.legal(rules, state, mask)
+        count = mask.sum()
+        if count == 0:
+            break
+        size += 0.5 * math.log(count)
+        skipped = 7919 * ply % count  # some move, always the same
+        for action in range(len(mask)):
+            if mask[action]:
+                if skipped == 0:
+                    rule_calls.play(rules, state, action)
+                    break
+                skipped -= 1
+    return math.inf
+
+
+def with_exact_end(position: Game, result: SearchResult, *, nodes: int) -> SearchResult:
+    """Return `result`, of a search of `position`, with the values that alpha-beta proves.
+
+    nodes: positions that it may make; where it seems to need many more, it is not tried. The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
     proven. Nothing changes for games in plain Python or with dice, nor without simulations: that is the raw network.
     """
     if not isinstance(position, CompiledGame) or position.num_chances or not (nodes and result.simulations):
@@ -163,6 +196,9 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int) -> Searc
     assert position.State.fields is not None
     rules, to_play = rule_calls.addresses(position.rules), position.State.fields["to_play"][1]
     path = _room(position)
+    path.states[0] = position.state
+    if log_size(rules, path) > math.log(ROOM_FOR_LUCK * nodes):
+        return result
     q, lines = result.q.copy(), [*result.principal_variations]
     left, limit = nodes, nodes // FIRST_SHARE
     order = np.argsort(-result.policy, kind="stable").tolist()

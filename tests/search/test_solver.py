@@ -59,7 +59,7 @@ def test_nothing_is_proven_that_is_not_so(name, exam, least):
     questions = read_exam(EXAMS / exam, load_game(name))[::5]
     proven = 0
     for question in questions:
-        found = exact(question.position, nodes=200_000)
+        found = exact(question.position, nodes=1_000_000)
         if found.proven != UNPROVEN:
             proven += 1
             assert found.proven == question.value
@@ -83,7 +83,7 @@ def test_a_player_who_moves_twice_is_understood():
 def test_a_small_budget_changes_only_what_is_proven():
     start = load_game("connect-four").start
     (plain,) = search([start], Uniform(7), simulations=20)
-    found = with_exact_end(start, plain, nodes=2_000)
+    found = with_exact_end(start, plain, nodes=20_000)
     assert found.proven == UNPROVEN
     assert np.array_equal(found.q, plain.q)
     (raw,) = search([start], Uniform(7), simulations=0)
