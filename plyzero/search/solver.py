@@ -11,6 +11,7 @@ import math
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -186,12 +187,14 @@ def log_size(rules: Rules, path: Path) -> float:
 def with_exact_end(position: Game, result: SearchResult, *, nodes: int) -> SearchResult:
     """Return `result`, of a search of `position`, with the values that alpha-beta proves.
 
-    nodes: positions that it may make; where it seems to need many more, it is not tried. The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
-    proven. Nothing changes for games in plain Python or with dice, nor without simulations: that is the raw network.
+    nodes: positions that it may make; where it seems to need many more, it is not tried.
+
+    The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
+    proven. Nothing changes for games with dice or in plain Python, nor without simulations: that is the raw network.
     """
-    if not isinstance(position, CompiledGame) or position.num_chances or not (nodes and result.simulations):
+    if not isinstance(position, CompiledGame) or position.num_chances or numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return result
-    if result.proven != UNPROVEN:
+    if not nodes or not result.simulations or result.proven != UNPROVEN:
         return result
     assert position.State.fields is not None
     rules, to_play = rule_calls.addresses(position.rules), position.State.fields["to_play"][1]
