@@ -20,7 +20,7 @@ from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.slots import SearchResult
-from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record, Records
+from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record
 
 MAX_PLIES: Final = 128
 """Plies to the end of a game beyond which nothing is proven."""
@@ -82,7 +82,9 @@ def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int
             if d == 0:
                 return frames[0]["best"], nodes
             d -= 1
-            leave(frames[d], frames[d + 1], states[d, to_play] == states[d + 1, to_play], moves[d], lines[d], lines[d + 1])
+            leave(
+                frames[d], frames[d + 1], states[d, to_play] == states[d + 1, to_play], moves[d], lines[d], lines[d + 1]
+            )
         frame, below = frames[d], frames[d + 1]
         copy_to(states[d + 1], states[d])
         rule_calls.play(rules, states[d + 1], moves[d, frame["next"]])
