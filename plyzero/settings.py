@@ -125,6 +125,10 @@ class SearchSettings(SettingsSection):
     """Gumbel: c_scale in the formula of c_visit; q is in [0, 1] and is not rescaled. Danihelka et al., Go and chess:
     1."""
 
+    solver_nodes: int = Field(1_000_000, ge=0, le=1_000_000_000)
+    """Play and matches, not self-play: positions that alpha-beta from the root may make, with which the ends of
+    compiled games without dice are played exactly; 0 = none."""
+
 
 class SelfplaySettings(SettingsSection):
     """Self-play workers."""

@@ -26,6 +26,7 @@ from plyzero.run.configuration import change_search
 from plyzero.run.directory import to_path
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
 from plyzero.search.slots import SearchResult, SearchSlots, search
+from plyzero.search.solver import with_exact_end
 from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
 
 DEFAULT_SIMULATIONS: Final = 64
@@ -279,7 +280,7 @@ class Bot:
     def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:
         """Return a bot without a network: uniform priors, and one random rollout as the value of a leaf."""
         rollouts = Rollouts(game.start.num_actions, rng)
-        settings = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0)
+        settings = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0, solver_nodes=0)
         bot = cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=settings)
         bot._strength = lambda now: Strength(f"pure MCTS with {now.simulations} rollouts", judges=True)
         return bot
@@ -332,9 +333,13 @@ class Bot:
         results: list[SearchResult] = []
         for first in range(0, len(positions), together):
             part = positions[first : first + together]
-            results += search(
+            found = search(
                 part, self._evaluate, simulations=self.simulations, settings=self.settings, on_batch=on_batch
             )
+            results += [
+                with_exact_end(position, result, nodes=self.settings.solver_nodes)
+                for position, result in zip(part, found, strict=True)
+            ]
         return results
 
     def _evaluate(self, batch: EvaluationBatch) -> Evaluation:

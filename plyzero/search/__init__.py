@@ -8,6 +8,7 @@ selection         which action a simulation takes: PUCT, Gumbel, rolls; priors a
 gumbel            completed values, improved policy, sequential halving
 policy            the policy that a finished search recommends
 slots             many searches side by side, and what they found
+solver            exact ends: alpha-beta from the root under a budget of nodes
 evaluators        evaluation without a network: uniform, random playouts
 known_position    what rules in plain Python have answered, while a game lasts
 evaluation_cache  evaluations kept until the next network

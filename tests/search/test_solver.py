@@ -1,0 +1,137 @@
+"""Exact ends: what alpha-beta proves is true, and its line leads there."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.strength.exams import after, every_position, read_exam
+from benchmarks.strength.solver import Solver
+from plyzero.play.players import Bot, find_player
+from plyzero.rules.catalog import load_game
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import DRAW, ONGOING
+from plyzero.rules.random_game import random_game
+from plyzero.search.evaluators import Uniform
+from plyzero.search.slots import search
+from plyzero.search.solver import with_exact_end
+from plyzero.search.tree import PROVEN_DRAW, UNPROVEN
+from plyzero.settings import SearchSettings
+
+EXAMS = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "strength"
+
+
+def exact(position, *, nodes, simulations=2):
+    (result,) = search([position], Uniform(position.num_actions), simulations=simulations)
+    return with_exact_end(position, result, nodes=nodes)
+
+
+def check_line(position, line, value):
+    """Check that a principal variation ends the game with `value` for the player to move in `position`."""
+    outcome = after(position, line).outcome()
+    assert outcome is not None
+    assert outcome.value(position.to_play) == value
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_all_values_of_a_small_game_are_those_of_exhaustive_search(rows):
+    start = load_game("tic-tac-toe" if rows == 3 else "connect-four(rows=4, columns=4)").start
+    solver, rng = Solver(start), np.random.default_rng(0)
+    if rows == 3:
+        positions = [each.position for each in every_position(load_game("tic-tac-toe"))][::7]
+    else:
+        games = [random_game(start, rng).positions[:-1] for _ in range(60)]
+        positions = [game[int(rng.integers(len(game)))] for game in games]
+    for position in positions:
+        found, values = exact(position, nodes=10_000_000), solver.move_values(position)
+        assert (found.proven, found.value) == (max(values.values()),) * 2
+        assert found.draw == (found.proven == PROVEN_DRAW)
+        assert values[found.best_action()] == found.proven
+        for action, q, line in zip(found.actions.tolist(), found.q, found.principal_variations, strict=True):
+            if found.proven != 1:
+                assert q == values[action]
+            if q == found.proven and len(line) > 1:
+                check_line(position, line, values[action])
+
+
+@pytest.mark.parametrize(
+    ("name", "exam", "least"),
+    [("connect-four", "connect-four-dev.txt", 75), ("othello(size=6)", "othello-6x6-dev.txt", 150)],
+)
+def test_nothing_is_proven_that_is_not_so(name, exam, least):
+    questions = read_exam(EXAMS / exam, load_game(name))[::5]
+    proven = 0
+    for question in questions:
+        found = exact(question.position, nodes=1_000_000)
+        if found.proven != UNPROVEN:
+            proven += 1
+            assert found.proven == question.value
+            assert found.best_action() in question.best
+    assert proven >= least
+
+
+class Again(CompiledGame, version=1):
+    """Take 1 to 3 of the matches; who takes 2 moves again, and who takes the last one wins, or draws by taking 3."""
+
+    State = np.dtype([("left", "i1"), ("result", "i1"), ("to_play", "i1")])
+    num_actions, observation_shape, max_plies = 3, (1, 1, 1), 30
+
+    def start(s):
+        s["left"], s["result"] = 14, ONGOING
+
+    def legal(s, mask):
+        mask[: s["left"]] = True
+
+    def play(s, action):
+        s["left"] -= action + 1
+        if s["left"] == 0:
+            s["result"] = DRAW if action == 2 else s["to_play"]
+        if action != 1:
+            s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        return s["result"]
+
+    def observe(s, planes):
+        planes[0, 0, 0] = s["left"]
+
+
+def test_a_player_who_moves_twice_is_understood():
+    solver, position = Solver(Again()), Again()
+    while position.outcome() is None:
+        found = exact(position, nodes=1_000_000)
+        assert found.proven == solver.value(position)
+        for action, q, line in zip(found.actions.tolist(), found.q, found.principal_variations, strict=True):
+            if found.proven != 1:
+                assert q == solver.move_values(position)[action]
+            if q == found.proven:
+                check_line(position, line, found.proven)
+        position = position.play(1 if position.record["left"] > 1 else 0)
+
+
+def test_a_small_budget_changes_only_what_is_proven():
+    start = load_game("connect-four").start
+    (plain,) = search([start], Uniform(7), simulations=20)
+    found = with_exact_end(start, plain, nodes=20_000)
+    assert found.proven == UNPROVEN
+    assert np.array_equal(found.q, plain.q)
+    (raw,) = search([start], Uniform(7), simulations=0)
+    assert with_exact_end(start, raw, nodes=10**7) is raw
+
+
+@pytest.mark.parametrize("name", ["pig", "examples.dots_and_boxes:DotsAndBoxes"])
+def test_games_with_dice_or_in_plain_python_are_left_to_the_search(name):
+    game = load_game(name)
+    (plain,) = search([game.start], Uniform(game.start.num_actions), simulations=4)
+    assert with_exact_end(game.start, plain, nodes=1000) is plain
+
+
+def test_bots_play_exact_ends_and_pure_mcts_is_as_it_was():
+    game = load_game("connect-four")
+    ends = [each for each in read_exam(EXAMS / "connect-four-dev.txt", game) if each.plies > 26][:20]
+    bot = Bot("bot", game, Uniform(7), simulations=4)
+    without = Bot("bot", game, Uniform(7), simulations=4, settings=SearchSettings(solver_nodes=0))
+    positions = [each.position for each in ends]
+    assert [found.proven for found in bot.search(positions)] == [each.value for each in ends]
+    assert UNPROVEN in {found.proven for found in without.search(positions)}
+    assert find_player("mcts:4", game, np.random.default_rng(0)).settings.solver_nodes == 0
