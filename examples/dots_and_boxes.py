@@ -22,6 +22,7 @@ class DotsAndBoxes(Game, version=1):
     """Connect dots by edges; a player who completes a box owns it and moves again; most boxes win."""
 
     observation_dtype = bool
+    final_planes = 1  # whose boxes, for final_board
     to_play = 0
 
     def __init__(self, size: int = 3) -> None:
@@ -37,6 +38,7 @@ class DotsAndBoxes(Game, version=1):
         self.edges = [cell for cell in range(width**2) if (cell // width + cell % width) % 2]
         self.num_actions = self.edges_left = len(self.edges)
         self.max_plies = len(self.edges)  # every ply takes one
+        self.max_score = size * size  # points are boxes
         # cell of an edge -> the boxes beside it, each with its four sides
         self.boxes: dict[int, list[tuple[int, tuple[int, ...]]]] = {edge: [] for edge in self.edges}
         for box in (row * width + column for row in range(1, width, 2) for column in range(1, width, 2)):
@@ -65,11 +67,15 @@ class DotsAndBoxes(Game, version=1):
         if self.edges_left:
             return None
         first, second = self.board.count(1), self.board.count(2)
-        return Outcome(winner=None if first == second else int(second > first))
+        return Outcome(winner=None if first == second else int(second > first), score=abs(first - second))
 
     def observe(self) -> NDArray[np.bool_]:
         planes = b"".join(self.board.translate(IS[cell]) for cell in (EDGE, self.to_play + 1, 2 - self.to_play))
         return np.frombuffer(planes, np.bool_).reshape(self.observation_shape)
+
+    def final_board(self) -> NDArray[np.float32]:
+        board = np.frombuffer(self.board, np.uint8).reshape(1, self.width, self.width)
+        return (board == self.to_play + 1).astype(np.float32) - (board == 2 - self.to_play)
 
     def action_name(self, action: int) -> str:
         return self.names[self.edges[action]]

@@ -33,7 +33,10 @@ def move_name(place: int, number: int) -> str:
 
 
 class Backgammon(CompiledGame, version=1):
-    """Bear off all checkers before the opponent does. Wins only: no cube, and a gammon counts no more than a win.
+    """Bear off all checkers before the opponent does. Without the cube; a gammon counts no more than another win.
+
+    Points are 1 for a win, 2 for a gammon (the loser has borne off no checker) and 3 for a backgammon (one of them is
+    on the bar or in the winner's home board); they count as far as `search.score_weight` says.
 
     Player 0 is who won the opening roll, which is therefore no double.
     """
@@ -46,6 +49,7 @@ class Backgammon(CompiledGame, version=1):
     observation_shape = (2 * PLACES * SEEN + 24, 1, 1)
     observation_dtype = bool
     max_plies = 1000  # of 20,000 random games the longest had 838
+    max_score = 3
 
     def start(s: Record) -> None:
         for player in range(2):
@@ -92,6 +96,12 @@ class Backgammon(CompiledGame, version=1):
             if s["checkers"][player, OFF] == CHECKERS:
                 return player
         return ONGOING
+
+    def score(s: Record) -> float:
+        loser = 1 if s["checkers"][0, OFF] == CHECKERS else 0
+        if s["checkers"][loser, OFF]:
+            return 1
+        return 3 if s["checkers"][loser, PLACES - 1 - HOME :].any() else 2
 
     def observe(s: Record, planes: Record) -> None:
         for side in range(2):

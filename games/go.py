@@ -22,10 +22,11 @@ class Go(CompiledGame, version=1):
     """Surround more than the opponent; two passes end the game. On 9x9, or 2 to 19: `go(size=13, komi=6.5)`.
 
     Player 1 gets `komi` points; whole numbers make draws possible. A game is scored after 2 * size * size plies at the
-    latest.
+    latest. Points are area and komi.
     """
 
     observation_dtype = bool
+    final_planes = 1
 
     def __init__(self, size: int = 9, komi: float = 7.5) -> None:
         if size not in range(2, MAX_SIZE + 1):
@@ -33,6 +34,7 @@ class Go(CompiledGame, version=1):
         if 2 * komi not in range(-2 * MAX_SIZE**2, 2 * MAX_SIZE**2 + 1):
             raise ValueError(f"expected a komi in steps of 0.5 from -{MAX_SIZE**2} to {MAX_SIZE**2}, got {komi!r}")
         self.max_plies = 2 * size * size
+        self.max_score = size * size + abs(komi)
         area = (size + 2) ** 2
         self.State = np.dtype(
             [
@@ -48,6 +50,7 @@ class Go(CompiledGame, version=1):
                 ("size", "i1"),
                 ("half_komi", "i2"),
                 ("passes", "i1"),
+                ("half_score", "i2"),  # of a finished game: half points by which the winner leads
                 ("result", "i1"),
                 ("to_play", "i1"),
             ]
@@ -84,11 +87,15 @@ class Go(CompiledGame, version=1):
         if s["passes"] == 2 or s["plies"] == 2 * size * size:
             lead = 2 * area_lead(s) - s["half_komi"]
             s["result"] = DRAW if lead == 0 else 0 if lead > 0 else 1
+            s["half_score"] = abs(lead)
         else:
             mark_forbidden(s)
 
     def outcome(s: Record) -> int:
         return s["result"]
+
+    def score(s: Record) -> float:
+        return s["half_score"] / 2
 
     def observe(s: Record, planes: Record) -> None:
         size = int(s["size"])
@@ -105,6 +112,12 @@ class Go(CompiledGame, version=1):
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the rotations and reflections of the board."""
         return turns_and_mirrors(self.observation_shape, non_board_actions=1)
+
+    def final_board(self) -> Record:
+        """Return whose area each point is."""
+        area = self.inner(self.record["marks"])
+        lead = (area == 1).astype(np.float32) - (area == 2)
+        return (lead if self.to_play == 0 else -lead)[np.newaxis]
 
     def inner(self, points: Record) -> Record:
         """Return a view of a field of all points, `[size, size]`, without the border."""

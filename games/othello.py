@@ -15,10 +15,11 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class Othello(CompiledGame, version=1):
-    """Enclosed discs are flipped; most discs win. On 8x8, or on 6x6: `othello(size=6)`."""
+    """Enclosed discs are flipped; most discs win, and points are discs. On 8x8, or on 6x6: `othello(size=6)`."""
 
     State = np.dtype([("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")])
     observation_dtype = bool
+    final_planes = 1
 
     def __init__(self, size: int = 8) -> None:
         if size not in (6, 8):
@@ -27,6 +28,7 @@ class Othello(CompiledGame, version=1):
         self.action_names = (*square_names(size, size), "pass")
         self.observation_shape = (2, size, size)
         self.max_plies = 2 * (size * size - 4) + 1  # at most a pass before every disc, then one more pass
+        self.max_score = size * size
         super().__init__()
         low, high = size // 2 - 1, size // 2
         self.record["size"] = size
@@ -64,6 +66,9 @@ class Othello(CompiledGame, version=1):
             return DRAW
         return 0 if lead > 0 else 1
 
+    def score(s: Record) -> float:
+        return abs(popcount(s["discs"][0]) - popcount(s["discs"][1]))
+
     def observe(s: Record, planes: Record) -> None:
         own, other = s["discs"][s["to_play"]], s["discs"][1 - s["to_play"]]
         for row in range(s["size"]):
@@ -74,6 +79,11 @@ class Othello(CompiledGame, version=1):
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the rotations and reflections of the board."""
         return turns_and_mirrors(self.observation_shape, non_board_actions=1)
+
+    def final_board(self) -> Record:
+        """Return whose disc is on each square."""
+        own, other = CompiledGame.observe(self)
+        return (own - other)[np.newaxis]
 
     def render(self) -> Board:
         own, other = CompiledGame.observe(self).astype(np.int8)

@@ -45,15 +45,15 @@ Opponents = Annotated[
 """A list of opponents; in the environment and on the command line it is written with commas."""
 
 
-def parse_until(condition: str) -> tuple[float, str]:
-    """Return the score and the opponent of a condition such as "score >= 0.9 against mcts:100".
+def parse_until(condition: str) -> tuple[str, float, str]:
+    """Return what is measured, the least value and the opponent of a condition: "score >= 0.9 against mcts:100".
 
-    Raises ValueError if it is not one.
+    It is the score or the points: "points >= 2 against mcts:100". Raises ValueError for anything else.
     """
-    found = re.fullmatch(r"score *>= *(\d*\.?\d+) +against +(\S+)", condition.strip())
-    if not found or not 0 < float(found[1]) <= 1:
+    found = re.fullmatch(r"(score|points) *>= *(\d*\.?\d+) +against +(\S+)", condition.strip())
+    if not found or not 0 < float(found[2]) <= (1 if found[1] == "score" else MAX_INTEGER):
         raise ValueError("expected a score above 0 and at most 1, and an opponent: score >= 0.9 against mcts:100")
-    return float(found[1]), _check_opponent(found[2])
+    return found[1], float(found[2]), _check_opponent(found[3])
 
 
 def _check_until(condition: str) -> str:
@@ -128,6 +128,13 @@ class SearchSettings(SettingsSection):
     solver_nodes: int = Field(1_000_000, ge=0, le=1_000_000_000)
     """Play and matches, not self-play: positions that alpha-beta from the root may make, with which the ends of
     compiled games without dice are played exactly; 0 = none."""
+
+    score_weight: float = Field(0.0, ge=0, le=1)
+    """Games with points: w of the utility (value + w · 2/π · atan((score - s_0) / c)) / (1 + w) that is maximised;
+    s_0 is the score expected at the root. KataGo: 0.4."""
+
+    score_scale: float = Field(0.1, gt=0)
+    """Games with points: c in the formula of score_weight, as a share of the game's max_score. KataGo, 9x9: 0.08."""
 
 
 class SelfplaySettings(SettingsSection):
@@ -217,6 +224,9 @@ class NetworkSettings(SettingsSection):
     """dense: weights of its own for each square, as AlphaZero. pooled (default for games with policy_planes): no weight
     depends on the size of the board, so that one network plays every size."""
 
+    points: bool = False
+    """Whether the network also estimates points and final boards of games that have them; new runs of such games do."""
+
 
 class TrainerSettings(SettingsSection):
     """The trainer."""
@@ -255,6 +265,12 @@ class TrainerSettings(SettingsSection):
     td_lambda: float = Field(0.9, ge=0, le=1)
     """λ of TD(λ) over those search values, per ply: 0 = the position's own root value, 1 = the last root value of the
     game."""
+
+    score_weight: float = Field(0.1, ge=0)
+    """Weight in the loss of the score, of networks that estimate points."""
+
+    final_board_weight: float = Field(0.15, ge=0)
+    """Weight in the loss of the final board, of networks that estimate points."""
 
     window_positions: int = Field(20_000, ge=1)
     """The window holds all positions up to this number, and then grows sublinearly (Wu, 2019)."""
@@ -338,7 +354,7 @@ class BudgetSettings(SettingsSection):
     """Minutes of training after the first game, in all starts together; not before the first model."""
 
     until: Annotated[str, AfterValidator(_check_until)] | None = None
-    """A score of a model, such as "score >= 0.9 against mcts:100", as a rating has measured it."""
+    """A score of a model, "score >= 0.9 against mcts:100", or its mean points, "points >= 2 against mcts:100"."""
 
 
 class Settings(SettingsSection):
@@ -375,7 +391,7 @@ class Settings(SettingsSection):
     @property
     def measured_opponents(self) -> tuple[str, ...]:
         """The opponents of ratings, with that of `budget.until`."""
-        wanted = parse_until(self.budget.until)[1] if self.budget.until else None
+        wanted = parse_until(self.budget.until)[2] if self.budget.until else None
         opponents = self.rating.opponents
         return opponents if wanted is None or wanted in opponents else (*opponents, wanted)
 

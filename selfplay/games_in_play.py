@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError
 from plyzero.rules.catalog import check_not_over, failed_rules, with_location
 from plyzero.rules.counter_rng import random_bits
-from plyzero.rules.game import ONGOING, Game
+from plyzero.rules.game import ONGOING, Game, find_score_fault
 from plyzero.rules.notation import read_starts
-from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
+from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games, score_of
 from plyzero.search.evaluators import Evaluate, Evaluation
 from plyzero.search.known_position import KnownPosition
 from plyzero.search.slots import ALGORITHMS, SearchSlots
@@ -167,7 +167,11 @@ class GamesInPlay:
                     except (Exception, SystemExit) as error:
                         self._give_up(slot, error)
                 if phase[slot] == OVER:
-                    finished[slot] = self._finish(slot)
+                    outcome = search.position(slot).outcome() if self._start.max_score else None
+                    if fault := outcome and find_score_fault(outcome, self._start.max_score):
+                        self._give_up(slot, UserError(failed_rules(self._start, fault)))
+                        continue
+                    finished[slot] = self._finish(slot, score_of(outcome, self._start))
                     self._begin_game(slot)
             if not stopped and not full:
                 break
@@ -236,14 +240,15 @@ class GamesInPlay:
         game["rows"], game["moves"], game["phase"] = 0, 0, SEARCHING
         self._seconds["record"] += perf_counter() - began
 
-    def _finish(self, slot: int) -> Games:
+    def _finish(self, slot: int, score: float) -> Games:
+        """Return the record of the game in a slot, which is over with this `score` of GAME."""
         began = perf_counter()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / 100)
         game = self._records.games[slot]
         plies, outcome = int(game["plies"]), int(game["outcome"])
         record = np.zeros(1, GAME)
         record["id"] = record["seed"] = game["seed"]
-        record["positions"], record["opening_plies"] = plies, game["opening_plies"]
+        record["positions"], record["opening_plies"], record["score"] = plies, game["opening_plies"], score
         record["winner"], record["end"] = outcome, TRUNCATED if outcome == ONGOING else BY_RULE
         if self._packs_bits and not game["is_binary"]:
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")

@@ -87,7 +87,7 @@ def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_pa
     assert "tic-tac-toe: you move first; the bot is " in shown
     assert ", level " in shown  # pure MCTS, the opponent where no bot is bundled, has no levels
     checked = must_run(programs / "plyzero", "check", "connect-four", "--games", "5", cwd=elsewhere)
-    assert "connect-four v1: 19 laws hold on 5 random games" in checked  # below lines of progress
+    assert "connect-four v1: 20 laws hold on 5 random games" in checked  # below lines of progress
     made = must_run(programs / "plyzero", "new", "my-game", cwd=elsewhere)
     assert made.startswith("# my-game")
     assert {path.name for path in (elsewhere / "my-game").iterdir()} == {"my_game.py", "test_my_game.py", "README.md"}

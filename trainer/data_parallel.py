@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import os
 import signal
 import socket
@@ -250,7 +251,10 @@ class Inbox:
             return np.frombuffer(self.receive(), dtype).reshape(-1, *shape).copy()
 
         planes, legal = rows(np.float32, *start.observation_shape), rows(np.bool_, start.num_actions)
-        return Batch(planes, legal, policy=rows(np.float32, start.num_actions), wdl=rows(np.float32, 3))
+        policy, wdl, score = rows(np.float32, start.num_actions), rows(np.float32, 3), rows(np.float32)
+        content, squares = self.receive(), start.observation_shape[1:]
+        shape = (len(planes), len(content) // (4 * len(planes) * math.prod(squares)), *squares)
+        return Batch(planes, legal, policy, wdl, score, np.ndarray(shape, np.float32, content).copy())
 
     def _read(self, source: Connection) -> None:
         try:

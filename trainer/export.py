@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from plyzero import __version__
 from plyzero.errors import FailedError
-from plyzero.network.onnx_network import ENCODING, INPUT, INT8, LOGITS, PRECISION, WDL, Network, run_on_cpu
+from plyzero.network.onnx_network import ENCODING, EXTRA, INPUT, INT8, LOGITS, PRECISION, WDL, Network, run_on_cpu
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
 from plyzero.run.directory import KEY, Run, RunId
@@ -66,10 +66,12 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
     except Exception as error:  # torch, onnx and ONNX Runtime raise errors of many types
         raise ExportError(f"the export fails: {_first_line(error)}") from error
     with torch.no_grad():
-        logits, wdl_logits = network(torch.from_numpy(observations))
-    wdl = torch.softmax(wdl_logits, dim=1)
+        logits, wdl_logits, *others = network(torch.from_numpy(observations))
+    wdl, allowed = torch.softmax(wdl_logits, dim=1), min(MAX_PROBABILITY_TOLERANCE, _tolerance(wdl_logits))
     _compare("logits", exported_logits, logits, allowed=_tolerance(logits))
-    _compare("probabilities", exported_wdl, wdl, allowed=min(MAX_PROBABILITY_TOLERANCE, _tolerance(wdl_logits)))
+    _compare("probabilities", exported_wdl[:, :3], wdl, allowed=allowed)
+    if exported_wdl.shape[1] > 3:
+        _compare("scores", exported_wdl[:, 3], others[0][:, 0], allowed=_tolerance(others[0]))
     return content
 
 
@@ -123,19 +125,21 @@ def _first_line(error: Exception) -> str:
 
 
 class _WithProbabilities(nn.Module):
-    """A network whose second output is the probabilities of win, draw and loss, as published models have it."""
+    """A network whose outputs are those of published models: probabilities of win, draw and loss, a board by tanh."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        logits, wdl = self.network(observations)
-        return logits, torch.softmax(wdl, dim=1)
+    def forward(self, observations: Tensor) -> tuple[Tensor, ...]:
+        logits, wdl, *others = self.network(observations)
+        return logits, torch.softmax(wdl, dim=1), *(torch.tanh(each) if each.ndim == 4 else each for each in others)
 
 
 def _to_onnx(network: nn.Module, example: Tensor, metadata: dict[str, str]) -> bytes:
     file = io.BytesIO()
+    with torch.no_grad():
+        others = [EXTRA[each.ndim] for each in network(example)[2:]]
     with warnings.catch_warnings():
         # The deprecated exporter is used because it takes 0.03 s instead of seconds and folds the normalisation.
         warnings.simplefilter("ignore")
@@ -144,8 +148,8 @@ def _to_onnx(network: nn.Module, example: Tensor, metadata: dict[str, str]) -> b
             (example,),
             file,  # type: ignore[arg-type]  # a file object is accepted
             input_names=[INPUT],
-            output_names=[LOGITS, WDL],
-            dynamic_axes={name: {0: "batch"} for name in (INPUT, LOGITS, WDL)},
+            output_names=[LOGITS, WDL, *others],
+            dynamic_axes={name: {0: "batch"} for name in (INPUT, LOGITS, WDL, *others)},
             dynamo=False,
         )
     model = onnx.load_from_string(file.getvalue())
@@ -254,7 +258,7 @@ def compare(exact: Evaluation, rounded: Evaluation) -> tuple[float, float]:
 
 
 def _nodes_of_heads(model: onnx.ModelProto) -> list[str]:
-    """Return the names of the nodes that only one of the outputs needs. Nodes without a name are given one."""
+    """Return the names of the nodes that logits and probabilities do not both need. Nodes without one are given one."""
     for number, node in enumerate(model.graph.node):
         node.name = node.name or f"node {number}"
     made = {name: node for node in model.graph.node for name in node.output}
@@ -269,7 +273,7 @@ def _nodes_of_heads(model: onnx.ModelProto) -> list[str]:
                 missing += node.input
         return found
 
-    return sorted(needed(LOGITS) ^ needed(WDL))
+    return sorted({node.name for node in model.graph.node} - (needed(LOGITS) & needed(WDL)))
 
 
 def with_metadata(content: bytes, key: str, value: str) -> bytes:

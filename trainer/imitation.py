@@ -128,9 +128,9 @@ class Imitation:
     def add(self, game: Games) -> None:
         """Add the records of one game."""
         self.games += 1
-        samples = make_samples(
-            game, search=self._settings.search, trainer=self._settings.trainer, make_targets=self._parts.make_targets
-        )
+        own, make_targets = self._settings, self._parts.make_targets
+        start = self._game.start if own.network.points else None
+        samples = make_samples(game, search=own.search, trainer=own.trainer, make_targets=make_targets, start=start)
         if not len(samples.wdl):
             self.unused += 1
             return
@@ -201,7 +201,7 @@ class Imitation:
         for first in range(0, count, BATCH):
             batch = to_device(self.held_out.read(first, min(count, first + BATCH)), self._device)
             with torch.no_grad():
-                logits, wdl_logits = network(batch.observations)
+                logits, wdl_logits, *_ = network(batch.observations)
                 losses = loss(logits, wdl_logits, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
                 choice = logits.masked_fill(~batch.legal, -torch.inf).argmax(dim=1)
             sums += len(choice) * np.array([losses.policy.item(), losses.value.item()])

@@ -16,7 +16,7 @@ from plyzero.network.onnx_network import cpu_flags
 from plyzero.rules.catalog import load_object
 from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
-from trainer.loss import BatchTensors, Loss, Losses, to_device
+from trainer.loss import BatchTensors, Loss, Losses, board_loss, score_loss, to_device
 from trainer.state import LearnerState, State
 from trainer.window import Batch
 
@@ -60,7 +60,7 @@ class Learner:
         )
         self._schedule: Callable[[int, TrainerSettings], float] = load_object(settings.schedule)
         self._optimiser: torch.optim.Optimizer = load_object(settings.optimizer)(self.network.parameters(), settings)
-        self._losses_of: nn.Module = LossesOfNetwork(self.network, loss, halves_on_cpu=halves_on_cpu)
+        self._losses_of: nn.Module = LossesOfNetwork(self.network, loss, settings, halves_on_cpu=halves_on_cpu)
 
     def share(self, wrap: Callable[[nn.Module], nn.Module]) -> None:
         """Let `wrap` replace the module that computes the losses, so that several processes make each step together."""
@@ -125,18 +125,28 @@ def load_weights(learner: Learner, state: State, run: Run) -> None:
 
 
 class LossesOfNetwork(nn.Module):
-    """A network and its loss as one module, whose output has a gradient in `total` only."""
+    """A network and its loss as one module, whose output has a gradient in `total` only.
 
-    def __init__(self, network: nn.Module, loss: Loss, *, halves_on_cpu: bool = False) -> None:
+    To the loss are added those of the score and the final board, with their weights, if the network estimates them.
+    """
+
+    def __init__(
+        self, network: nn.Module, loss: Loss, settings: TrainerSettings, *, halves_on_cpu: bool = False
+    ) -> None:
         super().__init__()
-        self.network, self._loss = network, loss
+        self.network, self._loss, self._settings = network, loss, settings
         self._halves_on_cpu = halves_on_cpu and "avx512_bf16" in cpu_flags()
 
     def forward(self, batch: BatchTensors) -> Losses:
         halves = batch.legal.is_cuda or self._halves_on_cpu
         with torch.autocast(batch.legal.device.type, torch.bfloat16, enabled=halves):
-            policy_logits, wdl_logits = self.network(batch.observations.contiguous(memory_format=torch.channels_last))
-        losses = self._loss(
-            policy_logits.float(), wdl_logits.float(), legal=batch.legal, policy=batch.policy, wdl=batch.wdl
-        )
-        return Losses(total=losses.total, policy=losses.policy.detach(), value=losses.value.detach())
+            outputs = self.network(batch.observations.contiguous(memory_format=torch.channels_last))
+        policy_logits, wdl_logits, *others = (each.float() for each in outputs)
+        losses = self._loss(policy_logits, wdl_logits, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
+        total = losses.total
+        for each in others:
+            if each.ndim == 2:
+                total = total + self._settings.score_weight * score_loss(each, batch.score)
+            else:
+                total = total + self._settings.final_board_weight * board_loss(each, batch.board)
+        return Losses(total=total, policy=losses.policy.detach(), value=losses.value.detach())

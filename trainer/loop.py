@@ -22,7 +22,7 @@ from plyzero import __version__
 from plyzero.files import interval
 from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
-from plyzero.run.budget import describe_end, describe_left, find_reached
+from plyzero.run.budget import BEST, describe_end, describe_left, find_reached, note_rating
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
 from plyzero.run.metrics import (
@@ -35,7 +35,7 @@ from plyzero.run.metrics import (
     read_heartbeat,
     select_scalars,
 )
-from plyzero.run.models import list_models, parse_scores, publish_model
+from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.threads import repeating
@@ -156,7 +156,8 @@ class Trainer(Learner):
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games, self.positions, self.waited, self.minutes = 0, 0, 0.0, 0.0
         self._ingested_at: float | None = None  # with a game
-        self._ratings, self._best_scores = NewLines(run.metrics / "rating.jsonl"), dict[str, float]()
+        self._ratings = NewLines(run.metrics / "rating.jsonl")
+        self._best: dict[str, dict[str, float]] = {field: {} for field in BEST.values()}
         self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not wait_for(lambda: list_models(run.models), "models/")
@@ -216,11 +217,8 @@ class Trainer(Learner):
         self.minutes += 0.0 if before is None else (now - before) / 60
         self._ingested_at = now if before is not None or self.games > games_before else None
         with self._file_errors.skipping(self.run.metrics, "cannot be read"):
-            for found in filter(None, map(parse_scores, self._ratings.read())):
-                for opponent, (wins, draws, losses) in found.counts.items():
-                    if 2 * (played := wins + draws + losses) >= self.run.settings.rating.games:  # not cut short
-                        best = self._best_scores.get(opponent, 0.0)
-                        self._best_scores[opponent] = max(best, (wins + draws / 2) / played)
+            for line in self._ratings.read():
+                note_rating(self._best, line, games=self.run.settings.rating.games)
 
     def reached(self) -> str:
         """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""
@@ -230,7 +228,7 @@ class Trainer(Learner):
 
     def _progress(self) -> dict[str, object]:
         done = {"step": self.step, "games": self.games, "positions": self.positions, "minutes": round(self.minutes, 2)}
-        return {**done, "best_scores": self._best_scores}
+        return {**done, **self._best}
 
     def missing_positions(self) -> int:
         """Return how many more positions must be generated before the next step; 0 = train now."""
@@ -439,9 +437,9 @@ class Trainer(Learner):
         self._add_samples(self.diagnostics.held_out, name, held_out, size=-(-size // HELD_OUT))
 
     def _add_samples(self, window: Window, name: SegmentName, games: Games, *, size: int) -> None:
-        samples = make_samples(
-            games, search=self.run.settings.search, trainer=self.settings, make_targets=self.parts.make_targets
-        )
+        settings, make_targets = self.run.settings, self.parts.make_targets
+        start, search = self.run.game.start if settings.network.points else None, settings.search
+        samples = make_samples(games, search=search, trainer=self.settings, make_targets=make_targets, start=start)
         if len(samples.wdl):
             window.add(str(name), samples, size=size)
 

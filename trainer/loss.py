@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 if TYPE_CHECKING:
     from trainer.window import Batch
+
+
+SCORE_DELTA: Final = 0.1
+"""Difference of scores, as shares of max_score, from which on the Huber loss grows linearly."""
+
+MIN_SCORE_SD: Final = 0.02
+"""Standard deviation of a score that is expected with certainty, so that the likelihood stays finite."""
 
 
 class Losses(NamedTuple):
@@ -40,6 +48,29 @@ def loss(policy_logits: Tensor, wdl_logits: Tensor, legal: Tensor, policy: Tenso
     return Losses(total=cross_entropy + value, policy=cross_entropy - entropy, value=value)
 
 
+def score_loss(expected: Tensor, score: Tensor) -> Tensor:
+    """Return the mean of Huber(s - μ) - log N(s; μ, σ) over the positions whose score is known.
+
+    expected: `[B, 2]`, μ and log σ. score: s, `[B]`, NaN where unknown; both as shares of max_score.
+    """
+    is_known, score = ~score.isnan(), score.nan_to_num()
+    variance = torch.exp(2 * expected[:, 1]) + MIN_SCORE_SD**2
+    likelihood = (torch.log(variance) + (score - expected[:, 0]) ** 2 / variance) / 2
+    each = functional.huber_loss(expected[:, 0], score, reduction="none", delta=SCORE_DELTA) + likelihood
+    return (each * is_known).sum() / is_known.sum().clamp(min=1)
+
+
+def board_loss(logits: Tensor, board: Tensor) -> Tensor:
+    """Return the mean cross-entropy of (1 + b) / 2 over the squares whose final state b is known.
+
+    logits: `[B, P, H, W]`, where tanh(logit) is expected. board: b, `[B, P, H, W]`, NaN where unknown.
+    """
+    is_known = ~board.isnan()
+    target = (1 + board.nan_to_num()) / 2
+    each = functional.binary_cross_entropy_with_logits(2 * logits, target, reduction="none")
+    return (each * is_known).sum() / is_known.sum().clamp(min=1)
+
+
 class Loss(Protocol):
     """A loss function, the setting `trainer.loss`: any function with this signature can take the place of `loss`."""
 
@@ -57,6 +88,8 @@ class BatchTensors(NamedTuple):
     legal: Tensor
     policy: Tensor
     wdl: Tensor
+    score: Tensor
+    board: Tensor
 
 
 def to_device(batch: Batch, device: torch.device) -> BatchTensors:

@@ -33,12 +33,19 @@ def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
         sizes["policy_planes"] = start.policy_planes
     if is_pooled and "pooled_value" in known:
         sizes["pooled_value"] = True
+    if settings.points and start.max_score and "has_score" in known:
+        sizes["has_score"] = True
+    if settings.points and start.final_planes and "final_planes" in known:
+        sizes["final_planes"] = start.final_planes
     return cls(start.observation_shape, start.num_actions, **sizes)
 
 
 class ResidualNetwork(nn.Module):
     """Maps observations `[B, C, H, W]` float32 to policy logits `[B, A]` and win, draw, loss logits `[B, 3]`.
 
+    With `has_score` a third output, `[B, 2]`, is the mean of the score for the player to move, as a share of max_score,
+    and the log of its standard deviation; with `final_planes` the last output, `[B, P, H, W]`, is the final board for
+    the player to move, whose tanh is expected.
     Its layers depend only on the shapes of the game and on the numbers of blocks and channels. Without a board (1x1)
     it is a multilayer perceptron. With `policy_planes` the policy head is convolutional (`Game.policy_planes`); with
     `pooled_value` too, no weight depends on the size of the board.
@@ -53,6 +60,8 @@ class ResidualNetwork(nn.Module):
         channels: int,
         policy_planes: int = 0,
         pooled_value: bool = False,
+        has_score: bool = False,
+        final_planes: int = 0,
     ) -> None:
         super().__init__()
         planes, rows, columns = observation_shape
@@ -77,10 +86,16 @@ class ResidualNetwork(nn.Module):
         else:
             board, numbers = (_convolution(channels, channels, 1), nn.ReLU(), MeansAndMaxima()), 2 * channels
         self.value = nn.Sequential(*board, nn.Linear(numbers, 2 * channels), nn.ReLU(), nn.Linear(2 * channels, 3))
+        self.score = nn.Linear(2 * channels, 2) if has_score else None
+        self.board = nn.Conv2d(channels, final_planes, 1) if final_planes else None
 
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, observations: Tensor) -> tuple[Tensor, ...]:
         features = self.tower(self.stem(observations))
-        return self.policy(features), self.value(features)
+        hidden = self.value[:-1](features)
+        outputs = [self.policy(features), self.value[-1](hidden)]
+        outputs += [] if self.score is None else [self.score(hidden)]
+        outputs += [] if self.board is None else [self.board(features)]
+        return tuple(outputs)
 
 
 class Edges(nn.Module):

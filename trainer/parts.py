@@ -18,6 +18,7 @@ from plyzero.errors import UserError, shown
 from plyzero.ops.sizes import check_sizes
 from plyzero.rules.catalog import GameSpec, load_object
 from plyzero.rules.chance import first_decision
+from plyzero.rules.game import Game
 from plyzero.settings import Settings
 from trainer.export import export
 from trainer.loss import Loss, Losses
@@ -62,10 +63,10 @@ def _try_step(parts: Parts, game: GameSpec, settings: Settings) -> None:
     with _name_in_errors("network.module", settings.network.module):
         network = copy.deepcopy(parts.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         outputs = network.train()(torch.from_numpy(observations).contiguous(memory_format=torch.channels_last))
-        _check_outputs(outputs, start.num_actions)
+        _check_outputs(outputs, start)
     with _name_in_errors("trainer.loss", settings.trainer.loss):
         policy, wdl = legal / legal.sum(dim=1, keepdim=True), torch.full((3, 3), 1 / 3)
-        losses = parts.loss(*outputs, legal=legal, policy=policy, wdl=wdl)
+        losses = parts.loss(*outputs[:2], legal=legal, policy=policy, wdl=wdl)
         if not isinstance(losses, Losses) or not all(isinstance(each, Tensor) and each.ndim == 0 for each in losses):
             raise UserError("expected trainer.loss.Losses of three tensors without dimensions")
         losses.total.backward()  # type: ignore[no-untyped-call]
@@ -81,12 +82,17 @@ def _try_step(parts: Parts, game: GameSpec, settings: Settings) -> None:
         export(network, game, observations, metadata={})
 
 
-def _check_outputs(outputs: object, num_actions: int) -> None:
-    """Raise UserError if `outputs` of a network, for three positions, are not policy logits and WDL logits."""
+def _check_outputs(outputs: object, start: Game) -> None:
+    """Raise UserError if `outputs` of a network, for three positions, are not policy logits and WDL logits.
+
+    After them the score and the final board may follow, if the game has them.
+    """
     if not isinstance(outputs, tuple) or not all(isinstance(each, Tensor) for each in outputs):
         raise UserError(f"forward() returned {type(outputs).__name__}, expected a tuple of two tensors")
-    found, expected = [tuple(each.shape) for each in outputs], [(3, num_actions), (3, 3)]
-    if found != expected:
+    found, expected = [tuple(each.shape) for each in outputs], [(3, start.num_actions), (3, 3)]
+    score = [(3, 2)] if start.max_score else []
+    board = [(3, start.final_planes, *start.observation_shape[1:])] if start.final_planes else []
+    if found not in (expected, expected + score, expected + board, expected + score + board):
         raise UserError(
             f"forward() returned shapes {found} for 3 positions, expected {expected}: a logit for each action, and "
             "logits of win, draw and loss"

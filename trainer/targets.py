@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
-from plyzero.rules.game import DRAW, ONGOING
-from plyzero.run.records import Games
+from plyzero.rules.chance import replay_game
+from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
+from plyzero.run.records import UNKNOWN_SCORE, Games
 from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.policy import policy_target
 from plyzero.search.tree import UNPROVEN
@@ -24,6 +26,8 @@ class Samples(NamedTuple):
     num_legal:     `[n]` int64, number of legal actions of each position.
     actions:       `[L]` int64, the legal actions of all positions, in order.
     probabilities: `[L]` float32, the target policy; its sum per position is 1.
+    score:         `[n]` float32, as `score_targets` returns it; None = unknown.
+    board:         `[n, P, H, W]` float16, as `board_targets` returns it; None = unknown.
     """
 
     observations: NDArray[np.generic]
@@ -31,6 +35,8 @@ class Samples(NamedTuple):
     num_legal: NDArray[np.int64]
     actions: NDArray[np.int64]
     probabilities: NDArray[np.float32]
+    score: NDArray[np.float32] | None = None
+    board: NDArray[np.float16] | None = None
 
 
 class Targets(NamedTuple):
@@ -84,9 +90,17 @@ def played_moves(games: Games, *, search: SearchSettings, trainer: TrainerSettin
 
 
 def make_samples(
-    games: Games, *, search: SearchSettings, trainer: TrainerSettings, make_targets: MakeTargets = mixed_targets
+    games: Games,
+    *,
+    search: SearchSettings,
+    trainer: TrainerSettings,
+    make_targets: MakeTargets = mixed_targets,
+    start: Game | None = None,
 ) -> Samples:
-    """Return the samples of `games` with the targets of `make_targets`. Raises UserError if these do not fit."""
+    """Return the samples of `games` with the targets of `make_targets`. Raises UserError if these do not fit.
+
+    start: the initial position, for the score and the final board; without it both are unknown.
+    """
     found = make_targets(games, search=search, trainer=trainer)
     is_sample, wdl, policy = _check_targets(found, games, name=trainer.targets)
     positions = games.positions
@@ -98,7 +112,32 @@ def make_samples(
         num_legal=positions["num_legal"][is_sample].astype(np.int64),
         actions=games.moves["action"][legal].astype(np.int64),
         probabilities=policy[legal],
+        score=score_targets(games, start)[is_sample] if start and start.max_score else None,
+        board=board_targets(games, start)[is_sample] if start and start.final_planes else None,
     )
+
+
+def score_targets(games: Games, start: Game) -> NDArray[np.float32]:
+    """Return `[N]`, by what share of max_score the player to move at each position won; NaN where that is unknown."""
+    winner, score = (np.repeat(games.games[field], games.games["positions"]) for field in ("winner", "score"))
+    is_known = (winner != ONGOING) & (score != UNKNOWN_SCORE)
+    share = np.where(winner == games.positions["to_play"], 1, -1) * np.minimum(score / start.max_score, 1)
+    return np.where(is_known, share, np.nan).astype(np.float32)
+
+
+def board_targets(games: Games, start: Game) -> NDArray[np.float16]:
+    """Return `[N, P, H, W]`, the final board as the player to move at each position sees it; NaN where unknown."""
+    shape = (start.final_planes, *start.observation_shape[1:])
+    boards = np.full((len(games.positions), *shape), np.nan, np.float16)
+    end = 0
+    for one in games:
+        first, end = end, end + len(one.positions)
+        with suppress(Exception):  # the rolls of an imported game do not follow from its seed
+            *_, (final, _) = replay_game(start, one.games[0], one.positions["action"].tolist())
+            if outcome_code(final.outcome()) == one.games["winner"][0] != ONGOING:
+                side = np.where(one.positions["to_play"] == final.to_play, 1, -1)
+                boards[first:end] = side[:, None, None, None] * np.asarray(final.final_board(), np.float16)
+    return boards
 
 
 def _check_targets(targets: Targets, games: Games, *, name: str) -> Targets:

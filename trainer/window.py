@@ -23,12 +23,17 @@ class Batch(NamedTuple):
     legal:        `[B, A]` bool.
     policy:       `[B, A]` float32, the target policy, 0 for illegal actions.
     wdl:          `[B, 3]` float32, target probabilities of win, draw and loss for the player to move.
+    score:        `[B]` float32, target score for the player to move, as a share of max_score; NaN where unknown.
+    board:        `[B, P, H, W]` float32, target of the final board for the player to move; NaN where unknown, and P = 0
+                  if the network does not estimate it.
     """
 
     observations: NDArray[np.float32]
     legal: NDArray[np.bool_]
     policy: NDArray[np.float32]
     wdl: NDArray[np.float32]
+    score: NDArray[np.float32]
+    board: NDArray[np.float32]
 
 
 class Window:
@@ -44,6 +49,8 @@ class Window:
         symmetries = [identity, *game.symmetries()]
         self._planes = np.stack([symmetry.planes for symmetry in symmetries])
         self._actions = np.stack([symmetry.actions for symmetry in symmetries])
+        size = self._shape[1] * self._shape[2]
+        self._squares = self._planes[:, :size] % size
         self._segments: deque[tuple[str, int]] = deque()  # name and number of positions
         self._size = 0
         self._chunks: deque[_Chunk] = deque()
@@ -59,7 +66,7 @@ class Window:
 
     def add(self, name: str, samples: Samples, *, size: int) -> None:
         """Add a segment, then remove the oldest ones while at least `size` positions remain without them."""
-        chunk = _Chunk.of(samples, self._num_actions)
+        chunk = _Chunk.of(samples, self._num_actions, (0, *self._shape[1:]))
         self._segments.append((name, len(chunk.wdl)))
         self._size += len(chunk.wdl)
         if self._chunks and len(self._chunks[-1].wdl) < CHUNK_POSITIONS:
@@ -101,9 +108,12 @@ class Window:
         if self._bits:
             observations = np.unpackbits(observations.view(np.uint8), axis=1, count=self._planes.shape[1])
         images = np.empty((size, self._planes.shape[1]), np.float32)
+        board = taken.board.reshape(*taken.board.shape[:2], self._squares.shape[1]).astype(np.float32)
         for number, planes in enumerate(self._planes):  # several times faster than take_along_axis for all at once
             same = image == number
             images[same] = observations[same].take(planes, axis=1)
+            if board.size:
+                board[same] = board[same].take(self._squares[number], axis=2)
 
         is_legal = np.unpackbits(taken.legal, axis=1, count=self._num_actions).view(np.bool_)
         row, action = np.nonzero(is_legal)
@@ -114,7 +124,14 @@ class Window:
         policy[row, action] = taken.probabilities
         sums = policy.sum(axis=1, keepdims=True)
         np.divide(policy, sums, out=policy, where=sums > 0)  # half precision has rounded them
-        return Batch(observations=images.reshape(size, *self._shape), legal=legal, policy=policy, wdl=taken.wdl)
+        return Batch(
+            observations=images.reshape(size, *self._shape),
+            legal=legal,
+            policy=policy,
+            wdl=taken.wdl,
+            score=taken.score,
+            board=board.reshape(taken.board.shape),
+        )
 
 
 class _Chunk(NamedTuple):
@@ -122,6 +139,8 @@ class _Chunk(NamedTuple):
 
     observations:  `[n, K]`, as in Samples.
     wdl:           `[n, 3]` float32, as in Samples.
+    score:         `[n]` float32, NaN where unknown.
+    board:         `[n, P, H, W]` float16, NaN where unknown.
     legal:         `[n, A / 8]` uint8, packed bits: which actions are legal.
     num_legal:     `[n]` int64, number of legal actions of each position.
     first:         `[n]` int64, where the probabilities of each position begin.
@@ -130,20 +149,25 @@ class _Chunk(NamedTuple):
 
     observations: NDArray[np.generic]
     wdl: NDArray[np.float32]
+    score: NDArray[np.float32]
+    board: NDArray[np.float16]
     legal: NDArray[np.uint8]
     num_legal: NDArray[np.int64]
     first: NDArray[np.int64]
     probabilities: NDArray[np.float16]
 
     @classmethod
-    def of(cls, samples: Samples, num_actions: int) -> Self:
-        legal = np.zeros((len(samples.wdl), num_actions), np.bool_)
+    def of(cls, samples: Samples, num_actions: int, no_board: tuple[int, ...]) -> Self:
+        count = len(samples.wdl)
+        legal = np.zeros((count, num_actions), np.bool_)
         legal[np.repeat(np.arange(len(legal)), samples.num_legal), samples.actions] = True
         with np.errstate(under="ignore"):  # smaller probabilities than half precision has are 0
             probabilities = samples.probabilities.astype(np.float16)
         return cls(
             observations=samples.observations,
             wdl=samples.wdl,
+            score=np.full(count, np.nan, np.float32) if samples.score is None else samples.score,
+            board=np.zeros((count, *no_board), np.float16) if samples.board is None else samples.board,
             legal=np.packbits(legal, axis=1),
             num_legal=samples.num_legal,
             first=np.cumsum(samples.num_legal) - samples.num_legal,
@@ -162,6 +186,8 @@ class _Chunk(NamedTuple):
         return self._replace(
             observations=self.observations[rows],
             wdl=self.wdl[rows],
+            score=self.score[rows],
+            board=self.board[rows],
             legal=self.legal[rows],
             num_legal=num_legal,
             first=first,

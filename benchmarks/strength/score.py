@@ -83,7 +83,7 @@ def choices(player: Player, exam: Sequence[Question]) -> list[int]:
 def value_scores(exam: Sequence[Question], network: Network) -> dict[str, Any]:
     """Return how often the likeliest of win, draw and loss is true, and the Brier score of the three (0 is perfect)."""
     observations = np.stack([each.position.observe() for each in exam]).astype(np.float32)
-    wdl = network(EvaluationBatch(observations, list)).wdl
+    wdl = network(EvaluationBatch(observations, list)).wdl[:, :3]
     truth = np.eye(3)[[1 - each.value for each in exam]]
     right = wdl.argmax(axis=1) == truth.argmax(axis=1)
     brier = ((wdl - truth) ** 2).sum(axis=1)

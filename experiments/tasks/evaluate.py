@@ -62,7 +62,8 @@ def evaluate(
     if not rows:
         raise UserError("expected an opponent, such as -p opponents=mcts:50, got none")
     about: dict[str, Cell] = {"run": inputs.resolve().name, "group": str(read_json(inputs / CARD).get("group", ""))}
-    write_table(out / Path(EVAL_TABLE).name, EVAL_COLUMNS, [about | row for row in rows])
+    columns = (*EVAL_COLUMNS, *(["points"] if spec.start.max_score else []))
+    write_table(out / Path(EVAL_TABLE).name, columns, [about | row for row in rows])
 
 
 def check_evaluate(*, game: str, opponents: Sequence[str], games: int, simulations: int, **_: object) -> None:
@@ -127,4 +128,5 @@ def _play(
         "elo_low": rounded(elo_low, 1),
         "elo_high": rounded(elo_high, 1),
         "distinct": result.distinct,
+        **({} if result.points is None else {"points": rounded(result.points)}),
     }

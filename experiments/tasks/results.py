@@ -47,7 +47,9 @@ EVAL_COLUMNS: Final = (
     *(f"{side}_{result}" for side in ("first", "second") for result in RESULTS),
     *("score", "low", "high", "elo", "elo_low", "elo_high", "distinct"),
 )
-"""Columns of eval.csv: results of the bot, with 95 % intervals of its score and of the Elo difference."""
+"""Columns of eval.csv: results of the bot, with 95 % intervals of its score and of the Elo difference.
+
+In a game with points the column `points` follows, its mean lead."""
 
 AVERAGED: Final = [name for name in TRAIN_COLUMNS[3:] if name not in ("score_low", "score_high")]
 """Columns of train.csv that are averaged; the interval of a mean score is made from the scores of the runs."""

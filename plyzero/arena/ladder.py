@@ -10,13 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -61,12 +62,14 @@ class PairResult(NamedTuple):
     results:  each of RESULTS for player a, first of the game in which a moves first.
     forfeits: for each game why it was forfeited by its loser, or None.
     seconds:  time that both games took.
+    leads:    points by which player a led at the end of each game that ended with a score.
     """
 
     opening: list[str]
     results: list[str]
     forfeits: list[str | None]
     seconds: float
+    leads: Sequence[float] = ()
 
 
 PlayPairs = Callable[[Sequence[Pair]], Iterable[tuple[Pair, PairResult]]]
@@ -104,6 +107,7 @@ class RatedPlayer(TypedDict):
     score: float | None
     forfeits: int
     reasons: dict[str, int]
+    points: NotRequired[float | None]
 
 
 class Table(About):
@@ -208,7 +212,7 @@ class Ladder:
         pairs, forfeits, errors = ratings.pairs, self._forfeits(), None
         if check and self.lines:
             errors = bootstrap(self._games(), len(self.entrants), self.anchor, rng=np.random.default_rng(0))
-        return {
+        table: Table = {
             **self.about,
             "anchor": self.entrants[self.anchor].name,
             "games": 2 * len(self.lines),
@@ -245,12 +249,17 @@ class Ladder:
                 for i, j in np.argwhere(np.triu(pairs.games)).tolist()
             ],
         }
+        if self.game.start.max_score:
+            for player, points in zip(table["players"], self._points(), strict=True):
+                player["points"] = points
+        return table
 
     def write_table(self, *, check: bool = False) -> Table:
         """Write the table as ladder.json and its players as ratings.csv, and return it; for `check` see `table`."""
         table = self.table(check=check)
         rows = io.StringIO()
         columns = ["player", "identity", "elo", "low", "high", "games", "score", "forfeits"]
+        columns += ["points"] if self.game.start.max_score else []
         writer = csv.DictWriter(rows, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(table["players"])
@@ -267,6 +276,8 @@ class Ladder:
 
     def _write_down(self, line: Line) -> None:
         fields = {"round": line.round, **line.pair._asdict(), **line.result._asdict()}
+        if not self.game.start.max_score:
+            del fields["leads"]
         append_line(self.directory / LINES, fields)
         self.lines[line.pair] = line
 
@@ -288,6 +299,14 @@ class Ladder:
         counts = np.zeros((players, players, 3))
         np.add.at(counts, (games.first, games.second, games.outcome), 1)
         return counts
+
+    def _points(self) -> list[float | None]:
+        """Return each player's mean lead in points, None where no game has a score."""
+        leads: list[list[float]] = [[] for _ in self.entrants]
+        for pair, line in self.lines.items():
+            leads[self._number[pair.a]] += line.result.leads
+            leads[self._number[pair.b]] += [-lead for lead in line.result.leads]
+        return [round(math.fsum(each) / len(each), 3) if each else None for each in leads]
 
     def _forfeits(self) -> list[Counter[str]]:
         """Return why each player forfeited games, and how many."""
@@ -383,7 +402,7 @@ def _parse_line(fields: dict[str, Any]) -> Line | None:
     """Return a line of the file, None if it does not hold a finished pair of games."""
     try:
         pair = Pair(fields["a"], fields["b"], fields["number"])
-        result = PairResult(*(fields[key] for key in PairResult._fields))
+        result = PairResult(**{key: fields[key] for key in PairResult._fields[:-1]}, leads=fields.get("leads", ()))
         valid = (
             isinstance(pair.number, int)
             and isinstance(fields["round"], int)
@@ -392,6 +411,7 @@ def _parse_line(fields: dict[str, Any]) -> Line | None:
             and all(each in RESULTS for each in result.results)
             and all(reason is None or isinstance(reason, str) for reason in result.forfeits)
             and all(isinstance(name, str) for name in (pair.a, pair.b, *result.opening))
+            and all(isinstance(lead, int | float) and math.isfinite(lead) for lead in result.leads)
         )
     except (KeyError, TypeError):
         return None

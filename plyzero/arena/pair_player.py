@@ -49,7 +49,7 @@ class PairPlayer:
         seeds = np.random.SeedSequence(list(digest)).spawn(4)
         opening = random_opening(self._game.start, self._opening_plies, np.random.default_rng(seeds[0]))
         a, b = (self._player(name, np.random.default_rng(seed)) for name, seed in zip(pair[:2], seeds[2:], strict=True))
-        results, forfeits = [], []
+        results, forfeits, leads = [], [], list[float]()
         for first, second in ((a, b), (b, a)):
             result = play_match(
                 *(first, second, self._game.start),
@@ -60,8 +60,9 @@ class PairPlayer:
             )
             results.append(RESULTS[1 - (result.wins - result.losses if first is a else result.losses - result.wins)])
             forfeits.append(plain(result.forfeits[0], 300) if result.forfeits else None)
+            leads += [lead if first is a else -lead for lead in result.leads]
         names = action_names(self._game.start, tuple(opening))
-        return PairResult(names, results, forfeits, round(time.monotonic() - began, 3))
+        return PairResult(names, results, forfeits, round(time.monotonic() - began, 3), leads)
 
     def _player(self, identity: str, rng: np.random.Generator) -> Player:
         """Return a player in the state in which it begins; only networks are kept from one pair to the next."""

@@ -29,7 +29,7 @@ from plyzero.rules.chance import (
     rolls_endlessly,
 )
 from plyzero.rules.compiled_game import CompiledGame
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game, Outcome, find_score_fault
 from plyzero.rules.symmetry import Symmetry
 
 T = TypeVar("T")
@@ -146,6 +146,8 @@ def rule_answers(position: Game) -> Answers:
             f"legal_actions() returned {legal!r}, expected a list of numbers ([] when the game is over)"
         )
     answers: Answers = {"outcome()": position.outcome(), "legal_actions()": tuple(legal)}
+    if answers["outcome()"] is not None and position.final_planes:
+        answers["final_board()"] = np.asarray(position.final_board(), np.float32).tobytes()
     if answers["outcome()"] is None:  # nothing calls these for a finished position
         answers |= {
             "to_play": position.to_play,
@@ -237,6 +239,16 @@ def answers_in_form(trace: GameTrace) -> None:
         winner is None or is_player,
         f"the winner in outcome() is {winner!r}, expected 0 or 1, as an integer, or None for a draw",
     )
+
+
+@register(POSITION_LAWS)
+def scores_as_declared(trace: GameTrace) -> None:
+    """Every Outcome has a score from 0 to max_score, which is 0 in a draw; without max_score none has."""
+    outcome, most = trace.position.outcome(), trace.position.max_score
+    expect(0 <= most < math.inf, f"max_score is {most!r}, expected a finite number, at least 0")
+    if outcome is not None:
+        fault = find_score_fault(outcome, most)
+        expect(not fault, fault)
 
 
 @register(POSITION_LAWS)

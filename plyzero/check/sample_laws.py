@@ -205,11 +205,12 @@ def play_twins(
 
 
 def _result(outcome: Outcome, player: int | None) -> str:
+    points = "" if outcome.score is None else f" with {outcome.score:g} points"
     if outcome.winner is None:
         return "drawn"
     if player is None:
-        return f"won by player {outcome.winner}"
-    return "won by the player to move" if outcome.winner == player else "lost by the player to move"
+        return f"won by player {outcome.winner}{points}"
+    return f"{'won' if outcome.winner == player else 'lost'} by the player to move{points}"
 
 
 def _contrast(one: Answer, other: Answer) -> str:

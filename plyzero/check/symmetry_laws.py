@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
@@ -85,6 +86,14 @@ def disagreements(here: Answers, reached: Game, symmetry: Symmetry) -> Iterator[
         ]
         yield f"images of legal moves that are not legal there: {only[0]}; other moves that are legal there: {only[1]}"
     if here["outcome()"] is not None or there["outcome()"] is not None:
+        if "final_board()" in here and "final_board()" in there:
+            squares = math.prod(reached.observation_shape[1:])
+            one, two = (
+                np.frombuffer(cast(bytes, each["final_board()"]), np.float32).reshape(-1, squares)
+                for each in (here, there)
+            )
+            if not np.array_equal(one[:, symmetry.planes[:squares] % squares], two):
+                yield "final_board() there is not the image of that here"
         return
     if here["to_play"] != there["to_play"]:
         yield f"to_play is {here['to_play']} here and {there['to_play']} there"

@@ -12,6 +12,7 @@ from typing import ClassVar, Final, NamedTuple, TypeGuard
 import numpy as np
 
 from plyzero.check.agreement import COMPILED_LAWS, state_has_all
+from plyzero.check.final_board_laws import FINAL_BOARD_LAWS
 from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, TEXT_LAWS, GameTrace, Law, LawBrokenError
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS, TURN_LAWS
 from plyzero.check.sampling import NEAR_POSITIONS, Extent, RulesFailedError, Sample, extent_of
@@ -27,7 +28,7 @@ from plyzero.rules.native_game import NativeGame
 INTERPRETED_PART: Final = 16
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""
 
-GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
+GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *FINAL_BOARD_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
 ALL_LAWS: Final = (*COMPILED_LAWS, *GAME_LAWS, *CHANCE_SAMPLE_LAWS, *TURN_LAWS, *SAMPLE_LAWS)
 """The laws of GameTraces besides those, and all laws, in the order in which they are checked."""
 
@@ -120,6 +121,7 @@ def laws_of(start: Game) -> list[Law]:
     native, compiled = isinstance(start, NativeGame), isinstance(start, CompiledGame)
     without = [law for law in COMPILED_LAWS if not compiled or native != (law.check is state_has_all)]
     without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
+    without += [] if start.final_planes else FINAL_BOARD_LAWS
     without += TEXT_LAWS if type(start).from_text is Game.from_text else []
     return [law for law in ALL_LAWS if law not in without and law.name not in start.waived_laws]
 

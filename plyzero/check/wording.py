@@ -52,7 +52,7 @@ def differences(one: Mapping[str, object], other: Mapping[str, object]) -> str:
     for name in one.keys() | other.keys():
         pair = [answers.get(name) for answers in (one, other)]
         if pair[0] != pair[1]:
-            is_readable = not name.startswith(("render()", "str()", "observe()", "key()"))
+            is_readable = not name.startswith(("render()", "str()", "observe()", "key()", "final_board()"))
             found.append(f"{name}: {_contrast(*pair)}" if is_readable else f"{name} differs")
     return "; ".join(sorted(found))
 

@@ -261,12 +261,15 @@ def _print(table: Table, *, as_json: bool) -> None:
         return
     console = make_console()
     console.print(f"{table['game']}: {table['games']} games; 0 Elo is {table['anchor']}\n")
-    ratings = make_table("player", "Elo", "95 %", "games", "score", "forfeits")
+    has_points = any(each.get("points") is not None for each in table["players"])
+    ratings = make_table("player", "Elo", "95 %", "games", "score", *(["points"] if has_points else []), "forfeits")
     for each in sorted(table["players"], key=lambda each: -each["elo"]):
         score = "" if each["score"] is None else f"{each['score']:.1%}"
         interval = f"{each['low']:+.0f} to {each['high']:+.0f}" if each["high"] > each["low"] else ""
         forfeits = str(each["forfeits"] or "")
-        ratings.add_row(each["player"], f"{each['elo']:+.0f}", interval, str(each["games"]), score, forfeits)
+        points = [f"{each.get('points') or 0:+.2f}"] if has_points else []
+        row = [each["player"], f"{each['elo']:+.0f}", interval, str(each["games"]), score, *points, forfeits]
+        ratings.add_row(*row)
     console.print(ratings)
     side, draws = table["side"], table["draws"]
     console.print(f"\nMoving first: {side['value']:+.0f} Elo, {side['low']:+.0f} to {side['high']:+.0f}.")

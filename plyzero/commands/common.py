@@ -111,7 +111,10 @@ Minutes = Annotated[
 ]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="CONDITION", help='The training is over at a score: "score >= 0.9 against mcts:100".'),
+    typer.Option(
+        metavar="CONDITION",
+        help='The training is over at a score, "score >= 0.9 against mcts:100", or "points >= 2 against mcts:100".',
+    ),
 ]
 Scratch = Annotated[
     Path | None,

@@ -80,6 +80,8 @@ def selfplay(
             return
         from plyzero.inference.remote_network import RemoteNetwork
 
+        if opened.settings.search.score_weight:
+            raise UserError("--evaluator sends no scores, which search.score_weight needs: leave out one of the two")
         with closing(RemoteNetwork(evaluator, opened)) as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
 

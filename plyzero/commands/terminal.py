@@ -94,7 +94,9 @@ class Terminal:
         if session.outcome:
             how = " by resignation" if session.resigned else " by forfeit" if session.forfeited else ""
             verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
-            self.say(f"{verdict}{how}.")
+            lead = abs(session.outcome.lead(0))
+            by = f" by {lead:g} point{'s' * (lead != 1)}" if lead else ""
+            self.say(f"{verdict}{how}{by}.")
         elif session.last_mover == session.position.to_play:
             self.say("You move again." if session.is_persons_turn else "The bot moves again.")
 
@@ -260,4 +262,6 @@ def _expectation(position: Game, result: SearchResult) -> str:
         return {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[root["proven"]]
     winrate = root["winrate"] if best["winrate"] is None else best["winrate"]
     draws = f" (a draw counts half; draws: {root['drawrate']:.0%})" if root["drawrate"] >= 0.005 else ""
-    return f"a score of {winrate:.0%}{draws}"
+    lead = root.get("scoreLead")
+    points = "" if lead is None else f" and to be {'ahead' if lead >= 0 else 'behind'} by {abs(lead):.1f} points"
+    return f"a score of {winrate:.0%}{draws}{points}"

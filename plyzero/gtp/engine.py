@@ -166,7 +166,8 @@ class Engine:
         outcome = self._position.outcome()
         if outcome is None:
             raise UserError("cannot score: the game is not over")
-        return "0" if outcome.winner is None else ("B+", "W+")[outcome.winner]
+        points = f"{outcome.score:g}" if outcome.score else ""
+        return "0" if outcome.winner is None else ("B+", "W+")[outcome.winner] + points
 
     def _final_result(self) -> str:
         outcome = self._position.outcome()

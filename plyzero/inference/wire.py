@@ -227,7 +227,7 @@ def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
 
 def pack_evaluation(response: Message, evaluation: Evaluation, precision: str) -> None:
     """Add an evaluation to a ModelInferResponse, with numbers of type `precision`."""
-    for name, values in ((LOGITS, evaluation.logits), (WDL, evaluation.wdl)):
+    for name, values in ((LOGITS, evaluation.logits), (WDL, evaluation.wdl[:, :3])):
         response.outputs.add(name=name, datatype=precision, shape=values.shape)
         response.raw_output_contents.append(values.astype(PRECISIONS[precision]).tobytes())
 

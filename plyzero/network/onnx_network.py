@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,12 @@ LOGITS: Final = "logits"
 WDL: Final = "wdl"
 """Names in the graph: `[B, C, H, W]` float32 -> `[B, A]` float32 logits, `[B, 3]` float32 win, draw, loss."""
 
+SCORE: Final = "score"
+BOARD: Final = "board"
+EXTRA: Final = {2: SCORE, 4: BOARD}
+"""What a network may also estimate, by the number of dimensions: `[B, 2]` float32, mean of the score for the player to
+move, as a share of max_score, and log of its standard deviation; `[B, P, H, W]` float32, the final board for it."""
+
 ENCODING: Final = "plyzero.model/1"
 """The meaning of the graph's inputs and outputs; every model's metadata names it."""
 
@@ -67,6 +73,7 @@ class Network:
     fence, step: of its file name in a run; 0 for any other file.
     game:        the game it plays; without one the model's metadata names it.
     metadata:    of its ONNX file.
+    has_board:   whether it estimates the final board.
     precision:   of its numbers: fp32; int8 inside an 8-bit form; fp16 on a GPU.
     """
 
@@ -105,6 +112,7 @@ class Network:
             position_bytes = check_graph(model)
         except GraphError as error:
             raise ModelRefusedError(f"{label} is refused: {error}") from error
+        self._outputs, self.has_board = outputs_of(model), BOARD in declared_shapes(model)
         del model  # before ONNX Runtime makes its own copies of the weights
         self._batch = max(1, min(MAX_BATCH, BATCH_BYTES // max(1, position_bytes)))
         try:
@@ -129,6 +137,10 @@ class Network:
                 raise ModelRefusedError(f"{self.label} does not fit: its {key} is {found}, expected {value!r}")
         shapes = {name: shape[1:] for name, shape in declared.items()}
         wanted = {INPUT: list(game.start.observation_shape), LOGITS: [game.start.num_actions], WDL: [3]}
+        if SCORE in shapes and game.start.max_score:
+            wanted[SCORE] = [2]
+        if BOARD in shapes and game.start.final_planes:
+            wanted[BOARD] = [game.start.final_planes, *game.start.observation_shape[1:]]
         if shapes != wanted:
             found = plain(str(shapes), 300)
             raise ModelRefusedError(f"{self.label} does not fit {game.name}: its shapes are {found}, expected {wanted}")
@@ -173,15 +185,32 @@ class Network:
             raise ModelRefusedError(f"{self.label}: {fault}")
         return evaluation
 
+    def final_board(self, observation: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return the final board that is expected, `[P, H, W]` from -1 to 1 for the player to move; see `has_board`."""
+        planes = np.asarray(observation, np.float32)[np.newaxis]
+        (found,) = self._session.run((BOARD,), {INPUT: planes}, self._options)
+        return np.clip(np.nan_to_num(np.asarray(found[0], np.float32)), -1, 1)
+
     def _run(self, observations: NDArray[np.float32]) -> Evaluation:
         if not self._is_on_gpu:
-            return Evaluation(*self._session.run((LOGITS, WDL), {INPUT: observations}, self._options))
+            return _as_evaluation(self._session.run(self._outputs, {INPUT: observations}, self._options))
         bound = self._session.io_binding()  # a new one each time, because several threads may use the network
         bound.bind_cpu_input(INPUT, observations)
-        for name in (LOGITS, WDL):
+        for name in self._outputs:
             bound.bind_output(name)
         self._session.run_with_iobinding(bound, self._options)
-        return Evaluation(*bound.copy_outputs_to_cpu())
+        return _as_evaluation(bound.copy_outputs_to_cpu())
+
+
+def outputs_of(model: Model) -> tuple[str, ...]:
+    """Return the names of the outputs of which an evaluation consists."""
+    return (LOGITS, WDL, SCORE) if SCORE in declared_shapes(model) else (LOGITS, WDL)
+
+
+def _as_evaluation(outputs: Sequence[NDArray[np.float32]]) -> Evaluation:
+    """Return the values of `outputs_of` as an evaluation, of whose score only the mean is kept."""
+    logits, wdl, *score = outputs
+    return Evaluation(logits, np.concatenate([wdl, score[0][:, :1]], axis=1) if score else wdl)
 
 
 def resize(model: Model, game: GameSpec) -> bool:
@@ -197,12 +226,11 @@ def resize(model: Model, game: GameSpec) -> bool:
         return False
     is_same_game = (name.partition("(")[0], version) == (own.partition("(")[0], own_version)
     declared, board = declared_shapes(model), game.start.observation_shape[1:]
-    is_other_size = declared.keys() == {INPUT, LOGITS, WDL} and declared[INPUT][2:] != [*board]
+    is_other_size = declared.keys() >= {INPUT, LOGITS, WDL} and declared[INPUT][2:] != [*board]
     if not (is_same_game and is_other_size and is_pooled):
         return False
-    declare_shapes(
-        model, {INPUT: [*declared[INPUT][:2], *board], LOGITS: [*declared[LOGITS][:1], game.start.num_actions]}
-    )
+    shapes = {name: [*declared[name][:2], *board] for name in declared.keys() & {INPUT, BOARD}}
+    declare_shapes(model, shapes | {LOGITS: [*declared[LOGITS][:1], game.start.num_actions]})
     metadata["game"].value = game.identity
     return True
 
@@ -310,7 +338,7 @@ def open_session(content: bytes, threads: int, *, halve: bool, plan_memory: bool
 def run_on_cpu(content: bytes, observations: NDArray[np.float32]) -> Evaluation:
     """Return the evaluation of `[n, C, H, W]` in the precision of the file; on a GPU `Network` computes in 16 bits."""
     session = onnxruntime.InferenceSession(content, providers=[CPU])
-    return Evaluation(*session.run((LOGITS, WDL), {INPUT: observations}))
+    return _as_evaluation(session.run(outputs_of(parse(content)), {INPUT: observations}))
 
 
 def _return_free_memory() -> None:

@@ -157,9 +157,11 @@ class Rater:
 
     def _write_down(self, name: ModelName, scores: dict[str, MatchResult]) -> None:
         self._events.add(name.step, {f"score/{opponent}": result.score for opponent, result in scores.items()})
-        points = {opponent: [result.wins, result.draws, result.losses] for opponent, result in scores.items()}
+        counts = {opponent: [result.wins, result.draws, result.losses] for opponent, result in scores.items()}
+        points = {opponent: round(each.points, 3) for opponent, each in scores.items() if each.points is not None}
+        line = {"model": str(name), "scores": counts} | ({"points": points} if points else {})
         try:
-            append_line(self._run.metrics / "rating.jsonl", {"model": str(name), "scores": points})
+            append_line(self._run.metrics / "rating.jsonl", line)
         except OSError as error:
             self._results.put(f"the scores of step {name.step} are not written to rating.jsonl: {error.strerror}")
 
@@ -191,7 +193,7 @@ class Rater:
             games = max(0, min(settings.games - played, affordable))
         counts = [(each.wins, each.draws, each.losses, each.distinct) for each in results]
         wins, draws, losses, distinct = (sum(column) for column in zip(*counts, strict=True))
-        return MatchResult(wins, draws, losses, distinct)
+        return MatchResult(wins, draws, losses, distinct, leads=sum((each.leads for each in results), ()))
 
 
 class _Checked:

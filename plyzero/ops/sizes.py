@@ -12,7 +12,7 @@ from plyzero.machine import usable_memory
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.search.tree import EDGE, NODE
-from plyzero.settings import MAX_MODEL_BYTES, NetworkSettings, Settings
+from plyzero.settings import MAX_MODEL_BYTES, NetworkSettings, Settings, parse_until
 
 HEAD_PLANES: Final = 16
 """Smallest number of planes to which a head of the built-in network reduces the channels, unless there are fewer."""
@@ -59,8 +59,10 @@ def network_weights(start: Game, network: NetworkSettings) -> tuple[int, int]:
         last, reduction = (reduced * squares + 1) * actions, (channels + 1) * reduced
     reduced = channels if is_pooled else max(few, channels // 8)
     numbers = 2 * channels if is_pooled else reduced * squares
-    value = (channels + 1) * reduced + (numbers + 1) * 2 * channels + 3 * (2 * channels + 1)
-    return tower + reduction + last + value, last
+    outputs = 3 + 2 * (network.points and start.max_score > 0)  # win, draw, loss, and mean and spread of the score
+    value = (channels + 1) * reduced + (numbers + 1) * 2 * channels + outputs * (2 * channels + 1)
+    board = (channels + 1) * start.final_planes if network.points else 0
+    return tower + reduction + last + value + board, last
 
 
 def sizes_of(start: Game, settings: Settings) -> Sizes:
@@ -81,7 +83,8 @@ def sizes_of(start: Game, settings: Settings) -> Sizes:
     batch = trainer.batch_size * (actions * 26 + activations + 8 * size)
     item = size * np.dtype(start.observation_dtype).itemsize
     kept = math.ceil(size / 8) if np.dtype(start.observation_dtype).kind == "b" else item
-    window = trainer.window_positions * (kept + math.ceil(actions / 8))
+    board = 2 * start.final_planes * rows * columns if network.points else 0
+    window = trainer.window_positions * (kept + math.ceil(actions / 8) + board)
     return Sizes(weights, policy_weights, worker, TRAINER_WEIGHT * weights + batch + window)
 
 
@@ -89,6 +92,8 @@ def check_sizes(start: Game, settings: Settings, *, workers: int = 0, trainer: b
     """Raise UserError if no file can hold the network, or if this machine lacks the memory of these processes."""
     if settings.network.value_head == "pooled" and not start.policy_planes:
         raise UserError("network.value_head: expected dense, since the game declares no policy_planes, got pooled")
+    if settings.budget.until and parse_until(settings.budget.until)[0] == "points" and not start.max_score:
+        raise UserError("budget.until: expected a score, since the game declares no max_score, got points")
     sizes = sizes_of(start, settings)
     if 4 * sizes.weights > MAX_MODEL_BYTES:
         raise UserError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TextIO, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TextIO, TypedDict
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class RootInfo(TypedDict):
     winrate: float  # expected score in [0, 1], a draw counts 1/2
     drawrate: float  # probability of a draw
     proven: str | None  # "win", "draw" or "loss", None if the search has not proven the value
+    scoreLead: NotRequired[float]  # expected points by which the player wins in the end, if the network estimates them
 
 
 def move_infos(position: Game, result: SearchResult) -> list[MoveInfo]:
@@ -66,13 +67,16 @@ def move_infos(position: Game, result: SearchResult) -> list[MoveInfo]:
 def root_info(position: Game, result: SearchResult) -> RootInfo:
     """Return what is found of `position` itself."""
     proven = {PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
-    return {
+    info: RootInfo = {
         "currentPlayer": position.to_play,
         "visits": result.simulations,
         "winrate": round((1 + result.value) / 2, 4),
         "drawrate": round(result.draw, 4),
         "proven": proven.get(result.proven),
     }
+    if result.score is not None:
+        info["scoreLead"] = round(result.score, 2)
+    return info
 
 
 def answer_queries(

@@ -46,6 +46,7 @@ class PlayedGame(NamedTuple):
             "second": players[not self.swapped],
             "moves": action_names(game.start, tuple(self.moves)),
             "winner": WINNERS[outcome_code(self.outcome)],
+            **({"score": float(self.outcome.score)} if self.outcome and self.outcome.score is not None else {}),
             "end": end,
             "opening_plies": self.opening_plies,
         }
@@ -97,7 +98,7 @@ def play_match(
     for i in range(games):
         roll(i)
     opening = plies.copy()
-    points, forfeits = [0, 0, 0], dict[int, str]()
+    points, forfeits, leads = [0, 0, 0], dict[int, str](), list[float]()
     playing = list(range(games))
     while playing:
         for player, player_side in ((first, 0), (second, 1)):
@@ -117,12 +118,13 @@ def play_match(
                 outcome = Outcome(1 - positions[i].to_play) if i in forfeits else positions[i].outcome()
                 if outcome is not None or plies[i] >= start.max_plies:
                     points[1 if outcome is None else 1 - outcome.value(i % 2)] += 1
+                    leads += [outcome.lead(i % 2)] if outcome is not None and outcome.score is not None else []
                     playing.remove(i)
                     on_game(PlayedGame(moves[i], opening[i], i % 2 == 1, outcome, forfeits.get(i)))
             on_progress(games - len(playing), max(plies))
     wins, draws, losses = points
     distinct = len({tuple(actions) for actions in moves})
-    return MatchResult(wins, draws, losses, distinct=distinct, forfeits=tuple(forfeits.values()))
+    return MatchResult(wins, draws, losses, distinct, tuple(forfeits.values()), tuple(leads))
 
 
 def random_openings(start: Game, plies: int, rng: np.random.Generator, *, count: int) -> list[list[int]]:

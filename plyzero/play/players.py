@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError, shown
 from plyzero.network.model_loader import load_network
@@ -341,6 +342,11 @@ class Bot:
                 for position, result in zip(part, found, strict=True)
             ]
         return results
+
+    def final_board(self, position: Game) -> NDArray[np.float32] | None:
+        """Return the final board that the network expects, `[P, H, W]` from -1 to 1 for the player to move, or None."""
+        network = self._own_evaluate
+        return network.final_board(position.observe()) if isinstance(network, Network) and network.has_board else None
 
     def _evaluate(self, batch: EvaluationBatch) -> Evaluation:
         """Return the evaluation of `batch`. Raises UserError if it has impossible values, such as NaN."""

@@ -300,6 +300,7 @@ class MatchResult:
 
     distinct: the number of different games; 0 if it is not known.
     forfeits: a sentence for each game that was lost because a player failed to move.
+    leads:    the points by which the first player led at the end of each game that ended with a score.
     """
 
     wins: int
@@ -307,6 +308,12 @@ class MatchResult:
     losses: int
     distinct: int = 0
     forfeits: tuple[str, ...] = ()
+    leads: tuple[float, ...] = ()
+
+    @property
+    def points(self) -> float | None:
+        """The first player's mean lead in points; None in a game without points."""
+        return sum(self.leads) / len(self.leads) if self.leads else None
 
     @property
     def games(self) -> int:
@@ -329,11 +336,12 @@ class MatchResult:
         """Return the result of the first player, A, for people: counts, score and Elo difference, one per line."""
         score_low, score_high = self.interval()
         elo, elo_low, elo_high = self.elo()
+        points = "" if self.points is None else f"points {self.points:+.2f} per game\n"
         return (
             f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
             f"{self.distinct} different games among the {self.games}\n"
             f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}\n"
-            f"Elo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}{self._forfeited()}"
+            f"{points}Elo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}{self._forfeited()}"
         )
 
     def _forfeited(self) -> str:
@@ -353,11 +361,13 @@ class MatchResult:
             "score_interval": self.interval(),
             "elo": elo,
             "elo_interval": elo_interval,
+            **({} if self.points is None else {"points": round(self.points, 3)}),
         }
 
     def __str__(self) -> str:
         low, high = self.interval()
-        return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f})"
+        points = "" if self.points is None else f", {self.points:+.1f} points"
+        return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f}){points}"
 
 
 def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:

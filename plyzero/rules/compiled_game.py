@@ -11,6 +11,7 @@ class Nim(CompiledGame, version=1):
     def outcome(s): ...                               # ONGOING, DRAW, or the winner: 0 or 1
     def observe(s, planes): ...                       # planes is float32 and all zeros when the rule is called
     def chances(s, weights): ...                      # only with dice: weights is all zeros when the rule is called
+    def score(s): ...                                 # only with points (max_score): of a finished game, for its winner
 ```
 
 The class is a `Game` like any other. With NUMBA_DISABLE_JIT=1 the same functions run as plain Python.
@@ -47,7 +48,8 @@ OUTCOME: Final = types.int64(STATE)
 LEGAL: Final = types.void(STATE, types.boolean[::1])
 OBSERVE: Final = types.void(STATE, types.float32[:, :, ::1])
 CHANCES: Final = types.void(STATE, types.float32[::1])
-SIGNATURES: Final = (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES)
+SCORE: Final = types.float64(STATE)
+SIGNATURES: Final = (PLAY, OUTCOME, LEGAL, OBSERVE, CHANCES, SCORE)
 
 
 class Rules(NamedTuple):
@@ -58,6 +60,7 @@ class Rules(NamedTuple):
     legal:   (state, mask) -> None; sets the legal actions in `mask`, `[A]` bool, which must be all False.
     observe: (state, planes) -> None; writes into `planes`, `[C, H, W]` float32, which must be all zeros.
     chances: (state, weights) -> None; writes probabilities into `weights`, `[K]` float32, which must be all zeros.
+    score:   (state) -> the points by which the winner of a finished game leads.
     """
 
     play: Callable[..., None]
@@ -65,18 +68,24 @@ class Rules(NamedTuple):
     legal: Callable[..., None]
     observe: Callable[..., None]
     chances: Callable[..., None]
+    score: Callable[..., float]
 
 
 RuleFunctions = dict[str, Function]
 """The type of the rules as a class defines them: plain functions over a record, by name."""
 
-RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe", "chances")
-"""The methods of a compiled game that are rules. `start` and `chances` are optional; those after `start` are in the
-order of Rules."""
+RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe", "chances", "score")
+"""The methods of a compiled game that are rules. `start`, `chances` and `score` are optional; those after `start` are
+in the order of Rules."""
 
 
 def no_chances(s: Record, weights: NDArray[np.float32]) -> None:
     """The rule `chances` of a game without dice."""
+
+
+def no_score(s: Record) -> float:
+    """The rule `score` of a game without points."""
+    return 0.0
 
 
 class CompiledGame(Game):
@@ -92,7 +101,7 @@ class CompiledGame(Game):
     roll_names: str | tuple[str, ...] = ()
     """The name of each roll; without names, a roll is called by its number."""
 
-    rule_functions: ClassVar[RuleFunctions] = {"chances": no_chances}
+    rule_functions: ClassVar[RuleFunctions] = {"chances": no_chances, "score": no_score}
 
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         found = {name: vars(cls)[name] for name in RULE_NAMES if name in vars(cls)}
@@ -120,6 +129,10 @@ class CompiledGame(Game):
                 )
         if self.rule_functions["chances"] is not no_chances and not self.num_chances:
             raise TypeError(f"{type(self).__name__} has a rule chances, but num_chances is 0: give the number of rolls")
+        rule = self.rule_functions["score"]  # of a native game no_chances
+        wrong = (no_score,) if self.max_score else tuple({rule} - {no_score, no_chances})
+        if rule in wrong:
+            raise TypeError(f"{type(self).__name__}: a compiled game with points has both a rule score and a max_score")
         self.state = np.zeros(self.State.itemsize, np.uint8)
         if "start" in self.rule_functions:
             self.rule_functions["start"](self.record)
@@ -190,7 +203,7 @@ class CompiledGame(Game):
             raise TypeError(f"the rule outcome returns {code!r}, expected the integer ONGOING, DRAW, 0 or 1")
         if code == ONGOING:
             return None
-        return Outcome(None if code == DRAW else int(code))
+        return Outcome(None if code == DRAW else int(code), self.rules.score(self.state) if self.max_score else None)
 
     def observe(self) -> NDArray[np.float32]:
         planes = np.zeros(self.observation_shape, np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -33,15 +34,38 @@ class Outcome:
 
     winner: 0 = the player who moves first in the initial position, or player 0 of dice that decide who begins,
             1 = the other player, None = a draw.
+    score:  the points by which the winner leads, 0 in a draw; None in a game without points (`Game.max_score`).
     """
 
     winner: int | None
+    score: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Outcome(winner={self.winner}{'' if self.score is None else f', score={self.score}'})"
 
     def value(self, player: int) -> int:
         """Return the result for `player`: +1 for a win, 0 for a draw, -1 for a loss."""
         if self.winner is None:
             return 0
         return 1 if self.winner == player else -1
+
+    def lead(self, player: int) -> float:
+        """Return the points by which `player` leads, negative if the other player does; 0 in a game without points."""
+        return self.value(player) * float(self.score or 0)
+
+
+def find_score_fault(outcome: Outcome, max_score: float) -> str:
+    """Return what is wrong with the score of a finished game that declares `max_score`, "" if nothing is."""
+    score = outcome.score
+    if not max_score:
+        return "" if score is None else f"the score is {score!r}, but the game declares no max_score"
+    if score is None:
+        return f"the outcome has no score, but max_score is {max_score:g}: give a score at every end, or at none"
+    if not isinstance(score, int | float | np.integer | np.floating) or not math.isfinite(score):
+        return f"the score is {score!r}, expected a finite number"
+    if score < 0 or (outcome.winner is None and score != 0):
+        return f"the score is {score:g}, expected the points by which the winner leads, at least 0, and 0 in a draw"
+    return f"the score is {score:g}, larger than max_score = {max_score:g}" if score > max_score else ""
 
 
 def outcome_code(outcome: Outcome | None) -> int:
@@ -60,7 +84,7 @@ class Game(ABC):
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
-              waived_laws (all have defaults)
+              max_score, final_board with final_planes, waived_laws (all have defaults)
     With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
@@ -88,6 +112,13 @@ class Game(ABC):
 
     num_chances: int = 0
     """The number of different rolls in the whole game, such as 6 of a die; 0 = no dice, coins or shuffled cards."""
+
+    max_score: float = 0
+    """The largest number of points by which a player can win; 0 = the game has no points. With points, every `Outcome`
+    has a `score`."""
+
+    final_planes: int = 0
+    """The number of planes of `final_board`; 0 = the game has none."""
 
     max_plies: int
     """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""
@@ -147,6 +178,13 @@ class Game(ABC):
     @abstractmethod
     def outcome(self) -> Outcome | None:
         """Return the outcome of a finished game, None while the game goes on. A draw is `Outcome(None)`."""
+
+    def final_board(self) -> NDArray[np.generic]:
+        """Return what decides a finished game, `[final_planes, rows, columns]` from -1 to 1: such as whose squares are.
+
+        +1 is for the player `to_play`, -1 for the other. The network learns to expect it, as a help and to show it.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def observe(self) -> NDArray[np.generic]:

@@ -25,7 +25,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain
-from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, CompiledGame, Rules, kernel, no_chances
+from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, CompiledGame, Rules, kernel, no_chances, no_score
 from plyzero.rules.machine_code import Function, digest_of, keep_rule
 
 Library = Any  # a ctypes.CDLL, with the digest of its file
@@ -72,7 +72,8 @@ class NativeGame(CompiledGame):
         except OSError as error:
             expected = f"expected {path} to be a shared library for this processor, {platform.machine()}"
             raise UserError(f"{expected}: {plain(str(error))}; compile it here with cc -shared -fPIC") from error
-        names = [f"plyzero_{name}" for name in RULE_NAMES if name != "chances" or self.num_chances]
+        optional = {"chances": self.num_chances, "score": self.max_score}
+        names = [f"plyzero_{name}" for name in RULE_NAMES if optional.get(name, 1)]
         if missing := [name for name in names if not hasattr(library, name)]:
             how = 'in C++ in extern "C", in Rust as #[no_mangle] pub extern "C"'
             raise UserError(f"{path} has no function {', '.join(missing)}: define it as plyzero.h does, {how}")
@@ -129,14 +130,16 @@ def _load(path: Path, status: tuple[int, ...]) -> Library:
 @functools.cache
 def _compile_calls(library: Library) -> Rules:
     def compiled(name: str, signature: object) -> Any:
-        symbol, rule = f"plyzero_{library.digest}_{name}", cast(Function, no_chances)
+        symbol, rule = f"plyzero_{library.digest}_{name}", cast(Function, no_score if name == "score" else no_chances)
         if function := getattr(library, f"plyzero_{name}", None):
             binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
-            pointer, result = types.voidptr, types.int32 if name == "outcome" else types.void
-            arguments = {"outcome": (), "play": (types.int32,)}.get(name, (pointer,))
+            pointer = types.voidptr
+            result = {"outcome": types.int32, "score": types.float64}.get(name, types.void)
+            arguments = {"outcome": (), "score": (), "play": (types.int32,)}.get(name, (pointer,))
             call = types.ExternalFunction(symbol, result(pointer, *arguments))
             rules: dict[str, Function] = {
                 "outcome": lambda s: call(s.ctypes),
+                "score": lambda s: call(s.ctypes),
                 "play": lambda s, action: call(s.ctypes, action),
             }
             rule = rules.get(name, lambda s, array: call(s.ctypes, array.ctypes))
@@ -148,7 +151,7 @@ def _compile_calls(library: Library) -> Rules:
     return Rules(*map(compiled, RULE_NAMES[1:], SIGNATURES))
 
 
-def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: Any = None) -> int | None:
+def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: Any = None) -> float | None:
     """Call a function on copies of its arrays, which lie between guard bytes, and return its result.
 
     The guards differ from call to call, so a function that reads them answers differently when it is called again.
@@ -157,6 +160,7 @@ def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: An
     function, numbers = getattr(library, f"plyzero_{name}", None), [int(argument)] if name == "play" else []
     if function is None:  # chances, without dice
         return None
+    function.restype = ctypes.c_double if name == "score" else ctypes.c_int
     call = f"plyzero_{name}({numbers[0] if numbers else ''})"
     arrays = [state] if numbers or argument is None else [state, argument]
     before, guard = [array.tobytes() for array in arrays], next(_guards)
@@ -164,7 +168,7 @@ def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: An
     _call[: len(noted)] = noted
     boxes = [bytearray(guard + each + guard) for each in before]
     pointers = [ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(box)) + GUARD) for box in boxes]
-    result: int | None = function(*pointers, *numbers)
+    result: float | None = function(*pointers, *numbers)
     for i, box in enumerate(boxes):
         after = bytes(box[GUARD:-GUARD])
         if not box.startswith(guard) or not box.endswith(guard):

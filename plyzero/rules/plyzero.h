@@ -41,6 +41,9 @@ PLYZERO_EXPORT void plyzero_observe(const void *state, float *planes);
    player moves. */
 PLYZERO_EXPORT void plyzero_chances(const void *state, float *weights);
 
+/* Only with points: returns by how many the winner of a finished game leads, 0 in a draw. */
+PLYZERO_EXPORT double plyzero_score(const void *state);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import TRAINER, number, read_heartbeat
+from plyzero.run.metrics import TRAINER, figure, number, read_heartbeat
+from plyzero.run.models import parse_scores
 from plyzero.settings import BudgetSettings, parse_until
 
 COUNTED: Final = (("steps", "step"), ("games", "games"), ("positions", "positions"), ("minutes", "minutes"))
 """The settings of a budget that are counted, each with the field of the trainer's heartbeat that counts it."""
 
+BEST: Final = {"score": "best_scores", "points": "best_points"}
+"""What a condition `until` is about -> the field of the trainer's heartbeat with its best value by opponent."""
+
+
+def note_rating(best: Mapping[str, dict[str, float]], line: dict[str, Any], *, games: int) -> None:
+    """Note in `best`, a dict for each field of BEST, what a line of ratings has measured in half of `games` or more."""
+    measured, points = parse_scores(line), line.get("points")
+    for opponent, (wins, draws, losses) in measured.counts.items() if measured else ():
+        played = wins + draws + losses
+        if 2 * played >= games:  # not cut short
+            lead = figure(points, opponent) if isinstance(points, dict) else None
+            found = {"score": (wins + draws / 2) / played, "points": lead}
+            for kind, value in found.items():
+                if value is not None:
+                    values = best[BEST[kind]]
+                    values[opponent] = max(value, values.get(opponent, value))
+
 
 def find_reached(budget: BudgetSettings, progress: Mapping[str, object]) -> str:
     """Return the part of a budget that a training has reached, such as "300 steps"; "" if it has reached none.
 
-    progress: fields of the trainer's heartbeat: step, games, positions, minutes, and best_scores by opponent.
+    progress: fields of the trainer's heartbeat: step, games, positions, minutes, and those of BEST by opponent.
     """
     for name, key in COUNTED:
         most = getattr(budget, name)
         if most is not None and number(progress, key) >= most:
             return f"{most:,} {name if most != 1 else name[:-1]}"
-    scores = progress.get("best_scores")
-    if budget.until and isinstance(scores, dict):
-        least, opponent = parse_until(budget.until)
-        score = number(scores, opponent)
-        if score >= least > 0:
-            return f"score {score:.2f} against {opponent}"
+    if budget.until:
+        kind, least, opponent = parse_until(budget.until)
+        values = progress.get(BEST[kind])
+        best = figure(values, opponent) if isinstance(values, dict) else None
+        if best is not None and best >= least:
+            return f"{kind} {best:.2f} against {opponent}"
     return ""
 
 

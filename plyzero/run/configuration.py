@@ -168,6 +168,8 @@ def preset_for(name: str, start: Game) -> Layer:
     preset = {section: dict(values) for section, values in PRESETS[name].items()}
     if start.policy_planes:
         preset.setdefault("network", {})["value_head"] = "pooled"
+    if start.max_score or start.final_planes:
+        preset.setdefault("network", {})["points"] = True
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset

@@ -30,11 +30,24 @@ from plyzero.errors import plain
 from plyzero.lines import parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, RunId
-from plyzero.run.records import GAME, MOVE, POSITION, Games, JournalName, find_valid, identify, pack_bits, unpack_bits
+from plyzero.run.records import (
+    FORMAT_1,
+    GAME,
+    MOVE,
+    POSITION,
+    Games,
+    JournalName,
+    find_valid,
+    format_of,
+    identify,
+    pack_bits,
+    unpack_bits,
+    with_score,
+)
 from plyzero.volume_errors import NO_LOCKS, FileErrors, UnreadableError
 
-SCHEMA: Final = "plyzero.journal/1"
-"""Schema and version in the header of a journal; a reader refuses any other."""
+SCHEMAS: Final = {1: "plyzero.journal/1", 2: "plyzero.journal/2"}
+"""Schema and version in the header of a journal, 2 for a game with points; a reader refuses any other."""
 
 MAGIC: Final = b"PZJ1"
 """First bytes of every frame."""
@@ -70,7 +83,8 @@ class Journal:
         self._may_be_written = False  # a batch behind the acknowledged ones
         self.owned_at = now()
         unfinished = directory / f"{files.TEMPORARY}{uuid.uuid4().hex}"
-        header = {"schema": SCHEMA, **_identity(game), **name.writer}
+        self._format = format_of(game)
+        header = {"schema": SCHEMAS[self._format], **_identity(game), **name.writer}
         header |= {KEY: run_id.text} if run_id else {}
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
@@ -94,7 +108,7 @@ class Journal:
         """
         self._check_owner()
         self._may_be_written = True
-        frame = _frame(_encode(games))
+        frame = _frame(_encode(games, self._format))
         half = len(frame) // 2
         files.write_at(self._descriptor, frame[:half], self._size)
         files.fault_point("append: half", self._path)
@@ -153,14 +167,14 @@ def read_journal(
     except UnreadableError as error:
         raise ValueError(f"{path.name}: {error.strerror}") from error
     _, header = next(frames, (0, None))
-    _check_header(path, header or b"", game, run_id)
+    version = _check_header(path, header or b"", game, run_id)
     batches = []
     for offset, body in frames:
         if body is None:
             on_fault(f"{path.name} is damaged at byte {offset}")
             continue
         try:
-            batch = _decode(body, game)
+            batch = _decode(body, game, version)
             valid, fault = find_valid(batch, game.start.num_actions)
         except (ValueError, OverflowError, struct.error) as error:
             on_fault(f"{path.name}: the batch at byte {offset} is left out: {error}")
@@ -198,14 +212,18 @@ def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
     return alive
 
 
-def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | None) -> None:
-    """Raise ValueError if a journal is not of this game and run, or not the file that its writer made."""
+def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | None) -> int:
+    """Return the version of a journal.
+
+    Raises ValueError if it is not of this game and run, or not the file that its writer made.
+    """
     try:
         found = parse_object(header) if header else None
     except ValueError as error:
         raise ValueError(f"{path.name} has a header that cannot be read: {error}") from error
     carried = found.pop(KEY, None) if found else None
-    expected = {"schema": SCHEMA, **_identity(game)}
+    version = format_of(game) if found and found.get("schema") != SCHEMAS[1] else 1
+    expected = {"schema": SCHEMAS[version], **_identity(game)}
     name = JournalName.parse(path.name)
     if found and "worker" in found and name is not None:  # version 0.2 did not name the writer
         expected |= name.writer
@@ -213,6 +231,7 @@ def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | Non
         raise ValueError(f"{path.name} has the header {plain(repr(found), 300)}, expected {expected!r}")
     if run_id and (foreign := run_id.find_fault(carried)):
         raise ValueError(f"{path.name} is refused: {foreign}")
+    return version
 
 
 def _identity(game: GameSpec) -> dict[str, object]:
@@ -271,21 +290,22 @@ def _is_incomplete(content: bytes, offset: int) -> bool:
     return starts or content.count(0, offset) == len(content) - offset
 
 
-def _encode(games: Games) -> bytes:
+def _encode(games: Games, version: int) -> bytes:
     observations = games.observations
+    records = games.games if version == 2 else games.games[[*(FORMAT_1.names or ())]].astype(FORMAT_1)
     if observations.dtype.kind == "b":
         observations = pack_bits(observations)
-    parts = (games.games, games.positions, games.moves, observations)
+    parts = (records, games.positions, games.moves, observations)
     return struct.pack("<I", len(games.games)) + b"".join(part.tobytes() for part in parts)
 
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-def _decode(body: bytes, game: GameSpec) -> Games:
+def _decode(body: bytes, game: GameSpec, version: int) -> Games:
     """Return the games in a body. Raises ValueError if the counts in the records do not match the size of the body."""
     (num_games,) = struct.unpack_from("<I", body)
-    games, offset = _read_array(body, 4, GAME, num_games)
+    games, offset = _read_array(body, 4, GAME if version == 2 else FORMAT_1, num_games)
     positions, offset = _read_array(body, offset, POSITION, int(games["positions"].sum()))
     moves, offset = _read_array(body, offset, MOVE, int(positions["num_legal"].sum()))
     shape, dtype = game.start.observation_shape, np.dtype(game.start.observation_dtype)
@@ -298,7 +318,7 @@ def _decode(body: bytes, game: GameSpec) -> Games:
         observations = flat.reshape(len(positions), *shape)
     if offset != len(body):
         raise ValueError(f"a frame of {len(body)} bytes has games of {offset} bytes")
-    return Games(games=games, positions=positions, moves=moves, observations=observations)
+    return Games(games=with_score(games, game), positions=positions, moves=moves, observations=observations)
 
 
 def _read_array(body: bytes, offset: int, dtype: np.dtype[Scalar], size: int) -> tuple[NDArray[Scalar], int]:

@@ -16,7 +16,7 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.rules.notation import action_names, play_named
-from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
+from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, UNKNOWN_SCORE, Games, score_of
 
 VERSION: Final = 1
 """Format version of the objects; docs/formats.md lists the fields."""
@@ -44,6 +44,7 @@ def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
             "id": f"{game['id']:016x}",
             "moves": action_names(start, tuple(moves)),
             "winner": WINNERS[int(game["winner"])],
+            **({"score": None if game["score"] == UNKNOWN_SCORE else float(game["score"])} if start.max_score else {}),
             "end": "truncated" if game["end"] == TRUNCATED else "rule",
             "opening_plies": int(game["opening_plies"]),
             "players": positions["to_play"].tolist(),
@@ -90,7 +91,8 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
         raise ValueError("expected moves, a list of names")
     line_of_play, actions = play_named(game.start, moves)
-    winner = outcome_code(line_of_play[-1].outcome())
+    outcome = line_of_play[-1].outcome()
+    winner = outcome_code(outcome)
     decisions = [at for at in range(len(actions)) if not is_chance(line_of_play[at])]
     winner, end = _result(found, len(moves), winner, is_long=len(decisions) >= game.start.max_plies)
     positions = np.zeros(len(decisions), POSITION)
@@ -114,7 +116,7 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     table["action"] = np.concatenate(legal)
     table["visits"] = table["action"] == np.repeat(positions["action"], positions["num_legal"])
     table["prior"], table["q"] = np.repeat(1 / positions["num_legal"], positions["num_legal"]), np.nan
-    record = (_identity(found), len(played), winner, end, 0, opening)
+    record = (_identity(found), len(played), winner, end, 0, opening, score_of(outcome, game.start))
     observations = [np.asarray(position.observe(), position.observation_dtype) for position in played]
     return Games(np.array([record], GAME), positions, table, np.stack(observations))
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.game import DRAW, ONGOING
+from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 
 BY_RULE: Final = 0
 """The `end` of a game that ended by its rules."""
@@ -40,9 +40,16 @@ GAME: Final = np.dtype(
         ("end", "u1"),  # BY_RULE or TRUNCATED
         ("seed", "u8"),  # of all random numbers of self-play; the actions alone replay the game
         ("opening_plies", "u2"),  # moves at the start, random or given
+        ("score", "f4"),  # points by which the winner leads; UNKNOWN_SCORE; 0 in a game without points
     ]
 )
 """The record of a game."""
+
+UNKNOWN_SCORE: Final = -1.0
+"""The `score` of a game with points that was truncated, resigned or recorded before the game had points."""
+
+FORMAT_1: Final = np.dtype(GAME.descr[:-1])
+"""GAME without `score`, as segments and journals of games without points have it, and those of earlier versions."""
 
 # `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for an opening move, whose fields below are meaningless.
 POSITION: Final = np.dtype(
@@ -172,6 +179,28 @@ class Games:
         )
 
 
+def format_of(game: GameSpec) -> int:
+    """Return the version in which segments and journals of `game` are written: 2 for a game with points, or else 1."""
+    return 2 if game.start.max_score else 1
+
+
+def score_of(outcome: Outcome | None, start: Game) -> float:
+    """Return the `score` that the record of a game with this outcome has."""
+    if not start.max_score:
+        return 0.0
+    return UNKNOWN_SCORE if outcome is None or outcome.score is None else float(outcome.score)
+
+
+def with_score(games: NDArray[np.void], game: GameSpec) -> NDArray[np.void]:
+    """Return `[G]` GAME of `[G]` FORMAT_1 or GAME."""
+    if games.dtype == GAME:
+        return games
+    found = np.zeros(len(games), GAME)
+    found[[*(FORMAT_1.names or ())]] = games
+    found["score"] = UNKNOWN_SCORE if format_of(game) == 2 else 0
+    return found
+
+
 def identify(game: GameSpec) -> dict[str, object]:
     """Return which game records are of, and its sizes, as journals and segments name them."""
     shape = list(game.start.observation_shape)
@@ -215,6 +244,7 @@ def find_valid(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str |
         "game/winner": np.isin(game["winner"], (ONGOING, DRAW, 0, 1)),
         "game/end": game["end"] <= TRUNCATED,
         "game/opening_plies": game["opening_plies"] <= game["positions"],
+        "game/score": (game["score"] == UNKNOWN_SCORE) | ((game["score"] >= 0) & np.isfinite(game["score"])),
         "position/num_legal": legal > 0,
         "position/to_play": position["to_play"] <= 1,
         "position/search": position["search"] <= 2,

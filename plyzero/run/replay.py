@@ -21,7 +21,7 @@ from plyzero.rules.chance import replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.run import journals
 from plyzero.run.directory import KEY, Run, RunDirectory, open_run, to_path
-from plyzero.run.records import FOREIGN_FENCE, TRUNCATED, Games, JournalName
+from plyzero.run.records import FOREIGN_FENCE, TRUNCATED, UNKNOWN_SCORE, Games, JournalName, score_of
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.run.zarr_zip import MAX_BYTES, Archive
 
@@ -188,19 +188,22 @@ def _compare_end(position: Game, game: np.void) -> str | None:
     """Return how the final position differs from the record of the game; None if it does not."""
     then, now = int(game["winner"]), outcome_code(position.outcome())
     if then == now and (now == ONGOING) == (game["end"] == TRUNCATED):
-        return None
+        recorded, score = game["score"], np.float32(score_of(position.outcome(), position))
+        is_right = recorded in (UNKNOWN_SCORE, score)
+        return None if is_right else f"the score: recorded {recorded:g}, by the rules {score:g}"
     nobody = {DRAW: "none, a draw", ONGOING: "none, as the game is not over"}
     recorded, by_rules = (nobody.get(code, f"player {code}") for code in (then, now))
     return f"the winner: recorded {recorded}, by the rules {by_rules}"
 
 
 class Shapes(NamedTuple):
-    """A game by its records: the attributes of `Game` that their readers use."""
+    """A game by its records: the attributes of `Game` that their readers use; with points, to read both versions."""
 
     version: int
     num_actions: int
     observation_shape: tuple[int, ...]
     observation_dtype: str
+    max_score: int = 1
 
 
 def find_recorded_game(run: RunDirectory) -> GameSpec | None:

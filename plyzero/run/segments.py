@@ -21,12 +21,25 @@ from numpy.typing import NDArray
 from plyzero.files import list_names, read_file, write_file
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, RunId
-from plyzero.run.records import GAME, MOVE, POSITION, Games, JournalName, find_valid, identify, pack_bits, unpack_bits
+from plyzero.run.records import (
+    FORMAT_1,
+    GAME,
+    MOVE,
+    POSITION,
+    Games,
+    JournalName,
+    find_valid,
+    format_of,
+    identify,
+    pack_bits,
+    unpack_bits,
+    with_score,
+)
 from plyzero.run.zarr_zip import MAX_BYTES, Archive, pack
 from plyzero.volume_errors import UnreadableError
 
-SCHEMA: Final = "plyzero.replay/1"
-"""Schema and version of a segment; readers ignore unknown arrays and refuse another version."""
+SCHEMAS: Final = {1: "plyzero.replay/1", 2: "plyzero.replay/2"}
+"""Schema and version of a segment, 2 for a game with points; readers ignore unknown arrays, refuse other versions."""
 
 NAME: Final = re.compile(r"([a-z0-9_]{1,32})\.([0-9a-f]{8})-(\d{8})-g(\d+)-p(\d+)-f(\d+)-m(\d+)_(\d+)\.zarr\.zip")
 """Pattern of the file name of a segment: the fields of SegmentName in their order."""
@@ -95,7 +108,10 @@ def write_segment(
     journal: whose games they are; it need not exist.
     """
     path = directory / str(_name_for(games, journal))
-    write_file(path, pack(_columns(games), _attributes(journal, game) | ({KEY: run_id.text} if run_id else {})))
+    columns = _columns(games)
+    if format_of(game) == 1:
+        del columns["game/score"]
+    write_file(path, pack(columns, _attributes(journal, game) | ({KEY: run_id.text} if run_id else {})))
     return path
 
 
@@ -116,14 +132,16 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
         raise SegmentError(f"{path.name} cannot be read: {error.strerror}") from error
     try:
         archive = Archive(content)
-        for key, value in _attributes(name.journal, game).items():
+        has_score = archive.attributes.get("schema") == SCHEMAS[2]
+        expected_of = _attributes(name.journal, game) | ({} if has_score else {"schema": SCHEMAS[1]})
+        for key, value in expected_of.items():
             if archive.attributes.get(key) != value:
                 raise ValueError(f"{key} is {archive.attributes.get(key)!r}, not {value!r}")
         if run_id and (foreign := run_id.find_fault(archive.attributes.get(KEY))):
             raise SegmentError(f"{path.name} is refused: {foreign}")
         positions = _read_records(archive, "position", POSITION, name.positions)
         games = Games(
-            games=_read_records(archive, "game", GAME, name.games),
+            games=with_score(_read_records(archive, "game", GAME if has_score else FORMAT_1, name.games), game),
             positions=positions,
             moves=_read_records(archive, "move", MOVE, int(positions["num_legal"].sum())),
             observations=_read_observations(archive, name.positions, game),
@@ -166,7 +184,7 @@ def _name_for(games: Games, journal: JournalName) -> SegmentName:
 
 
 def _attributes(journal: JournalName, game: GameSpec) -> dict[str, object]:
-    return {"schema": SCHEMA, **identify(game), **journal.writer}
+    return {"schema": SCHEMAS[format_of(game)], **identify(game), **journal.writer}
 
 
 def _columns(games: Games) -> dict[str, NDArray[np.generic]]:

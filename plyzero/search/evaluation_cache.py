@@ -39,9 +39,9 @@ PLACE: Final = np.dtype(
 class Cache(NamedTuple):
     """Evaluations one after another in a ring of W words, where the newest overwrite the oldest.
 
-    An entry is a key of K words, win, draw and loss (float32), and the logits (float32) of the legal actions in
-    ascending order. The key is the whole observation and the set of legal actions: only positions that are equal in
-    both share an evaluation.
+    An entry is a key of K words, win, draw, loss and perhaps the score (float32), and the logits (float32) of the legal
+    actions in ascending order. The key is the whole observation and the set of legal actions: only positions that are
+    equal in both share an evaluation.
 
     places: `[M]` PLACE, M a power of two or 0; the hash of a key selects its place.
     ring:   `[W]` uint32.
@@ -109,18 +109,18 @@ def find(cache: Cache, observation: NDArray[np.float32], row: NDArray[np.void]) 
 
 @cached_njit
 def recall(cache: Cache, found: int, row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
-    """Write the evaluation at `found`, which `find` has returned, into the logits of `row` and into `wdl`, `[3]`."""
+    """Write the evaluation at `found`, which `find` has returned, into the logits of `row` and into `wdl`."""
     numbers = cache.ring.view(np.float32)
-    copy_to(wdl, numbers[found : found + 3])
+    copy_to(wdl, numbers[found : found + len(wdl)])
     for e in range(len(row)):
-        row[e]["logit"] = numbers[found + 3 + e]
+        row[e]["logit"] = numbers[found + len(wdl) + e]
 
 
 @cached_njit
 def remember(cache: Cache, observation: NDArray[np.float32], row: NDArray[np.void], wdl: NDArray[np.float32]) -> None:
-    """Store the evaluation of `observation`: the network's logits, which are in the edges `row`, and `wdl`, `[3]`."""
+    """Store the evaluation of `observation`: the network's logits, in the edges `row`, and `wdl`, always as long."""
     key, state = cache.key, cache.state[0]
-    size = len(key) + 3 + len(row)
+    size = len(key) + len(wdl) + len(row)
     if len(cache.ring) < size or not write_key(key, observation, row, state["packs_bits"]):
         return
     begin = state["written"] % len(cache.ring)
@@ -133,9 +133,9 @@ def remember(cache: Cache, observation: NDArray[np.float32], row: NDArray[np.voi
     state["written"] += size
     copy_to(cache.ring[begin : begin + len(key)], key)
     numbers = cache.ring.view(np.float32)[begin + len(key) : begin + size]
-    copy_to(numbers[:3], wdl)
+    copy_to(numbers[: len(wdl)], wdl)
     for e in range(len(row)):
-        numbers[3 + e] = row[e]["logit"]
+        numbers[len(wdl) + e] = row[e]["logit"]
 
 
 @cached_njit

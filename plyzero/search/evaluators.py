@@ -43,7 +43,8 @@ class Evaluation(NamedTuple):
     """The evaluation of n positions, each for its player to move.
 
     logits: `[n, A]` float32, policy before the softmax; illegal actions may hold anything finite.
-    wdl:    `[n, 3]` float32, probabilities of win, draw and loss; the value is win minus loss.
+    wdl:    `[n, 3]` float32, probabilities of win, draw and loss; the value is win minus loss. In a game with points it
+            may be `[n, 4]`, with the expected score as a share of max_score.
     """
 
     logits: NDArray[np.float32]
@@ -56,8 +57,13 @@ def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
     Every batch is checked, so sums of squares decide in the usual case. A comparison with NaN is false.
     """
     logits, wdl = evaluation
-    if logits.shape != (n, num_actions) or wdl.shape != (n, 3) or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
+    is_formed = logits.shape == (n, num_actions) and wdl.shape in ((n, 3), (n, 4))
+    if not is_formed or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
         return f"its outputs have the shapes {logits.shape} and {wdl.shape}, expected {(n, num_actions)} and {(n, 3)}"
+    if wdl.shape[1] == 4:
+        if not np.abs(wdl[:, 3]).max() <= MAX_LOGIT:
+            return f"its scores are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
+        wdl = wdl[:, :3]
     flat, deviation = logits.ravel(), wdl @ _ONES - 1
     if not np.dot(flat, flat) <= MAX_LOGIT**2 and not np.abs(flat).max() <= MAX_LOGIT:
         return f"its logits are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"

@@ -17,13 +17,16 @@ class KnownPosition:
     """A position, with what its rules have answered.
 
     outcome: its code. chances: `[K]` float32, `[0]` where a player moves or the game is over.
+    score:   by which the winner leads, as a share of max_score; 0 in a game that goes on or has no points.
     """
 
-    __slots__ = ("_after", "_view", "chances", "outcome", "position")
+    __slots__ = ("_after", "_view", "chances", "outcome", "position", "score")
 
     def __init__(self, position: Game) -> None:
         self.position = position
-        self.outcome = outcome_code(position.outcome())
+        outcome = position.outcome()
+        self.outcome = outcome_code(outcome)
+        self.score = outcome.score / position.max_score if outcome and outcome.score and position.max_score else 0.0
         self.chances = chances_of(position)
         self._view: tuple[bytearray, NDArray[np.generic]] | None = None
         self._after: dict[int, KnownPosition] = {}

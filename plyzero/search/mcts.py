@@ -24,6 +24,7 @@ from plyzero.search import rule_calls, tree
 from plyzero.search.evaluation_cache import ABSENT, find, recall, remember
 from plyzero.search.gumbel import considered_visits
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
+from plyzero.search.policy import utility
 from plyzero.search.selection import (
     add_dirichlet_noise,
     limit_rolls,
@@ -56,7 +57,7 @@ def simulate(trees: Trees, b: int) -> None:
     if slot["phase"] == tree.EVALUATE:  # (p, v) = f_θ(s_L): remembered, or from the network's next batch
         evaluate(trees, b)
     if slot["phase"] == tree.BACKUP:  # for t = L - 1 ... 0: N(s_t, a_t) += 1, W(s_t, a_t) += ±v
-        backup(slot, nodes, edges)
+        backup(slot, nodes, edges, trees.settings[0])
 
 
 @cached_njit
@@ -89,7 +90,7 @@ def select(
         n = edge["child"]
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
     if edge["proven"] != tree.UNPROVEN:
-        set_proven_value(slot, edge["proven"])
+        set_proven_value(slot, edge["proven"], abs(edge["proven"]) * nodes[n]["score_sum"] / max(1, nodes[n]["visits"]))
     elif edge["child"] == tree.NO_NODE:
         slot["phase"] = tree.READ
     else:
@@ -105,6 +106,8 @@ def read_leaf(trees: Trees, b: int) -> None:
         path = trees.renumbered[0]
         play_to_leaf(trees.rules, trees.states[b], slot, trees.nodes[b], trees.edges[b], path, keeps_all)
     slot["outcome"] = rule_calls.outcome(trees.rules, state)
+    if slot["outcome"] != ONGOING and trees.settings[0]["max_score"] > 0:
+        slot["score"] = rule_calls.score(trees.rules, state) / trees.settings[0]["max_score"]
     slot["to_play"] = state[trees.settings[0]["to_play_offset"]]
     slot["is_chance"] = rule_calls.is_chance(trees.rules, state, trees.chances[b])
     if slot["outcome"] == ONGOING and not slot["is_chance"]:
@@ -137,7 +140,7 @@ def expand(trees: Trees, b: int) -> None:
             mover = trees.nodes[b, slot["leaf_parent"]]["to_play"]
             value = tree.PROVEN_WIN if slot["outcome"] == mover else tree.PROVEN_LOSS
         trees.edges[b, slot["leaf_edge"]]["proven"] = value
-        set_proven_value(slot, value)
+        set_proven_value(slot, value, value * slot["score"])
 
 
 @cached_njit
@@ -148,6 +151,7 @@ def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[np.
     node["to_play"], node["proven"] = slot["to_play"], tree.UNPROVEN
     node["is_chance"], node["is_exact"] = slot["is_chance"], 0
     node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
+    node["result_sum"], node["score_sum"] = 0.0, 0.0
     node["network_value"], node["network_draw"] = 0.0, 0.0
     node["first_edge"] = slot["edges"]
     for action in range(len(possible)):
@@ -193,49 +197,60 @@ def edges_below(edges: Records, node: Record) -> Records:
 
 @cached_njit(inline="always")
 def set_evaluation(trees: Trees, b: int, row: Records, wdl: NDArray[np.float32]) -> None:
-    """Give the leaf its value `wdl`, `[3]`: win, draw and loss for its player to move. The logits are in its edges."""
+    """Give the leaf its value `wdl`: win, draw, loss and perhaps the score for its player to move.
+
+    The logits are in its edges.
+    """
     slot, node = trees.slots[b], trees.nodes[b, trees.slots[b]["leaf"]]
     set_priors(row)
-    value, draw = wdl[0] - wdl[2], wdl[1]
-    node["network_value"], node["network_draw"] = value, draw
-    node["visits"], node["value_sum"], node["draw_sum"] = 1, value, draw
+    value, draw, score = wdl[0] - wdl[2], wdl[1], np.float32(0.0) if len(wdl) < 4 else wdl[3]
+    if slot["leaf_edge"] == tree.NO_EDGE:
+        slot["score_centre"] = score if node["to_play"] == 0 else -score
+    own = utility(float(value), float(score), node["to_play"], slot, trees.settings[0])
+    node["network_value"], node["network_draw"] = own, draw
+    node["visits"], node["value_sum"], node["draw_sum"] = 1, own, draw
+    node["result_sum"], node["score_sum"] = value, score
     if slot["leaf_edge"] == tree.NO_EDGE:
         prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
         slot["phase"] = tree.SELECT
     else:
         same_player = trees.nodes[b, slot["leaf_parent"]]["to_play"] == node["to_play"]
         slot["leaf_value"], slot["leaf_draw"] = value if same_player else -value, draw
+        slot["leaf_score"] = score if same_player else -score
         slot["phase"] = tree.BACKUP
 
 
 @cached_njit
-def set_proven_value(slot: Record, proven: int) -> None:
-    """Let the simulation end at an edge whose value is `proven` for the player who moves there.
+def set_proven_value(slot: Record, proven: int, score: float) -> None:
+    """Let the simulation end at an edge whose value is `proven`, with a score, for the player who moves there.
 
     PROVEN_LOSS, PROVEN_DRAW and PROVEN_WIN are the values -1, 0 and +1.
     """
     slot["leaf_value"], slot["leaf_draw"] = proven, 1.0 if proven == tree.PROVEN_DRAW else 0.0
+    slot["leaf_score"] = score
     slot["phase"] = tree.BACKUP
 
 
 @cached_njit
 def set_exact_value(slot: Record, above: Record, node: Record) -> None:
     """Let the simulation end above `node`, whose mean value is exact; `above` is the node above it."""
-    value = node["value_sum"] / node["visits"]
-    slot["leaf_value"] = value if above["to_play"] == node["to_play"] else -value
+    sign = 1 if above["to_play"] == node["to_play"] else -1
+    slot["leaf_value"] = sign * node["value_sum"] / node["visits"]
+    slot["leaf_score"] = sign * node["score_sum"] / node["visits"]
     slot["leaf_draw"] = node["draw_sum"] / node["visits"]
     slot["phase"] = tree.BACKUP
 
 
 @cached_njit
-def backup(slot: Record, nodes: Records, edges: Records) -> None:
-    """Add one visit and the leaf's value to every edge and node on the path, from the leaf's parent to the root.
+def backup(slot: Record, nodes: Records, edges: Records, settings: Record) -> None:
+    """Add one visit and the leaf's utility to every edge and node on the path, from the leaf's parent to the root.
 
     The sign turns where the player to move turns, not at every ply: a player may move twice. The leaf's own first visit
     was counted in `set_evaluation`. Where the simulation ended at a proven edge, what follows from it is proven too.
     """
     n, e = slot["leaf_parent"], slot["leaf_edge"]
-    value, draw = slot["leaf_value"], slot["leaf_draw"]
+    result, draw, score = slot["leaf_value"], slot["leaf_draw"], slot["leaf_score"]
+    value = utility(result, score, nodes[n]["to_play"], slot, settings)
     while True:
         node, edge = nodes[n], edges[e]
         edge["visits"] += 1
@@ -243,13 +258,15 @@ def backup(slot: Record, nodes: Records, edges: Records) -> None:
         node["visits"] += 1
         node["value_sum"] += value
         node["draw_sum"] += draw
+        node["result_sum"] += result
+        node["score_sum"] += score
         if node["parent"] == tree.NO_NODE:
             break
         if nodes[node["parent"]]["to_play"] != node["to_play"]:
-            value = -value
+            value, result, score = -value, -result, -score
         n, e = node["parent"], node["edge"]
     if edges[slot["leaf_edge"]]["proven"] != tree.UNPROVEN:
-        prove(nodes, edges, slot["leaf_parent"])
+        prove(nodes, edges, slot["leaf_parent"], settings)
     slot["simulations"] += 1
     slot["phase"] = tree.SELECT
 
@@ -258,7 +275,7 @@ def backup(slot: Record, nodes: Records, edges: Records) -> None:
 
 
 @cached_njit
-def prove(nodes: Records, edges: Records, n: int) -> None:
+def prove(nodes: Records, edges: Records, n: int, settings: Record) -> None:
     """Prove what follows at node `n` and above: a winning move proves a win, else the best of moves all proven.
 
     This is right because a player chooses the edge. Chance does not: rolls prove a value only if all of them lead to
@@ -276,7 +293,7 @@ def prove(nodes: Records, edges: Records, n: int) -> None:
         if not all_proven and (node["is_chance"] or best != tree.PROVEN_WIN):
             return
         if node["is_chance"] and best != worst:
-            set_expectation(nodes, edges, n)
+            set_expectation(nodes, edges, n, settings)
             return
         node["proven"] = best
         if node["parent"] == tree.NO_NODE:
@@ -287,7 +304,7 @@ def prove(nodes: Records, edges: Records, n: int) -> None:
 
 
 @cached_njit
-def set_expectation(nodes: Records, edges: Records, n: int) -> None:
+def set_expectation(nodes: Records, edges: Records, n: int, settings: Record) -> None:
     """Give chance node `n`, whose rolls are all proven, and the edge that leads to it their exact expected value."""
     node = nodes[n]
     total, value, draw = 0.0, 0.0, 0.0
@@ -300,7 +317,8 @@ def set_expectation(nodes: Records, edges: Records, n: int) -> None:
     node["is_exact"], node["value_sum"], node["draw_sum"] = 1, value * node["visits"], draw * node["visits"]
     above = edges[node["edge"]]
     same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
-    above["value_sum"] = above["visits"] * (value if same_player else -value)
+    if settings["score_weight"] == 0:  # else its utilities stay, and only what is added later is exact
+        above["value_sum"] = above["visits"] * (value if same_player else -value)
 
 
 # --- many searches ---
@@ -374,6 +392,8 @@ def resume_search(trees: Trees, b: int, simulations: int, noisy: bool, noise_see
     row = edges_below(trees.edges[b], root)
     slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = tree.PUCT, simulations, noisy, noise_seed
     slot["simulations"], slot["phase"] = 0, tree.SELECT
+    score = root["score_sum"] / root["visits"]
+    slot["score_centre"] = score if root["to_play"] == 0 else -score
     prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
 
 

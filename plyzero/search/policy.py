@@ -1,4 +1,4 @@
-"""The policy and value of a finished search: one definition for playing, for records and for targets."""
+"""The utility that a search maximises, and its policy and value: one definition for playing, records and targets."""
 
 from __future__ import annotations
 
@@ -56,9 +56,23 @@ def policy_target(
 
 
 @cached_njit
+def utility(value: float, score: float, player: int, slot: Record, settings: Record) -> float:
+    """Return (v + w · 2/π · atan((score - s_0) / c)) / (1 + w) for `player`, whose value v and score these are.
+
+    s_0 is the score expected at the root, so the search prefers more points without risking a win for points that it
+    has already. This is KataGo's dynamic score utility. With w = `search.score_weight` = 0 it is the value.
+    """
+    weight = settings["score_weight"]
+    if weight == 0:
+        return value
+    lead = score - (slot["score_centre"] if player == 0 else -slot["score_centre"])
+    return float((value + weight * 2 / math.pi * math.atan(lead / settings["score_scale"])) / (1 + weight))
+
+
+@cached_njit
 def root_value(root: Record) -> tuple[float, float]:
     """Return value and draw probability of a searched root, a NODE, for its player to move; exact where proven."""
     if root["proven"] != UNPROVEN:
         return float(root["proven"]), 1.0 if root["proven"] == PROVEN_DRAW else 0.0
     visits = max(1, root["visits"])
-    return root["value_sum"] / visits, root["draw_sum"] / visits
+    return root["result_sum"] / visits, root["draw_sum"] / visits

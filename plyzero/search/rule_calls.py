@@ -1,6 +1,6 @@
 """Call a compiled game's rules by address, so that the search is compiled once for all games.
 
-The addresses are passed as `[5]` int64. Numba's own function pointers would work too, but passing four of them from
+The addresses are passed as `[6]` int64. Numba's own function pointers would work too, but passing four of them from
 Python to compiled code takes 90 µs, as much as a batch of searches.
 """
 
@@ -21,7 +21,7 @@ from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
 from plyzero.rules.chance import roll_at, roll_random
-from plyzero.rules.compiled_game import CHANCES, LEGAL, OBSERVE, OUTCOME, PLAY, Rules
+from plyzero.rules.compiled_game import CHANCES, LEGAL, OBSERVE, OUTCOME, PLAY, SCORE, Rules
 from plyzero.rules.game import ONGOING
 from plyzero.rules.machine_code import Function, Internal
 from plyzero.search.numba_kernel import Implementation, cached_njit
@@ -61,6 +61,11 @@ def observe(rules: Rules, state: NDArray[np.uint8], planes: NDArray[np.float32])
 def chances(rules: Rules, state: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
     """Write the probability of each roll into `weights`, `[K]`, which are zeros; none where a player moves."""
     rules[4](state, weights)
+
+
+def score(rules: Rules, state: NDArray[np.uint8]) -> float:
+    """Return the points by which the winner of a finished game leads."""
+    return rules[5](state)
 
 
 @cached_njit
@@ -116,3 +121,4 @@ _call_by_address(outcome, OUTCOME, 1)
 _call_by_address(legal, LEGAL, 2)
 _call_by_address(observe, OBSERVE, 3)
 _call_by_address(chances, CHANCES, 4)
+_call_by_address(score, SCORE, 5)

@@ -108,6 +108,9 @@ class SearchResult:
     simulations:   number made; less than asked for once the root is proven.
     settings:      of the search.
     principal_variations: for each action, the most visited actions after it, itself first; () if not requested.
+    score:         expected points by which the player to move wins in the end, negative if it loses; None if unknown.
+
+    With `search.score_weight`, `q` and `network_value` are utilities, into which the score goes.
     """
 
     actions: NDArray[np.int32]
@@ -123,6 +126,7 @@ class SearchResult:
     simulations: int
     settings: SearchSettings
     principal_variations: tuple[tuple[int, ...], ...] = ()
+    score: float | None = None
 
     @property
     def policy(self) -> NDArray[np.float64]:
@@ -170,9 +174,11 @@ class SearchSlots:
         self._start = start
         self._settings = settings
         self._positions: list[dict[int, KnownPosition]] = [{} for _ in range(slots)]  # plain games only, by node
-        self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, 3), np.float32))
+        self._width = 4 if start.max_score else 3  # win, draw, loss and, in a game with points, the score
+        self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, self._width), np.float32))
         self._answer = self._no_answer
         self._evaluator: object = None
+        self._has_scores = False
         self.waiting = self.evaluations = self.failing = 0
         self.rules_seconds = 0.0
         self.trees, self._edge_memory = make_trees(
@@ -274,14 +280,21 @@ class SearchSlots:
         self._use(evaluator)
         self.evaluations += self.waiting
         logits, wdl = evaluation
-        self._answer = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
+        wdl = np.ascontiguousarray(wdl, np.float32)
+        self._has_scores = wdl.shape == (self.waiting, 4)
+        if self._width == 4 and wdl.shape == (self.waiting, 3):
+            wdl = np.pad(wdl, ((0, 0), (0, 1)))
+        self._answer = np.ascontiguousarray(logits, np.float32), wdl
         found = [each.shape for each in self._answer]
-        expected = [(self.waiting, self._start.num_actions), (self.waiting, 3)]
+        expected = [(self.waiting, self._start.num_actions), (self.waiting, self._width)]
         if found != expected:  # compiled code reads them without testing any bounds
             raise UserError(f"an evaluator returned arrays of shapes {found}, expected {expected}")
 
     def take_answer(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return logits `[n, A]` and win, draw, loss `[n, 3]` of the last batch, once; afterwards none, n = 0."""
+        """Return logits `[n, A]` and win, draw, loss, `[n, 3]` or with the score `[n, 4]`, of the last batch, once.
+
+        Afterwards there are none, n = 0.
+        """
         answer, self._answer = self._answer, self._no_answer
         return answer
 
@@ -327,6 +340,7 @@ class SearchSlots:
         record, root = self.trees.slots[slot], self.trees.nodes[slot, 0]
         edges = self.trees.edges[slot, root["first_edge"] : root["first_edge"] + root["num_edges"]]
         value, draw = root_value(root)
+        score = float(root["score_sum"] / max(1, root["visits"]) * self._start.max_score)
         return SearchResult(
             actions=edges["action"].copy(),
             visits=edges["visits"].copy(),
@@ -340,6 +354,7 @@ class SearchSlots:
             algorithm=int(record["algorithm"]),
             simulations=int(record["simulations"]),
             settings=self._settings,
+            score=score if self._has_scores else None,
         )
 
     def result_with_lines(self, slot: int) -> SearchResult:
@@ -367,7 +382,7 @@ class SearchSlots:
         """Do the work of `read_leaf` for the slots `unread` of a plain game."""
         trees, slots = self.trees, self.trees.slots[unread]
         actions = trees.edges["action"][unread, slots["leaf_edge"]]  # of a root, which has no edge, anything
-        outcomes, players, chance, viewed, views = [], [], [], [], []
+        outcomes, scores, players, chance, viewed, views = [], [], [], [], [], []
         for slot, leaf, parent, action in zip(
             unread.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
         ):
@@ -382,9 +397,11 @@ class SearchSlots:
                 viewed.append(slot)
                 views.append(known.view())
             outcomes.append(known.outcome)
+            scores.append(known.score)
             players.append(0 if is_over else known.position.to_play)
             chance.append(is_chance)
         trees.slots["outcome"][unread] = outcomes
+        trees.slots["score"][unread] = scores
         trees.slots["to_play"][unread] = players
         trees.slots["is_chance"][unread] = chance
         trees.slots["phase"][unread] = EXPAND

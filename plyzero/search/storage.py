@@ -47,6 +47,7 @@ def make_trees(
         assert start.State.fields is not None
         rules, state_size = rule_calls.addresses(start.rules), start.State.itemsize
         record["has_compiled_rules"], record["to_play_offset"] = 1, start.State.fields["to_play"][1]
+    record["max_score"] = start.max_score
     keeps_all = slots * (nodes + 1) * state_size <= MAX_STATES
     record["keeps_all_states"] = keeps_all
     memory = EdgeMemory(slots, edges)
@@ -64,7 +65,7 @@ def make_trees(
         schedules=np.zeros((slots, nodes), np.int32),
         scratch=np.zeros(actions),
         renumbered=np.zeros((2, nodes), np.int32),
-        wdl=np.zeros(3, np.float32),
+        wdl=np.zeros(4 if start.max_score else 3, np.float32),
         cache=make_cache(
             cache_bytes,
             observation_size=math.prod(planes),

@@ -2,7 +2,8 @@
 
 One slot holds one tree. Node 0 is the root s_0. Edges (s, a) exist for legal actions only and lie one after another:
 node `n` owns `edges[first_edge : first_edge + num_edges]`, in ascending order of action. Parents come before their
-children. Values are for the player to move at the node in question, +1 = wins.
+children. Values are for the player to move at the node in question, +1 = wins. With `search.score_weight` they are
+utilities, into which the score goes (plyzero.search.policy); without it the two are the same.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ SLOT: Final = np.dtype(
         ("outcome", "i1"),  # outcome code of the position just read: ONGOING, DRAW or the winner
         ("to_play", "i1"),  # player to move in the position just read
         ("is_chance", "i1"),  # 1 = chance moves there
+        ("score", "f4"),  # by which the winner leads, if the game is over there, as a share of max_score
+        ("score_centre", "f4"),  # s_0, the score expected at the root for player 0, as a share of max_score
         ("noise_seed", "u4"),
         ("budget", "i4"),  # simulations asked for
         ("simulations", "i4"),  # simulations made
@@ -72,6 +75,7 @@ SLOT: Final = np.dtype(
         ("leaf_parent", "i4"),  # node above it, s_{L-1}; NO_NODE for the root
         ("leaf_value", "f4"),  # v, for the player to move at leaf_parent
         ("leaf_draw", "f4"),  # probability of a draw
+        ("leaf_score", "f4"),  # score for the player to move at leaf_parent, as a share of max_score
         ("row", "i4"),  # of the network's batch, in phase NETWORK
     ],
     align=True,
@@ -89,10 +93,12 @@ NODE: Final = np.dtype(
         ("proven", "i1"),  # for to_play
         ("is_chance", "i1"),  # 1 = chance moves: the edges are rolls, P(s, a) are their probabilities
         ("is_exact", "i1"),  # 1 = value_sum / visits is exact: the expectation over rolls that are all proven
-        ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play
+        ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play, as a utility
         ("network_draw", "f4"),  # probability of a draw
-        ("value_sum", "f8"),  # over visits, for to_play
+        ("value_sum", "f8"),  # over visits, for to_play, as utilities
         ("draw_sum", "f8"),  # over visits, probabilities of a draw
+        ("result_sum", "f8"),  # over visits, values without the score, for to_play
+        ("score_sum", "f8"),  # over visits, scores for to_play, as shares of max_score
     ],
     align=True,
 )
@@ -106,7 +112,7 @@ EDGE: Final = np.dtype(
         ("proven", "i1"),  # for the player who moves at the node above
         ("prior", "f4"),  # P(s, a): the network's probability over legal actions; at a noisy PUCT root mixed with noise
         ("logit", "f4"),  # log of the network's probability, never noisy
-        ("value_sum", "f8"),  # W(s, a): over visits, for the player who moves at the node above
+        ("value_sum", "f8"),  # W(s, a): over visits, for the player who moves at the node above, as utilities
     ],
     align=True,
 )
@@ -127,6 +133,9 @@ SETTINGS: Final = np.dtype(
         ("c_visit", "f8"),
         ("c_scale", "f8"),
         ("max_considered_actions", "i8"),
+        ("score_weight", "f8"),
+        ("score_scale", "f8"),
+        ("max_score", "f8"),  # of the game; 0 = without points
         ("has_compiled_rules", "i8"),  # 0 = Python has to move slots in phase READ on
         ("keeps_all_states", "i8"),  # 1 = every node's position is kept: plyzero.search.storage
         ("to_play_offset", "i8"),  # byte of a compiled game's state that holds the player to move
@@ -156,7 +165,7 @@ class Trees(NamedTuple):
     schedules:    `[B, S + 1]` int32, visits that sequential halving wants at the root, by simulation, at most S.
     scratch:      `[A]` float64, room to compute in.
     renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse and plyzero.search.storage.
-    wdl:          `[3]` float32, room for an evaluation.
+    wdl:          `[3]` float32, room for an evaluation; `[4]` in a game with points.
     cache:        stored evaluations.
     settings:     `[1]` SETTINGS.
     rules:        a compiled game's rules, as plyzero.search.rule_calls takes them.

@@ -56,7 +56,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     toPlay:  0 or 1.
     legal:   of each legal action its `name`, the `path` of cells to click on, and the `spots` where it is drawn, in
              units of the picture. An action without cells has an empty path.
-    outcome: null while the game goes on, otherwise {"winner": 0, 1, or null for a draw}.
+    outcome: null while the game goes on, otherwise `winner`, 0, 1, or null for a draw, and with points `score`.
     """
     session = Session(game, 0, *parse_moves(game, text), rng=rng)
     positions = session.positions
@@ -66,6 +66,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
         here += 1
     position, board = positions[here], board_of(positions[here])
     outcome = position.outcome()
+    score = {} if outcome is None or outcome.score is None else {"score": float(outcome.score)}
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
@@ -74,7 +75,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
-        "outcome": None if outcome is None else {"winner": outcome.winner},
+        "outcome": None if outcome is None else {"winner": outcome.winner, **score},
     }
 
 
@@ -163,12 +164,16 @@ def network_view(bot: Bot, position: Game) -> dict[str, object]:
     planes:  the observation, `[planes][rows][columns]` numbers, from the point of view of the player to move.
     policy:  [name, probability] of each legal action, the likeliest first.
     wdl:     win, draw and loss of the player to move.
+    lead:    expected points by which the player to move wins; null if the network does not estimate them.
+    board:   the expected final board, `[planes][rows][columns]` from -1 to 1 for the player to move, or null.
     """
-    result = bot.with_simulations(0).search([position])[0]
+    result, board = bot.with_simulations(0).search([position])[0], bot.final_board(position)
     value, draw = result.network_value, result.network_draw
     order = np.argsort(-result.prior, kind="stable")
     return {
         "planes": np.asarray(position.observe(), np.float32).round(4).tolist(),
         "policy": [[position.action_name(int(result.actions[i])), round(float(result.prior[i]), 4)] for i in order],
         "wdl": [round(each, 4) for each in ((1 - draw + value) / 2, draw, (1 - draw - value) / 2)],
+        "lead": None if result.score is None else round(result.score, 2),
+        "board": None if board is None else board.round(3).tolist(),
     }

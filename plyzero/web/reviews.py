@@ -30,9 +30,10 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
     worth more. So nobody gains by a move, and where the score falls, the move played there has lost it. A position
     before a roll is judged by its own search alone: what was rolled is luck.
 
-    plies:    of each position `winrate` and `drawrate` for player 0, null where a roll comes next; of each move of a
-              player also `by`, `lost` of the expected score against the best move, the name of the `best` move, and
-              `mistake`: "inaccuracy", "mistake", "blunder" or null.
+    plies:    of each position `winrate`, `drawrate` and `lead`, the expected points, for player 0, null where a roll
+              comes next, and `lead` also where it is not known; of each move of a player also `by`, `lost` of the
+              expected score against the best move, the name of the `best` move, and `mistake`: "inaccuracy", "mistake",
+              "blunder" or null.
     accuracy: of both players, in percent; null for one who has not moved.
     done_of:  [made, all] simulations, in the events before; fewer are made where a result is proven.
     """
@@ -48,7 +49,8 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
                 move = moves[ply] if ply < len(moves) else None
                 scores[ply], judged = _judge(position, found[ply], move, scores.get(ply), scores.get(ply + 1))
             drawrate = found[ply].draw if ply in found else None
-            plies.insert(0, {"winrate": scores.get(ply), "drawrate": drawrate, **judged})
+            lead = _lead(position, found.get(ply))
+            plies.insert(0, {"winrate": scores.get(ply), "drawrate": drawrate, "lead": lead, **judged})
         return {"plies": plies, "accuracy": [_accuracy(plies, player) for player in (0, 1)]}
 
     return run
@@ -86,6 +88,16 @@ def _exact_scores(
             if lost or (before.proven == PROVEN_WIN and moves[ply - 1] == before.best_action()):
                 scores[ply] = scores[ply - 1]
     return scores
+
+
+def _lead(position: Game, result: SearchResult | None) -> float | None:
+    """Return the points by which player 0 leads at the end, or is expected to; None if that is not known."""
+    outcome = position.outcome()
+    if outcome is not None:
+        return None if outcome.score is None else outcome.lead(0)
+    if result is None or result.score is None:
+        return None
+    return round(-result.score if position.to_play else result.score, 2)
 
 
 def _seen_by(player: int, score: float) -> float:

@@ -447,7 +447,7 @@ def test_ctrl_c_while_something_is_imported_is_one_sentence(
 
 def test_check_reports_what_a_game_looks_like():
     text = shown("check", "tic-tac-toe", "--games", "8")
-    assert "tic-tac-toe v1: 19 laws hold on 8 random games\n" in text
+    assert "tic-tac-toe v1: 20 laws hold on 8 random games\n" in text
     assert "at most 9" in text
     assert "max_plies is 9" in text
     assert "7 symmetries are declared, tested by playing." in text
@@ -480,17 +480,17 @@ def test_check_shows_the_first_example_then_a_shorter_one_and_leaves_no_files(tm
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
     text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
-    assert "tic-tac-toe v1: 18 laws hold on 4 random games, skipped: games_end\n" in text
+    assert "tic-tac-toe v1: 19 laws hold on 4 random games, skipped: games_end\n" in text
     text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.tic_tac_toe:TicTacToe")
-    assert "tic-tac-toe v1: 20 laws hold on 4 random games\n" in text
+    assert "tic-tac-toe v1: 21 laws hold on 4 random games\n" in text
 
 
 def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning():
     names = [line.split()[0] for line in shown("check", "--laws").splitlines()]
     assert names == [law.name for law in ALL_LAWS]
     text = shown("check", "tests.helpers.zoo:Chomp", "--games", "30", "--skip", "last_mover_wins_some")
-    assert "19 laws hold on 30 random games\n" in text
-    warning, law = "warning: in 0% of the decided games the player who made the last move won", "19 laws hold"
+    assert "20 laws hold on 30 random games\n" in text
+    warning, law = "warning: in 0% of the decided games the player who made the last move won", "20 laws hold"
     assert text.count(warning) == 1
     assert text.index(warning) < text.index(law)  # among the first things that are known
     assert "The player who made the last move won 0% of the decided games.\n" in text

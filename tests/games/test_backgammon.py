@@ -110,7 +110,7 @@ def test_who_bears_off_the_last_checker_wins_however_many_the_other_has(player):
     start = position({1: 1}, {1: 15}, "6-5", player)
     assert start.outcome() is None
     assert legal(start) == {"1/off(6)"}
-    assert toys.after(start, "1/off(6)").outcome() == Outcome(player)
+    assert toys.after(start, "1/off(6)").outcome() == Outcome(player, 2)  # a gammon
 
 
 def test_both_players_see_their_own_places():

@@ -129,7 +129,7 @@ def test_othello_ends_by_two_passes_before_the_board_is_full():
     assert once.outcome() is None
     assert once.legal_names() == "pass"
     twice = toys.after(once, "pass")
-    assert twice.outcome() == Outcome(0)
+    assert twice.outcome().winner == 0
     assert twice.legal_actions() == ()
 
 
@@ -149,7 +149,7 @@ def test_the_shortest_othello_game_wipes_white_out_in_nine_plies():
     position = toys.after(Othello(), NINE_PLIES)
     assert position.legal_names() == "pass"
     assert (str(position).count("x"), str(position).count("o")) == (13, 0)
-    assert toys.after(position, "pass pass").outcome() == Outcome(0)
+    assert toys.after(position, "pass pass").outcome() == Outcome(0, 13)
 
 
 def test_othello_is_drawn_when_both_have_equally_many_discs():

@@ -113,17 +113,18 @@ def test_shared_liberties_of_a_seki_count_for_nobody(komi, winner):
     position = placed(**SEKI, size=6, komi=komi)
     assert board(position) == ".xxoo./xxxooo/x.xo.o/xxxooo/oo.xxx/oo.xxx"
     assert {"c1", "c2"} <= legal(position)
-    assert toys.after(position, "pass").outcome() == Outcome(winner)  # white has passed before; 18 points against 16
+    # White has passed before; 18 points against 16.
+    assert toys.after(position, "pass").outcome() == Outcome(winner, abs(2 - komi))
 
 
 @pytest.mark.parametrize(("komi", "winner"), [(24.5, 0), (25, None), (25.5, 1)])
 def test_empty_points_that_reach_one_colour_are_its_area(komi, winner):
-    assert toys.after(go(5, komi), "c3 pass pass").outcome() == Outcome(winner)
+    assert toys.after(go(5, komi), "c3 pass pass").outcome() == Outcome(winner, abs(25 - komi))
 
 
 @pytest.mark.parametrize(("komi", "winner"), [(0.5, 1), (0, None), (-0.5, 0), (7.5, 1)])
 def test_the_komi_decides_an_empty_board(komi, winner):
-    assert toys.after(go(5, komi), "pass pass").outcome() == Outcome(winner)
+    assert toys.after(go(5, komi), "pass pass").outcome() == Outcome(winner, abs(komi))
 
 
 def test_a_single_pass_ends_nothing_and_is_observed():
@@ -139,7 +140,7 @@ def test_a_game_is_scored_after_max_plies():
     assert board(position) == ".o/.."
     position = toys.after(position, "a1")
     assert position.outcome() is None
-    assert toys.after(position, "pass").outcome() == Outcome(1)
+    assert toys.after(position, "pass").outcome().winner == 1
 
 
 # --- the form ---

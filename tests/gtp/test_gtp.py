@@ -142,7 +142,7 @@ def test_after_the_end_there_is_nothing_but_passes_which_undo_takes_back():
 
 def test_pass_is_the_action_of_that_name():
     asked = engine("go(size=3)")
-    assert say(asked, "play b PASS", "play w pass", "final_score")[-1] == "W+"
+    assert say(asked, "play b PASS", "play w pass", "final_score")[-1] == "W+7.5"
 
 
 def test_a_board_has_its_own_size_only():

@@ -6,7 +6,7 @@ import numpy as np
 
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.rules.random_game import PlayedGame, random_game
-from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games
+from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games, score_of
 from plyzero.search.tree import GUMBEL, UNPROVEN
 from tests.helpers.toys import solve
 
@@ -21,7 +21,8 @@ def recorded(played: Sequence[PlayedGame], *, proven: bool = False) -> Games:
     for game in played:
         outcome = game.positions[-1].outcome()
         winner = ONGOING if outcome is None else DRAW if outcome.winner is None else outcome.winner
-        games.append((0, len(game.moves), winner, TRUNCATED if outcome is None else BY_RULE, 0, 0))
+        end, score = TRUNCATED if outcome is None else BY_RULE, score_of(outcome, game.positions[0])
+        games.append((0, len(game.moves), winner, end, 0, 0, score))
         for position, action in zip(game.positions, game.moves, strict=False):
             legal, record = sorted(position.legal_actions()), np.zeros((), POSITION)
             record["action"], record["to_play"], record["num_legal"] = action, position.to_play, len(legal)

@@ -88,6 +88,92 @@ class Branching(Game):
         return planes
 
 
+class Harvest(Game):
+    """In each of `max_plies` turns a player takes 0, 1 or 2 points; most points win."""
+
+    num_actions, observation_shape, final_planes = 3, (3, 1, 1), 1
+    to_play, taken = 0, (0, 0)
+
+    def __init__(self, max_plies: int = 6):
+        self.max_plies, self.max_score, self.plies = max_plies, max_plies, 0
+
+    def legal_actions(self):
+        return [0, 1, 2] if self.plies < self.max_plies else []
+
+    def play(self, action):
+        after = copy.copy(self)
+        first, second = self.taken
+        after.taken = (first, second + action) if self.to_play else (first + action, second)
+        after.plies, after.to_play = self.plies + 1, 1 - self.to_play
+        return after
+
+    def lead(self):
+        return self.taken[0] - self.taken[1]
+
+    def outcome(self):
+        if self.plies < self.max_plies:
+            return None
+        lead = self.lead()
+        return Outcome(None if lead == 0 else int(lead < 0), abs(lead))
+
+    def final_board(self):
+        return np.full((1, 1, 1), (self.lead() if self.to_play == 0 else -self.lead()) / self.max_score)
+
+    def observe(self):
+        own, other = self.taken if self.to_play == 0 else self.taken[::-1]
+        return np.array([own, other, self.max_plies - self.plies], np.float32).reshape(3, 1, 1)
+
+
+class CompiledHarvest(CompiledGame):
+    """Harvest as a compiled game."""
+
+    State = np.dtype([("taken", "i1", (2,)), ("plies", "i1"), ("max_plies", "i1"), ("to_play", "i1")])
+    num_actions, observation_shape, final_planes = 3, (3, 1, 1), 1
+
+    def __init__(self, max_plies: int = 6):
+        self.max_plies = self.max_score = max_plies
+        super().__init__()
+        self.record["max_plies"] = max_plies
+
+    def legal(s, mask):
+        mask[:] = True
+
+    def play(s, action):
+        s["taken"][s["to_play"]] += action
+        s["plies"] += 1
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        if s["plies"] < s["max_plies"]:
+            return ONGOING
+        lead = int(s["taken"][0]) - int(s["taken"][1])
+        return DRAW if lead == 0 else 0 if lead > 0 else 1
+
+    def score(s):
+        return abs(int(s["taken"][0]) - int(s["taken"][1]))
+
+    def observe(s, planes):
+        planes[0, 0, 0], planes[1, 0, 0] = s["taken"][s["to_play"]], s["taken"][1 - s["to_play"]]
+        planes[2, 0, 0] = s["max_plies"] - s["plies"]
+
+    def final_board(self):
+        own, other, _ = CompiledGame.observe(self)
+        return ((own - other) / self.max_score)[None]
+
+
+class Counted:
+    """An evaluator of Harvest that expects the points so far, and the same value everywhere."""
+
+    def __init__(self, max_score: float, value: float = 0.0, *, has_score: bool = True):
+        self.max_score, self.value, self.has_score = max_score, value, has_score
+
+    def __call__(self, leaves: EvaluationBatch) -> Evaluation:
+        seen = leaves.observations.reshape(len(leaves.observations), 3)
+        wdl = np.tile(np.float32([(1 + self.value) / 2, 0, (1 - self.value) / 2]), (len(seen), 1))
+        score = (seen[:, :1] - seen[:, 1:2]) / np.float32(self.max_score)
+        return Evaluation(np.zeros((len(seen), 3), np.float32), np.hstack([wdl, score]) if self.has_score else wdl)
+
+
 class Written(Game):
     """A tree written down: two moves, 0 and 1, at every ply.
 

@@ -59,6 +59,17 @@ def test_a_file_gives_on_another_size_what_its_layers_give_there(game: str, othe
     assert (loaded.game.name, loaded.metadata["game"]) == (other, load_game(other).identity)
 
 
+def test_points_and_the_final_board_have_no_size_either():
+    small, large = "tests.helpers.planes:PlanesOthello(size=6)", load_game("tests.helpers.planes:PlanesOthello")
+    network, content = network_of(small, SMALL.model_copy(update={"points": True}))
+    loaded = Network(content, large, label="a model")
+    observations = reachable_observations(large)
+    with torch.no_grad():
+        *_, score, board = network(torch.from_numpy(observations))
+    assert loaded(EvaluationBatch(observations, list)).wdl[:, 3] == pytest.approx(score[:, 0].numpy(), abs=1e-4)
+    assert loaded.final_board(observations[1]) == pytest.approx(torch.tanh(board[1]).numpy(), abs=1e-4)
+
+
 def test_the_8_bit_form_has_no_size_either():
     _, content = network_of("gomoku(size=5)")
     rounded = quantise(content, reachable_observations(load_game("gomoku(size=5)")))

@@ -23,11 +23,12 @@ from plyzero.rules.native_game import NativeGame
 from plyzero.run.replay import check_rules
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.search.slots import search
-from plyzero.settings import Settings
+from plyzero.settings import SearchSettings, Settings
 from tests.helpers.cli import plyzero, plyzero_process
 from tests.helpers.compiling import COUNT_COMPILED
 from tests.helpers.dice import Race
 from tests.helpers.runs import SMALL, play_segment, records_by_seed, small_run
+from tests.helpers.toys import CompiledHarvest, Counted
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "native"
@@ -63,6 +64,32 @@ int32_t plyzero_outcome(const void *state) {
 void plyzero_observe(const void *state, float *planes) {
   const State *s = state;
   planes[s->at[s->to_play]] = planes[11 + s->at[1 - s->to_play]] = 1;
+}
+"""
+C_OF_HARVEST = """
+#include "plyzero.h"
+typedef struct { int8_t taken[2], plies, max_plies, to_play; } State;
+void plyzero_start(void *state) { ((State *)state)->max_plies = 6; }
+void plyzero_legal(const void *state, bool *mask) { (void)state; mask[0] = mask[1] = mask[2] = true; }
+void plyzero_play(void *state, int32_t action) {
+  State *s = state;
+  s->taken[s->to_play] += action;
+  s->plies += 1;
+  s->to_play = 1 - s->to_play;
+}
+int32_t plyzero_outcome(const void *state) {
+  const State *s = state;
+  int lead = s->taken[0] - s->taken[1];
+  return s->plies < s->max_plies ? PLYZERO_ONGOING : lead == 0 ? PLYZERO_DRAW : lead < 0;
+}
+double plyzero_score(const void *state) {
+  const State *s = state;
+  int lead = s->taken[0] - s->taken[1];
+  return lead < 0 ? -lead : lead;
+}
+void plyzero_observe(const void *state, float *planes) {
+  const State *s = state;
+  planes[0] = s->taken[s->to_play], planes[1] = s->taken[1 - s->to_play], planes[2] = s->max_plies - s->plies;
 }
 """
 PLAYED = f"""{COUNT_COMPILED}import sys
@@ -163,6 +190,32 @@ def test_dice_work_as_in_a_compiled_game(tmp_path: Path):
     assert find_violation(NativeRace, games=10, extra_laws=[agreement_with(Race)]) is None
     native, compiled = (records_by_seed(start, SETTINGS, Uniform(2), count=4) for start in (NativeRace(), Race()))
     assert native == compiled
+
+
+def test_points_work_as_in_a_compiled_game(tmp_path: Path):
+    compile_c(C_OF_HARVEST, tmp_path / "libharvest.so")
+
+    class NativeHarvest(NativeGame):
+        library = tmp_path / "libharvest.so"
+        State, final_planes = CompiledHarvest.State, 0
+        num_actions, observation_shape, max_plies, max_score = 3, (3, 1, 1), 6, 6
+
+    class WithoutBoard(CompiledHarvest):
+        final_planes = 0
+
+    assert find_violation(NativeHarvest, games=5, extra_laws=[agreement_with(WithoutBoard)]) is None
+    weighted = SETTINGS.model_copy(update={"search": SearchSettings(score_weight=0.5)})
+    native, compiled = (
+        records_by_seed(start, weighted, Counted(6), count=4) for start in (NativeHarvest(), WithoutBoard())
+    )
+    assert native == compiled
+    compile_c(C_OF_HARVEST.replace("plyzero_score", "plyzero_points"), tmp_path / "libother.so")
+
+    class Lacking(NativeHarvest):
+        library = tmp_path / "libother.so"
+
+    with pytest.raises(UserError, match="has no function plyzero_score"):
+        Lacking()
 
 
 @pytest.mark.skipif(not shutil.which("rustc"), reason="rules in Rust need rustc")

@@ -440,7 +440,7 @@ def test_symmetries_are_found_and_hold_in_other_games(name: str, count: int):
 
 def test_the_version_is_the_same_in_every_process():
     done = plyzero_process("check", "openspiel:hex(board_size=3)", "--games", "1")
-    assert f"{load_game('openspiel:hex(board_size=3)').identity}: 17 laws hold" in done.stdout
+    assert f"{load_game('openspiel:hex(board_size=3)').identity}: 18 laws hold" in done.stdout
 
 
 def test_long_games_are_cut_off():

@@ -20,6 +20,7 @@ from tests.helpers.runs import play_segment, playing
 from trainer.loop import run_trainer
 
 PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "best_scores": {"mcts:100": 0.9}}
+PROGRESS |= {"best_points": {"mcts:100": 2.25}}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,9 @@ PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "best_s
         ({"minutes": 2.6, "steps": 301, "until": "score >= 0.91 against mcts:100"}, ""),
         ({"until": "score>=.9 against mcts:100"}, "score 0.90 against mcts:100"),
         ({"until": "score >= 0.1 against random"}, ""),
+        ({"until": "points >= 2 against mcts:100"}, "points 2.25 against mcts:100"),
+        ({"until": "points >= 2.5 against mcts:100"}, ""),
+        ({"until": "points >= 2 against random"}, ""),
     ],
 )
 def test_a_budget_is_reached_by_the_first_of_its_parts(budget: dict, reached: str):

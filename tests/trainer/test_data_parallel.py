@@ -19,6 +19,7 @@ from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
+from plyzero.settings import TrainerSettings
 from tests.helpers.cli import plyzero
 from tests.helpers.ranks import observe_ranks, snapshot
 from tests.helpers.runs import play_segment, small_run
@@ -37,7 +38,7 @@ CPU = torch.device("cpu")
 
 def test_every_row_of_a_batch_belongs_to_one_process():
     rows = np.arange(12)
-    batch = Batch(rows[:, None, None, None], rows[:, None], rows[:, None], rows[:, None])
+    batch = Batch(*(rows[:, None, None, None], rows[:, None], rows[:, None], rows[:, None], rows, rows))
     parts = [share_of(batch, rank, 3) for rank in range(3)]
     assert [part.wdl[:, 0].tolist() for part in parts] == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
     assert all(field.shape[0] == 4 for part in parts for field in part)
@@ -109,7 +110,7 @@ def run(tmp_path: Path) -> Run:
 def gradients(network: torch.nn.Module, batch: Batch, loss_function: Callable = loss) -> dict[str, torch.Tensor]:
     """The gradients of one process on `batch`, computed on a copy of the network."""
     network = copy.deepcopy(network).train()
-    LossesOfNetwork(network, loss_function)(to_device(batch, CPU)).total.backward()
+    LossesOfNetwork(network, loss_function, TrainerSettings())(to_device(batch, CPU)).total.backward()
     return {name: each.grad for name, each in network.named_parameters() if each.grad is not None}
 
 

@@ -150,7 +150,7 @@ def learned(network: nn.Module, window: Window, device: torch.device, *, seed: i
         return Learned()
     batch = to_device(window.sample(SAMPLE_SIZE, np.random.default_rng(seed), symmetries=False), device)
     with torch.no_grad():
-        policy_logits, wdl_logits = network.eval()(batch.observations)
+        policy_logits, wdl_logits, *_ = network.eval()(batch.observations)
         losses = loss(policy_logits, wdl_logits, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
         mean = batch.wdl.mean(dim=0).clamp(min=1e-6)
         uniform, log_mean = torch.zeros_like(batch.policy), torch.log(mean).expand_as(batch.wdl)

@@ -1,6 +1,7 @@
 // What a search finds while it runs: the expected result, and the moves with their shares.
 
 import { html } from "/static/vendor/htm-preact.js";
+import { ahead } from "/static/network.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
 
@@ -22,7 +23,7 @@ export function Analysis({ state, onChange, position, why, onLine }) {
 }
 
 function Found({ found, mode, hasBoard, onChange, onLine }) {
-  const { currentPlayer, winrate, drawrate, proven } = found.rootInfo;
+  const { currentPlayer, winrate, drawrate, proven, scoreLead } = found.rootInfo;
   const win = Math.max(0, winrate - drawrate / 2), loss = Math.max(0, 1 - win - drawrate);
   const [first, second] = currentPlayer === 0 ? [win, loss] : [loss, win];
   const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
@@ -34,7 +35,7 @@ function Found({ found, mode, hasBoard, onChange, onLine }) {
       <rect width="100" height="5" fill="#fafafa" /><rect width=${100 * (first + drawrate)} height="5" fill="#9aa3ad" />
       <rect width=${100 * first} height="5" fill="#2a2f36" />
     </svg>
-    <p>${words}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
+    <p>${words}${scoreLead === undefined ? "" : ` · the player to move is ${ahead(scoreLead)}`}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
     ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
       ${["visits", "policy", "line", "nothing"].map((each) =>
         html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}

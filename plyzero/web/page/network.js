@@ -20,6 +20,9 @@ export function NetworkView({ moves, step, ready, why }) {
       ${error ? html`<p class="warning">${error}</p>` : null}
       ${found ? html`
         <p>Without a search: win ${percent(found.wdl[0])}, draw ${percent(found.wdl[1])}, loss ${percent(found.wdl[2])} for the player to move.</p>
+        ${found.lead === null ? null : html`<p>It expects the player to move to be ${ahead(found.lead)}.</p>`}
+        ${found.board ? html`<p>The final board that it expects, blue for the player to move and orange for the other:</p>
+          <div class="planes">${found.board.map((plane, i) => html`<${Expected} plane=${plane} number=${i} />`)}</div>` : null}
         <p>Policy: ${found.policy.slice(0, 12).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}</p>
         <div class="planes">${found.planes.map((plane, i) => html`<${Plane} plane=${plane} number=${i} />`)}</div>` : null}
     </details>
@@ -27,6 +30,24 @@ export function NetworkView({ moves, step, ready, why }) {
 }
 
 const percent = (share) => `${Math.round(100 * share)} %`;
+export const ahead = (lead) => `${lead < 0 ? "behind" : "ahead"} by ${Math.abs(lead).toFixed(1)} points`;
+
+function Expected({ plane, number }) {
+  const canvas = useRef(null), side = Math.min(22, Math.max(8, 110 / plane[0].length));
+  useEffect(() => {
+    const pen = canvas.current.getContext("2d");
+    plane.forEach((row, y) => row.forEach((value, x) => {
+      const [red, green, blue] = value < 0 ? [217, 119, 6] : [37, 99, 235], part = Math.abs(value);
+      const mixed = [red, green, blue].map((light) => Math.round(part * light + (1 - part) * 235));
+      pen.fillStyle = `rgb(${mixed.join(" ")})`;
+      pen.fillRect(x, y, 1, 1);
+    }));
+  }, [plane]);
+  const sum = plane.flat().reduce((total, value) => total + value, 0);
+  return html`<figure><canvas ref=${canvas} width=${plane[0].length} height=${plane.length} role="img" style=${{ width: `${side * plane[0].length}px` }}
+    aria-label=${`Expected final board, plane ${number}: the sum is ${sum.toFixed(1)} for the player to move`}></canvas>
+    <figcaption>plane ${number}, sum ${sum.toFixed(1)}</figcaption></figure>`;
+}
 
 function Plane({ plane: read, number }) {
   const plane = read[0].length === 1 ? [read.flat()] : read;  // a column, such as a track, as a row

@@ -56,10 +56,11 @@ function nowIn({ about, position, game, players, both }) {
   const person = players.includes("you");
   if (game.resigned !== null) return both ? `The ${SIDES[game.resigned]} player resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
   if (position.outcome) {
-    const { winner } = position.outcome, review = person && about.ready ? " Review the game to see where points were lost." : "";
+    const { winner, score } = position.outcome, review = person && about.ready ? " Review the game to see where points were lost." : "";
+    const by = score ? ` by ${score} point${score === 1 ? "" : "s"}` : "";
     if (winner === null) return `The game is drawn.${review}`;
-    if (person && !both) return `${players[winner] === "you" ? "You have won." : "You have lost."}${review}`;
-    return `The ${SIDES[winner]} player has won.${review}`;
+    if (person && !both) return `${players[winner] === "you" ? "You have won" : "You have lost"}${by}.${review}`;
+    return `The ${SIDES[winner]} player has won${by}.${review}`;
   }
   const mover = players[position.toPlay];
   const begins = position.toPlay === 1 && position.movers.every((by) => by === null) ? " The second player begins." : ""; // by dice

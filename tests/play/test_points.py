@@ -1,0 +1,88 @@
+"""Points beside the score: in matches, in ladders, and where a budget ends a training."""
+
+import numpy as np
+
+from plyzero.arena.entrants import Entrant
+from plyzero.arena.ladder import LINES, Limits, PairResult, open_ladder
+from plyzero.play.agents import Agent, AgentPlayer
+from plyzero.play.analysis import root_info
+from plyzero.play.match import PlayedGame, play_match
+from plyzero.play.players import Bot
+from plyzero.play.ratings import MatchResult
+from plyzero.rules.catalog import GameSpec
+from tests.helpers.toys import Counted, Harvest, Relay
+
+SPEC = GameSpec("tests.helpers.toys:Harvest", Harvest(8))
+
+
+class Takes(Agent):
+    """Takes the same number of points at every turn."""
+
+    def __init__(self, points: int = 0):
+        self.points = points
+
+    def choose(self, position):
+        return self.points
+
+
+def test_a_match_reports_the_mean_points_of_the_first_player():
+    games: list[PlayedGame] = []
+    players = [AgentPlayer(str(points), Takes(points)) for points in (2, 0)]
+    rng = np.random.default_rng(0)
+    result = play_match(*players, SPEC.start, games=4, rng=rng, opening_plies=0, on_game=games.append)
+    assert (result.wins, result.leads, result.points) == (4, (8, 8, 8, 8), 8)
+    assert "\npoints +8.00 per game\n" in result.report()
+    assert result.as_json()["points"] == 8
+    assert str(result).endswith(", +8.0 points")
+    assert {game.as_json(SPEC, ("a", "b"))["score"] for game in games} == {8.0}
+    back = play_match(players[1], players[0], SPEC.start, games=2, rng=rng, opening_plies=0)
+    assert back.points == -8
+
+
+def test_a_game_without_points_has_none():
+    players = [AgentPlayer(name, Takes(0)) for name in "ab"]
+    result = play_match(*players, Relay(), games=2, rng=np.random.default_rng(0), opening_plies=0)
+    assert result.points is None
+    assert "points" not in result.as_json()
+    assert "points" not in result.report() + str(result)
+
+
+def test_a_forfeited_game_has_no_points():
+    players = [AgentPlayer("a", Takes(7)), AgentPlayer("b", Takes(0))]
+    result = play_match(*players, SPEC.start, games=2, rng=np.random.default_rng(0), opening_plies=0)
+    assert (result.losses, result.points) == (2, None)
+
+
+def test_a_ladder_reports_mean_points_and_reads_lines_without_them(tmp_path):
+    entrants = [Entrant(name, name) for name in ("a", "b")]
+    result = PairResult(["x"], ["win", "loss"], [None, None], 0.1, [5.0, -2.0])
+    with open_ladder(tmp_path / "l", SPEC, entrants) as ladder:
+        ladder.play(lambda pairs: [(pair, result) for pair in pairs], Limits(4))
+        players = {each["player"]: each["points"] for each in ladder.table()["players"]}
+    assert players == {"a": 1.5, "b": -1.5}
+    assert "leads" in (tmp_path / "l" / LINES).read_text()
+    assert "points" in (tmp_path / "l" / "ratings.csv").read_text().splitlines()[0]
+    lines = (tmp_path / "l" / LINES).read_text().replace(', "leads": [5.0, -2.0]', "")
+    (tmp_path / "l" / LINES).write_text(lines)
+    with open_ladder(tmp_path / "l", SPEC, entrants) as ladder:
+        assert len(ladder.lines) == 2
+        assert [each["points"] for each in ladder.table()["players"]] == [None, None]
+    relay = GameSpec("tests.helpers.toys:Relay", Relay(8))
+    with open_ladder(tmp_path / "r", relay, entrants) as ladder:
+        ladder.play(lambda pairs: [(pair, result._replace(leads=())) for pair in pairs], Limits(4))
+        assert all("points" not in each for each in ladder.table()["players"])
+    assert "leads" not in (tmp_path / "r" / LINES).read_text()
+
+
+def test_analysis_has_the_lead_where_it_is_estimated():
+    position = Harvest(8).play(2)
+    for has_score in (True, False):
+        bot = Bot("x", SPEC, Counted(8, has_score=has_score), simulations=0)
+        info = root_info(position, bot.search([position])[0])
+        assert ("scoreLead" in info) == has_score
+        assert info.get("scoreLead", -2.0) == -2.0
+
+
+def test_results_of_parts_of_a_match_are_joined():
+    assert MatchResult(1, 0, 1, leads=(3.0, -1.0)).points == 1.0
+    assert MatchResult(1, 0, 1).points is None
