@@ -125,6 +125,11 @@ class SearchSettings(SettingsSection):
     """Gumbel: c_scale in the formula of c_visit; q is in [0, 1] and is not rescaled. Danihelka et al., Go and chess:
     1."""
 
+    all_rolls: bool = False
+    """Dice: the first simulation that comes to a chance node of at most 36 rolls evaluates what each of them leads to,
+    and from then on the node is worth their expectation. It still counts as one simulation; the network evaluates more
+    positions."""
+
 
 class SelfplaySettings(SettingsSection):
     """Self-play workers."""
@@ -251,6 +256,11 @@ class TrainerSettings(SettingsSection):
     td_lambda: float = Field(0.9, ge=0, le=1)
     """λ of TD(λ) over those search values, per ply: 0 = the position's own root value, 1 = the last root value of the
     game."""
+
+    luck_adjustment: bool = False
+    """Dice: workers record the luck of the rolls after each move, their value minus the expectation over all rolls as
+    the search saw it, and the value target takes that of all later rolls out of the outcome and the λ-return. Its mean
+    stays, its variance falls, most of all with search.all_rolls."""
 
     window_positions: int = Field(20_000, ge=1)
     """The window holds all positions up to this number, and then grows sublinearly (Wu, 2019)."""

@@ -15,7 +15,8 @@ from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS
 from plyzero.rules.counter_rng import random_bits
 from plyzero.search.gumbel import improved_policy, transformed_q
 from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN, Record, Records
+from plyzero.search.policy import root_value
+from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_DRAW, PROVEN_LOSS, UNPROVEN, Record, Records
 
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
@@ -136,6 +137,32 @@ def limit_rolls(nodes: Records, n: int) -> None:
             return
         n = nodes[n]["parent"]
     raise ValueError(ENDLESS_ROLLS)
+
+
+@cached_njit
+def expectation(nodes: Records, edges: Records, n: int) -> tuple[float, float]:
+    """Return the expected value, Σ_r P(r) Q(r) over the rolls of chance node `n`, and probability of a draw."""
+    total, value, draw = 0.0, 0.0, 0.0
+    for e in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
+        roll_value, roll_draw = value_of_roll(nodes, edges, n, e)
+        total += edges[e]["prior"]
+        value += edges[e]["prior"] * roll_value
+        draw += edges[e]["prior"] * roll_draw
+    return value / total, draw / total
+
+
+@cached_njit
+def value_of_roll(nodes: Records, edges: Records, n: int, e: int) -> tuple[float, float]:
+    """Return value and draw probability after the roll of edge `e` at chance node `n`, for whom values are there.
+
+    They are the proven ones, else the means of the simulations; of a roll that none has taken, those of the node.
+    """
+    edge = edges[e]
+    if edge["proven"] != UNPROVEN:
+        return float(edge["proven"]), 1.0 if edge["proven"] == PROVEN_DRAW else 0.0
+    if edge["visits"] == 0:
+        return root_value(nodes[n])
+    return edge["value_sum"] / edge["visits"], root_value(nodes[edge["child"]])[1]
 
 
 @cached_njit
