@@ -369,7 +369,8 @@ def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.f
     slot, reads = trees.slots[b], trees.settings[0]["has_compiled_rules"]
     while True:
         simulate(trees, b)
-        if slot["phase"] not in (tree.SELECT, tree.ROLL) and not (slot["phase"] == tree.READ and reads):
+        phase = slot["phase"]
+        if phase != tree.SELECT and phase != tree.ROLL and not (phase == tree.READ and reads):
             break
 
 

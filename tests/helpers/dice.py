@@ -8,6 +8,8 @@ import numpy as np
 
 from plyzero.rules.compiled_game import ONGOING, CompiledGame
 from plyzero.rules.game import DRAW, Game, Outcome
+from plyzero.search.evaluators import Evaluation
+from tests.helpers.toys import solve
 
 GOAL = 7
 CHANCES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
@@ -115,3 +117,77 @@ class WhoBegins(PlainRace):
         after = super().play_unchecked(action)
         after.to_play = after.to_play if self.begun else action
         return after
+
+
+class Tosses(CompiledGame, version=1):
+    """Each player throws a die twice, by turns, and the larger sum wins. There is one move: to throw."""
+
+    State = np.dtype([("sums", "i1", (2,)), ("plies", "i1"), ("thrown", "i1"), ("to_play", "i1")])
+    num_actions, num_chances, action_names, roll_names = 1, 3, ("throw",), "123"
+    observation_shape, max_plies = (3, 1, 1), 4
+
+    def legal(s, mask):
+        mask[:] = True
+
+    def chances(s, weights):
+        if s["thrown"]:
+            weights[0], weights[1], weights[2] = 1 / 2, 1 / 3, 1 / 6
+
+    def play(s, action):
+        if s["thrown"] == 0:
+            s["thrown"] = 1
+            return
+        s["sums"][s["to_play"]] += action + 1
+        s["thrown"] = 0
+        s["plies"] += 1
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        if s["plies"] < 4:
+            return ONGOING
+        if s["sums"][0] == s["sums"][1]:
+            return DRAW
+        return 0 if s["sums"][0] > s["sums"][1] else 1
+
+    def observe(s, planes):
+        planes[0, 0, 0], planes[1, 0, 0] = s["sums"][s["to_play"]], s["sums"][1 - s["to_play"]]
+        planes[2, 0, 0] = s["plies"]
+
+
+class ManySided(Game):
+    """One throw of a die with `sides` sides, of which every second one wins."""
+
+    num_actions, max_plies, observation_shape, to_play = 1, 1, (1, 1, 1), 0
+
+    def __init__(self, sides: int = 36):
+        self.num_chances = sides
+        self.moves: tuple[int, ...] = ()
+
+    def legal_actions(self):
+        return [] if self.moves else [0]
+
+    def chances(self):
+        return [1 / self.num_chances] * self.num_chances if len(self.moves) == 1 else ()
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.moves = (*self.moves, action)
+        return after
+
+    def outcome(self):
+        return Outcome(self.moves[1] % 2) if len(self.moves) == 2 else None
+
+    def observe(self):
+        return np.zeros((1, 1, 1))
+
+
+class Knowing:
+    """An evaluator that knows the expected result of every leaf, and no move from another."""
+
+    def __init__(self, num_actions: int = 2):
+        self.num_actions, self.memo = num_actions, {}
+
+    def __call__(self, leaves):
+        values = np.array([solve(each, self.memo) for each in leaves.positions()], np.float32)
+        wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
+        return Evaluation(np.zeros((len(values), self.num_actions), np.float32), wdl)
