@@ -121,6 +121,7 @@ def _check_targets(targets: Targets, games: Games, *, name: str) -> Targets:
     return Targets(is_sample=np.asarray(targets.is_sample), wdl=wdl, policy=policy)
 
 
+@cached_njit
 def value_targets(
     games: NDArray[np.void],
     positions: NDArray[np.void],
@@ -139,30 +140,19 @@ def value_targets(
     luck: `[N]`, of the rolls after each move, for player 0: outcome - Σ_{k >= t} luck_k takes the place of the outcome,
           and G_{t+1} - luck_t that of G_{t+1}. The mixed value is cut to [-1, 1], which the two alone may leave.
     """
-    taken_out = np.zeros(len(positions), np.float32)
-    if luck is not None:
-        taken_out[:] = luck
-    return _mixed_values(games, positions, taken_out, search_weight, td_lambda)
-
-
-@cached_njit
-def _mixed_values(
-    games: NDArray[np.void],
-    positions: NDArray[np.void],
-    luck: NDArray[np.float32],
-    search_weight: float,
-    td_lambda: float,
-) -> NDArray[np.float32]:
     wdl = np.zeros((len(positions), 3), np.float32)
     end = 0
     for g in range(len(games)):
         start, end = end, end + games[g]["positions"]
         winner = games[g]["winner"]
         next_value, next_draw, next_mover = 0.0, 0.0, -1  # G_{t+1}, of the next position that was searched
-        luck_ahead = 0.0  # of all rolls from t on, for player 0
+        luck_ahead = 0.0  # of the rolls from t on
         for t in range(end - 1, start - 1, -1):
             position = positions[t]
-            luck_ahead += luck[t]
+            rolled = 0.0  # luck of the rolls after t, for player 0
+            if luck is not None:
+                rolled = luck[t]
+            luck_ahead += rolled
             if position["search"] == 0:
                 continue
             mover = position["to_play"]
@@ -175,7 +165,7 @@ def _mixed_values(
                 without_model = position["model_fence"] == 0
                 own_weight = 0.0 if without_model else 1 - td_lambda
                 if next_mover >= 0:
-                    value_ahead = (next_value if mover == next_mover else -next_value) - sign * luck[t]
+                    value_ahead = (next_value if mover == next_mover else -next_value) - sign * rolled
                     value = own_weight * value + (1 - own_weight) * value_ahead
                     draw = own_weight * draw + (1 - own_weight) * next_draw
                 elif without_model and winner != ONGOING:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from games.pig import HOLD, ROLL, Pig
-from plyzero.rules.chance import first_decision, is_chance
 from plyzero.search.evaluators import Evaluation
 from plyzero.search.slots import SearchSlots, search
 from plyzero.search.tree import MAX_IN_FULL, NO_NODE, UNPROVEN
@@ -56,36 +55,39 @@ def test_under_a_table_the_backed_up_expectation_is_the_closed_form(kind):
 @both_kinds
 @both_games
 def test_a_node_in_full_is_worth_the_expectation_over_its_rolls(start, kind):
-    seen = nested = 0
+    seen = sampled = 0
     for position in decisions(start):
-        for record, edges, reached in nodes_of(searched(position, kind, 40, all_rolls=True), position):
-            if not record["is_chance"]:
-                assert not record["in_full"]
-                continue
-            after_a_roll = record["visits"] > 0 and not record["in_full"]
-            nested += after_a_roll
-            if record["in_full"]:
+        slots = searched(position, kind, 40, all_rolls=True)
+        for record, edges, _ in nodes_of(slots, position):
+            if record["is_chance"] and not record["in_full"]:
+                sampled += 1  # a roll that follows a roll
+            elif record["is_chance"]:
                 assert edges["visits"].min() >= 1
                 assert record["visits"] == edges["visits"].sum() - len(edges) + 1
-                if (edges["proven"] == UNPROVEN).all():
+                if is_settled(slots, edges):
                     seen += 1
                     expected = edges["prior"] @ (edges["value_sum"] / edges["visits"]) / edges["prior"].sum()
                     assert record["value_sum"] / record["visits"] == pytest.approx(expected, abs=1e-9)
     assert seen > 20
-    assert nested > 20  # a roll after a roll is taken one at a time
+    assert sampled > 20
 
 
 @both_kinds
-def test_what_is_backed_up_adds_up_at_every_node_above(kind):
-    """The sum of a player's node is its own evaluation and the sums of its moves, which chance in full has replaced."""
-    position, checked = first_decision(Race()), 0
-    for record, edges, _ in nodes_of(searched(position, kind, 60, all_rolls=True), position):
-        if not record["is_chance"] and (edges["proven"] == UNPROVEN).all():
-            expected = record["network_value"] + edges["value_sum"].sum()
-            checked += record["visits"] > 1
-            if not any(edge["child"] != NO_NODE and edge["visits"] == 0 for edge in edges):
-                assert record["value_sum"] == pytest.approx(expected, abs=1e-5)
-    assert checked > 5
+def test_the_sum_of_a_players_node_is_its_own_evaluation_and_the_sums_of_its_moves(kind):
+    checked = 0
+    for position in decisions(Race()):
+        slots = searched(position, kind, 60, all_rolls=True)
+        for record, edges, _ in nodes_of(slots, position):
+            if not record["is_chance"] and record["visits"] > 2 and is_settled(slots, edges):
+                checked += 1
+                assert record["value_sum"] == pytest.approx(record["network_value"] + edges["value_sum"].sum(), abs=1e-5)
+    assert checked > 20
+
+
+def is_settled(slots, edges):
+    """Whether no proof has changed what edges are worth since they were last backed up."""
+    children = edges["child"][edges["child"] != NO_NODE]
+    return (edges["proven"] == UNPROVEN).all() and not slots.trees.nodes[0, children]["is_exact"].any()
 
 
 def test_a_simulation_stays_in_its_slot_until_each_roll_has_one_evaluation():
@@ -143,4 +145,3 @@ def test_many_slots_find_what_one_alone_finds(kind):
         (alone,) = search([position], Hashed(2), simulations=30, settings=settings)
         assert np.array_equal(alone.q, expected.q, equal_nan=True)
         assert np.array_equal(alone.visits, expected.visits)
-        assert not is_chance(position)
