@@ -80,7 +80,8 @@ def test_the_sum_of_a_players_node_is_its_own_evaluation_and_the_sums_of_its_mov
         for record, edges, _ in nodes_of(slots, position):
             if not record["is_chance"] and record["visits"] > 2 and is_settled(slots, edges):
                 checked += 1
-                assert record["value_sum"] == pytest.approx(record["network_value"] + edges["value_sum"].sum(), abs=1e-5)
+                expected = record["network_value"] + edges["value_sum"].sum()
+                assert record["value_sum"] == pytest.approx(expected, abs=1e-5)
     assert checked > 20
 
 
