@@ -15,7 +15,6 @@ from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS
 from plyzero.rules.counter_rng import random_bits
 from plyzero.search.gumbel import improved_policy, transformed_q
 from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.policy import root_value
 from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_DRAW, PROVEN_LOSS, UNPROVEN, Record, Records
 
 ALMOST_ONE: Final = 1 - 1e-6
@@ -160,9 +159,11 @@ def value_of_roll(nodes: Records, edges: Records, n: int, e: int) -> tuple[float
     edge = edges[e]
     if edge["proven"] != UNPROVEN:
         return float(edge["proven"]), 1.0 if edge["proven"] == PROVEN_DRAW else 0.0
+    node = nodes[n]
     if edge["visits"] == 0:
-        return root_value(nodes[n])
-    return edge["value_sum"] / edge["visits"], root_value(nodes[edge["child"]])[1]
+        return node["value_sum"] / node["visits"], node["draw_sum"] / node["visits"]
+    child = nodes[edge["child"]]
+    return edge["value_sum"] / edge["visits"], child["draw_sum"] / child["visits"]
 
 
 @cached_njit

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import copy
 
+import numba
 import numpy as np
 
+from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import ONGOING, CompiledGame
 from plyzero.rules.game import DRAW, Game, Outcome
 from plyzero.search.evaluators import Evaluation
-from tests.helpers.toys import solve
+from plyzero.search.slots import SearchSlots
+from plyzero.search.tree import NO_NODE
+from plyzero.settings import SearchSettings
+from tests.helpers.toys import Hashed, all_positions, solve
 
 GOAL = 7
 CHANCES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
@@ -191,3 +196,56 @@ class Knowing:
         values = np.array([solve(each, self.memo) for each in leaves.positions()], np.float32)
         wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
         return Evaluation(np.zeros((len(values), self.num_actions), np.float32), wdl)
+
+
+def decisions(start):
+    """All unfinished positions in which a player moves."""
+    return [each for each in all_positions(start) if each.outcome() is None and not is_chance(each)]
+
+
+def searched(position, kind, simulations, *, all_rolls=False):
+    settings = SearchSettings(algorithm=kind, all_rolls=all_rolls)
+    slots = SearchSlots(position, settings, slots=1, simulations=simulations)
+    slots.begin(0, position, simulations=simulations)
+    assert slots.run(Hashed(position.num_actions)) == [0]
+    return slots
+
+
+def nodes_of(slots, position, node=0):
+    """Yield every node of a tree with its edges and its position, made by the rules from `position`, the root's."""
+    record = slots.trees.nodes[0, node]
+    edges = slots.trees.edges[0, record["first_edge"] : record["first_edge"] + record["num_edges"]]
+    yield record, edges, position
+    for edge in edges:
+        if edge["child"] != NO_NODE:
+            yield from nodes_of(slots, position.play_unchecked(int(edge["action"])), int(edge["child"]))
+
+
+@numba.njit
+def solve_pig(goal):
+    """Return `[goal, goal, goal]`, the probability to win with own score i, the other's j, and k in this turn.
+
+    This is equation 1 of Neller and Presser, "Optimal play of the dice game Pig" (2004), iterated.
+    """
+    p = np.zeros((goal, goal, goal))
+    change = 1.0
+    while change > 1e-9:
+        change = 0.0
+        for i in range(goal - 1, -1, -1):
+            for j in range(goal - 1, -1, -1):
+                for k in range(goal - i - 1, -1, -1):
+                    rolled = 1 - p[j, i, 0]
+                    for r in range(2, 7):
+                        rolled += p[i, j, k + r] if i + k + r < goal else 1.0
+                    held = 1 - p[j, i + k, 0] if k else 0.0
+                    value = max(rolled / 6, held)
+                    change = max(change, abs(value - p[i, j, k]))
+                    p[i, j, k] = value
+    return p
+
+
+def points_of(position):
+    """The points of the player to move, those of the other player, and those of this turn, in a position of pig."""
+    state = position.record
+    mover = int(state["to_play"])
+    return int(state["scores"][mover]), int(state["scores"][1 - mover]), int(state["turn"])

@@ -8,12 +8,24 @@ from plyzero.search.evaluators import Evaluation
 from plyzero.search.slots import SearchSlots, search
 from plyzero.search.tree import MAX_IN_FULL, NO_NODE, UNPROVEN
 from plyzero.settings import SearchSettings
-from tests.games.test_pig import numbers, solve_pig
-from tests.helpers.dice import Knowing, ManySided, PlainRace, Race, Tosses
+from tests.helpers.dice import (
+    Knowing,
+    ManySided,
+    PlainRace,
+    Race,
+    Tosses,
+    decisions,
+    nodes_of,
+    points_of,
+    searched,
+    solve_pig,
+)
 from tests.helpers.toys import Hashed, after_move
-from tests.search.test_chance import both_games, both_kinds, decisions, nodes_of, searched
 
 GOAL = 20
+
+both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
+both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
 
 class PigTable:
@@ -23,7 +35,7 @@ class PigTable:
         self.won = solve_pig(GOAL)
 
     def __call__(self, leaves):
-        won = np.array([self.won[numbers(each)] for each in leaves.positions()], np.float32)
+        won = np.array([self.won[points_of(each)] for each in leaves.positions()], np.float32)
         return Evaluation(np.zeros((len(won), 2), np.float32), np.stack([won, 0 * won, 1 - won], axis=1))
 
 
@@ -42,7 +54,7 @@ def test_under_a_table_the_backed_up_expectation_is_the_closed_form(kind):
     found = search(positions, table, simulations=2, settings=settings)
     checked = 0
     for position, result in zip(positions, found, strict=True):
-        i, j, k = numbers(position)
+        i, j, k = points_of(position)
         after = [1 - won[j, i, 0], *(won[i, j, k + roll] if i + k + roll < GOAL else 1.0 for roll in range(2, 7))]
         if result.visits[ROLL] == 1:
             checked += 1

@@ -10,37 +10,14 @@ from hypothesis import strategies as st
 from plyzero.rules.chance import chances_of, first_decision, is_chance
 from plyzero.search.evaluators import Rollouts
 from plyzero.search.selection import select_chance
-from plyzero.search.slots import SearchSlots, search
+from plyzero.search.slots import search
 from plyzero.search.tree import EDGE, NO_NODE, NODE, UNPROVEN
 from plyzero.settings import SearchSettings
-from tests.helpers.dice import Knowing, PlainRace, Race
-from tests.helpers.toys import Hashed, after_move, all_positions, solve
+from tests.helpers.dice import Knowing, PlainRace, Race, decisions, nodes_of, searched
+from tests.helpers.toys import Hashed, after_move, solve
 
 both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
-
-
-def decisions(start):
-    """All unfinished positions in which a player moves."""
-    return [each for each in all_positions(start) if each.outcome() is None and not is_chance(each)]
-
-
-def searched(position, kind, simulations, *, all_rolls=False):
-    settings = SearchSettings(algorithm=kind, all_rolls=all_rolls)
-    slots = SearchSlots(position, settings, slots=1, simulations=simulations)
-    slots.begin(0, position, simulations=simulations)
-    assert slots.run(Hashed(position.num_actions)) == [0]
-    return slots
-
-
-def nodes_of(slots, position, node=0):
-    """Yield every node of a tree with its edges and its position, made by the rules from `position`, the root's."""
-    record = slots.trees.nodes[0, node]
-    edges = slots.trees.edges[0, record["first_edge"] : record["first_edge"] + record["num_edges"]]
-    yield record, edges, position
-    for edge in edges:
-        if edge["child"] != NO_NODE:
-            yield from nodes_of(slots, position.play_unchecked(int(edge["action"])), int(edge["child"]))
 
 
 @both_kinds

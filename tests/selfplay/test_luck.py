@@ -12,13 +12,13 @@ from plyzero.search.slots import SearchSlots
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings, TrainerSettings
 from selfplay.games_in_play import GamesInPlay
 from selfplay.step import luck_of_roll
-from tests.helpers.dice import Knowing, PlainRace, Race, Tosses
+from tests.helpers.dice import Knowing, PlainRace, Race, Tosses, decisions
 from tests.helpers.runs import play_segment, replay, small_run
 from tests.helpers.toys import Hashed, solve
-from tests.search.test_chance import both_games, decisions
 from trainer.targets import mixed_targets, value_targets
 
 with_and_without = pytest.mark.parametrize("all_rolls", [False, True])
+both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
 
 def played(start, count, evaluate, *, all_rolls, **selfplay):
