@@ -81,10 +81,12 @@ class GamesInPlay:
             positions=np.zeros((games, room), POSITION),
             moves=np.zeros((games, max(start.num_actions, min(plies * start.num_actions, PAGE_MOVES))), MOVE),
             observations=np.zeros((games, room, len(row)), row.dtype),
+            luck=np.zeros((games, room), np.float32),
             settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
             counts=np.zeros(2, np.int64),
             starts=np.array([*zip_longest(*starts, fillvalue=-1)], np.int64).reshape(-1, len(starts)).T.copy(),
         )
+        self._records_luck = bool(start.num_chances) and settings.trainer.luck_adjustment
         self._start_share = selfplay.start_share
         self._may_give_up = float(MAX_GIVEN_UP)
         self._pages: list[list[list[bytes]]] = [[] for _ in range(games)]
@@ -228,10 +230,11 @@ class GamesInPlay:
         return position
 
     def _recorded(self, slot: int) -> list[NDArray[Any]]:
-        """Return what the tables have of a game: positions, moves and observations."""
+        """Return what the tables have of a game: positions, moves, observations and luck."""
         game, records = self._records.games[slot], self._records
         rows = int(game["rows"])
-        return [records.positions[slot, :rows], records.moves[slot, : game["moves"]], records.observations[slot, :rows]]
+        parts = [records.positions[slot, :rows], records.moves[slot, : game["moves"]]]
+        return [*parts, records.observations[slot, :rows], records.luck[slot, :rows]]
 
     def _empty_record(self, slot: int) -> None:
         """Take what the tables have of a game, so that there is room for more."""
@@ -256,11 +259,12 @@ class GamesInPlay:
         if self._pages[slot]:
             parts = [_joined(*part) for part in zip(zip(*self._pages[slot], strict=True), parts, strict=True)]
             self._pages[slot] = []
-        positions, moves, seen = parts
+        positions, moves, seen, luck = parts
         if self._packs_bits:
             seen = np.unpackbits(seen.view(np.uint8), axis=1, count=math.prod(shape))
         observations = seen.astype(self._start.observation_dtype).reshape(plies, *shape)
-        games = Games(record, positions.copy(), moves.copy(), observations)
+        kept = luck.copy() if self._records_luck else None
+        games = Games(record, positions.copy(), moves.copy(), observations, kept)
         self._seconds["record"] += perf_counter() - began
         return games
 

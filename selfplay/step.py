@@ -20,7 +20,7 @@ from plyzero.search import rule_calls
 from plyzero.search.mcts import advance, begin_search, join_batch, resume_search
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.policy import policy_target, root_value
-from plyzero.search.selection import edge_values
+from plyzero.search.selection import edge_values, expectation, value_of_roll
 from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Record, Trees
 from plyzero.search.tree_reuse import keep_subtree
 
@@ -44,6 +44,7 @@ IN_PLAY: Final = np.dtype(
         ("start", "i4"),  # row of `starts`
         ("moves", "i4"),  # legal actions in the record
         ("edge", "i4"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
+        ("luck", "f4"),  # by how much the rolls after the move chosen last were better than expected, for player 0
         ("full", "i1"),  # 1 = the current search is a full one
         ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
         ("is_binary", "i1"),  # 1 = all of its observations are 0 and 1
@@ -88,6 +89,7 @@ class GameRecords(NamedTuple):
     positions:    `[B, P]` POSITION of plyzero.run.records.
     moves:        `[B, M]` MOVE of plyzero.run.records.
     observations: `[B, P, K]` uint8, packed bits if the game's observations are bool, otherwise float32.
+    luck:         `[B, P]` float32, as of plyzero.run.records.Games.
     settings:     `[1]` STEP_SETTINGS.
     counts:       `[2]` int64, number of searched moves, and of their simulations.
     starts:       `[S, L]` int64, moves with which games begin; -1 behind the last one. The first row has none.
@@ -97,6 +99,7 @@ class GameRecords(NamedTuple):
     positions: NDArray[np.void]
     moves: NDArray[np.void]
     observations: NDArray[np.uint8] | NDArray[np.float32]
+    luck: NDArray[np.float32]
     settings: NDArray[np.void]
     counts: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -185,6 +188,7 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
         records.counts[0] += 1
         records.counts[1] += slot["simulations"]
     position["action"] = moves[chosen]["action"]
+    game["luck"] = 0.0
     game["edge"] = root["first_edge"] + chosen
 
 
@@ -192,14 +196,17 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
 def roll(
     game: Record, chances: NDArray[np.float32], nodes: NDArray[np.void], edges: NDArray[np.void], ply: int, number: int
 ) -> int:
-    """Return what is rolled with the probabilities `chances`, `[K]`, and let game["edge"] follow it in the tree.
+    """Return what is rolled with the probabilities `chances`, `[K]`; let game["edge"] follow it, and add up its luck.
 
     ply, number: of the move that follows, and of the roll before this move, both from 0 on.
     """
     if number >= MAX_ROLLS:
         raise ValueError(ENDLESS_ROLLS)
     rolled = roll_at(chances, roll_random(game["seed"], game["opening_plies"], ply, number))
-    game["edge"] = edge_of_roll(nodes, edges, game["edge"], rolled)
+    e = edge_of_roll(nodes, edges, game["edge"], rolled)
+    if e != NO_EDGE:
+        game["luck"] += luck_of_roll(nodes, edges, edges[game["edge"]]["child"], e)
+    game["edge"] = e
     return rolled
 
 
@@ -216,6 +223,17 @@ def edge_of_roll(nodes: NDArray[np.void], edges: NDArray[np.void], e: int, rolle
 
 
 @cached_njit
+def luck_of_roll(nodes: NDArray[np.void], edges: NDArray[np.void], n: int, e: int) -> float:
+    """Return by how much the roll of edge `e` at chance node `n` was better than expected, for player 0.
+
+    Values are those that the search gave the rolls before one of them came. So the luck of all rolls, weighted by their
+    probabilities, is 0, whatever those values are (gnubg and others reduce the variance of rollouts by it).
+    """
+    luck = value_of_roll(nodes, edges, n, e)[0] - expectation(nodes, edges, n)[0]
+    return luck if nodes[n]["to_play"] == 0 else -luck
+
+
+@cached_njit
 def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int:
     """Count the recorded move as played, with the `outcome` code after it, and begin the next search unless that ends
     the game.
@@ -229,6 +247,7 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
         game["opening_plies"] = game["plies"]
         choose_search(trees, records, b, NO_EDGE)
         return TAKEN_BACK
+    records.luck[b, game["rows"]] = game["luck"]
     game["moves"] += records.positions[b, game["rows"]]["num_legal"]
     game["rows"] += 1
     game["plies"] += 1

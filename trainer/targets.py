@@ -66,10 +66,10 @@ def mixed_targets(games: Games, *, search: SearchSettings, trainer: TrainerSetti
     Samples are the positions with a full search, and those with a proven value: it is exact, no matter how few
     simulations the search had.
     """
-    positions = games.positions
+    positions, luck = games.positions, games.luck if trainer.luck_adjustment else None
     return Targets(
         is_sample=(positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN)),
-        wdl=value_targets(games.games, positions, trainer.search_value_weight, trainer.td_lambda),
+        wdl=value_targets(games.games, positions, trainer.search_value_weight, trainer.td_lambda, luck),
         policy=policy_targets(positions, games.moves, search.c_visit, search.c_scale),
     )
 
@@ -162,7 +162,11 @@ def _check_targets(targets: Targets, games: Games, *, name: str) -> Targets:
 
 @cached_njit
 def value_targets(
-    games: NDArray[np.void], positions: NDArray[np.void], search_weight: float, td_lambda: float
+    games: NDArray[np.void],
+    positions: NDArray[np.void],
+    search_weight: float,
+    td_lambda: float,
+    luck: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Return `[N, 3]`, target probabilities of win, draw and loss for the player to move at each position.
 
@@ -171,6 +175,9 @@ def value_targets(
     changed where the player to move changes. At a proven position G_t is the proven value, and w = 1. Where
     there was no model (fence 0) and the value is not proven, the root value is meaningless, so λ = 1. A truncated game
     has no outcome, so w = 1.
+
+    luck: `[N]`, of the rolls after each move, for player 0: outcome - Σ_{k >= t} luck_k takes the place of the outcome,
+          and G_{t+1} - luck_t that of G_{t+1}. The mixed value is cut to [-1, 1], which the two alone may leave.
     """
     wdl = np.zeros((len(positions), 3), np.float32)
     end = 0
@@ -178,19 +185,26 @@ def value_targets(
         start, end = end, end + games[g]["positions"]
         winner = games[g]["winner"]
         next_value, next_draw, next_mover = 0.0, 0.0, -1  # G_{t+1}, of the next position that was searched
+        luck_ahead = 0.0  # of the rolls from t on
         for t in range(end - 1, start - 1, -1):
             position = positions[t]
+            rolled = 0.0  # luck of the rolls after t, for player 0
+            if luck is not None:
+                rolled = luck[t]
+            luck_ahead += rolled
             if position["search"] == 0:
                 continue
             mover = position["to_play"]
+            sign = 1 if mover == 0 else -1
             value, draw = position["root_value"], position["root_draw"]
             drawn = winner == DRAW
             outcome = 0.0 if drawn else (1.0 if winner == mover else -1.0)  # of a truncated game not used: w = 1
+            outcome -= sign * luck_ahead
             if position["proven"] == UNPROVEN:
                 without_model = position["model_fence"] == 0
                 own_weight = 0.0 if without_model else 1 - td_lambda
                 if next_mover >= 0:
-                    value_ahead = next_value if mover == next_mover else -next_value
+                    value_ahead = (next_value if mover == next_mover else -next_value) - sign * rolled
                     value = own_weight * value + (1 - own_weight) * value_ahead
                     draw = own_weight * draw + (1 - own_weight) * next_draw
                 elif without_model and winner != ONGOING:
@@ -199,10 +213,9 @@ def value_targets(
             weight = search_weight
             if position["proven"] != UNPROVEN or winner == ONGOING:
                 weight = 1.0
-            wdl[t, 0] = weight * max(0.0, (1 - draw + value) / 2)
-            wdl[t, 1] = weight * draw
-            wdl[t, 2] = weight * max(0.0, (1 - draw - value) / 2)
-            wdl[t, 1 if drawn else (0 if outcome > 0 else 2)] += 1 - weight
+            value = min(max(weight * value + (1 - weight) * outcome, -1.0), 1.0)
+            draw = min(weight * draw + (1 - weight) * (1.0 if drawn else 0.0), 1 - abs(value))
+            wdl[t, 0], wdl[t, 1], wdl[t, 2] = max(0.0, (1 - draw + value) / 2), draw, max(0.0, (1 - draw - value) / 2)
     return wdl
 
 

@@ -295,7 +295,8 @@ def _encode(games: Games, version: int) -> bytes:
     records = games.games if version == 2 else games.games[[*(FORMAT_1.names or ())]].astype(FORMAT_1)
     if observations.dtype.kind == "b":
         observations = pack_bits(observations)
-    parts = (records, games.positions, games.moves, observations)
+    luck = () if games.luck is None else (games.luck,)
+    parts = (records, games.positions, games.moves, observations, *luck)
     return struct.pack("<I", len(games.games)) + b"".join(part.tobytes() for part in parts)
 
 
@@ -316,9 +317,13 @@ def _decode(body: bytes, game: GameSpec, version: int) -> Games:
     else:
         flat, offset = _read_array(body, offset, dtype, len(positions) * size)
         observations = flat.reshape(len(positions), *shape)
+    luck = None
+    if offset != len(body):
+        luck, offset = _read_array(body, offset, np.dtype(np.float32), len(positions))
     if offset != len(body):
         raise ValueError(f"a frame of {len(body)} bytes has games of {offset} bytes")
-    return Games(games=with_score(games, game), positions=positions, moves=moves, observations=observations)
+    games = with_score(games, game)
+    return Games(games=games, positions=positions, moves=moves, observations=observations, luck=luck)
 
 
 def _read_array(body: bytes, offset: int, dtype: np.dtype[Scalar], size: int) -> tuple[NDArray[Scalar], int]:

@@ -39,6 +39,7 @@ def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
         actions = positions["action"].tolist()
         for action, (_, rolls) in zip([*actions, None], replay_game(start, game, actions), strict=True):
             moves += rolls if action is None else [*rolls, action]
+        luck = {} if one.luck is None else {"luck": [round(float(value), 4) for value in one.luck]}
         yield {
             "version": VERSION,
             "id": f"{game['id']:016x}",
@@ -51,6 +52,7 @@ def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
             "values": [round(float(value), 4) for value in positions["root_value"]],
             "full": positions["full"].tolist(),
             "models": positions["model_step"].tolist(),
+            **luck,
         }
 
 

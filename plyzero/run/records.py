@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import MAX_ROLLS
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 
 BY_RULE: Final = 0
@@ -127,12 +128,15 @@ class Games:
     positions:    `[N]` POSITION.
     moves:        `[M]` MOVE.
     observations: `[N, C, H, W]` in the game's observation_dtype, from the point of view of the player to move.
+    luck:         `[N]` float32, by how much the rolls that followed the move were better than the search expected, for
+                  player 0; None where `trainer.luck_adjustment` was off.
     """
 
     games: NDArray[np.void]
     positions: NDArray[np.void]
     moves: NDArray[np.void]
     observations: NDArray[Any]
+    luck: NDArray[np.float32] | None = None
 
     @property
     def num_full(self) -> int:
@@ -142,7 +146,8 @@ class Games:
     @property
     def nbytes(self) -> int:
         """The memory of all arrays, in bytes."""
-        return self.games.nbytes + self.positions.nbytes + self.moves.nbytes + self.observations.nbytes
+        luck = 0 if self.luck is None else self.luck.nbytes
+        return self.games.nbytes + self.positions.nbytes + self.moves.nbytes + self.observations.nbytes + luck
 
     def select(self, mask: NDArray[np.bool_]) -> Games:
         """Return the games where `mask`, `[G]`, is True, in order."""
@@ -153,6 +158,7 @@ class Games:
             positions=self.positions[positions],
             moves=self.moves[moves],
             observations=self.observations[positions],
+            luck=None if self.luck is None else self.luck[positions],
         )
 
     def __iter__(self) -> Iterator[Games]:
@@ -165,17 +171,21 @@ class Games:
                 positions=self.positions[first:end],
                 moves=self.moves[moves[first] : moves[end]],
                 observations=self.observations[first:end],
+                luck=None if self.luck is None else self.luck[first:end],
             )
             first = end
 
     @staticmethod
     def concatenate(parts: Sequence[Games]) -> Games:
-        """Return all games of `parts`, in order; there must be at least one part."""
+        """Return all games of `parts`, in order; there must be at least one part. Luck that was not recorded is 0."""
+        some_luck = any(part.luck is not None for part in parts)
+        luck = [np.zeros(len(part.positions), np.float32) if part.luck is None else part.luck for part in parts]
         return Games(
             games=_concatenate_records([part.games for part in parts]),
             positions=_concatenate_records([part.positions for part in parts]),
             moves=_concatenate_records([part.moves for part in parts]),
             observations=np.concatenate([part.observations for part in parts]),
+            luck=np.concatenate(luck) if some_luck else None,
         )
 
 
@@ -261,6 +271,8 @@ def find_valid(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str |
         "move/prior": _in_range(move["prior"], 0),
         "move/q": np.isnan(move["q"]) | _in_range(move["q"], -1),
     }
+    if games.luck is not None:
+        rules["position/luck"] = np.abs(games.luck) <= 2 * MAX_ROLLS
     valid, fault = np.ones(len(game), np.bool_), None
     for field, holds in rules.items():
         if not holds.all():

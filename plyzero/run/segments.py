@@ -41,6 +41,9 @@ from plyzero.volume_errors import UnreadableError
 SCHEMAS: Final = {1: "plyzero.replay/1", 2: "plyzero.replay/2"}
 """Schema and version of a segment, 2 for a game with points; readers ignore unknown arrays, refuse other versions."""
 
+LUCK: Final = "position/luck"
+"""The array that only games with dice have, and only with `trainer.luck_adjustment`."""
+
 NAME: Final = re.compile(r"([a-z0-9_]{1,32})\.([0-9a-f]{8})-(\d{8})-g(\d+)-p(\d+)-f(\d+)-m(\d+)_(\d+)\.zarr\.zip")
 """Pattern of the file name of a segment: the fields of SegmentName in their order."""
 
@@ -145,6 +148,7 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
             positions=positions,
             moves=_read_records(archive, "move", MOVE, int(positions["num_legal"].sum())),
             observations=_read_observations(archive, name.positions, game),
+            luck=archive.read(LUCK, np.float32, (name.positions,)) if archive.data_type(LUCK) else None,
         )
         valid, fault = find_valid(games, game.start.num_actions)
         expected = _name_for(games, name.journal)
@@ -196,6 +200,8 @@ def _columns(games: Games) -> dict[str, NDArray[np.generic]]:
         columns["position/observation_bits"] = pack_bits(games.observations)
     else:
         columns["position/observation"] = games.observations
+    if games.luck is not None:
+        columns[LUCK] = games.luck
     return columns
 
 

@@ -9,7 +9,8 @@ Proven values are backed up like any other, and proofs are carried up the tree. 
 edge is proven, selection takes the proven value in place of W / N.
 
 Where chance moves, a node's edges are the rolls, and a simulation passes through it to the next position at which a
-player moves, or to the end of the game. No network evaluates it.
+player moves, or to the end of the game. No network evaluates it. With `all_rolls` the first simulation that comes there
+evaluates what each roll r leads to, and from then on the node is worth Σ_r P(r) Q(r), which every backup computes anew.
 
 Everything here is compiled. Slots share nothing: what happens in one does not depend on the others.
 """
@@ -27,6 +28,7 @@ from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.policy import utility
 from plyzero.search.selection import (
     add_dirichlet_noise,
+    expectation,
     limit_rolls,
     select_chance,
     select_gumbel,
@@ -50,6 +52,8 @@ def simulate(trees: Trees, b: int) -> None:
     slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
     if slot["phase"] == tree.SELECT:  # for t = 0 ... L - 1: a_t = argmax_a Q(s_t, a) + U(s_t, a), or Gumbel's rule
         select(slot, nodes, edges, trees.noise[b], trees.schedules[b], trees.settings[0], trees.scratch)
+    if slot["phase"] == tree.ROLL:  # chance in full: the next roll, or v = Σ_r P(r) v(r) after the last one
+        next_roll(slot, nodes, edges)
     if slot["phase"] == tree.READ and trees.settings[0]["has_compiled_rules"]:  # s_L = play(s_{L-1}, a_{L-1})
         read_leaf(trees, b)
     if slot["phase"] == tree.EXPAND:  # a node s_L with an edge for every legal action, N = W = 0
@@ -94,7 +98,7 @@ def select(
     elif edge["child"] == tree.NO_NODE:
         slot["phase"] = tree.READ
     else:
-        set_exact_value(slot, nodes[n], nodes[edge["child"]])
+        set_mean_value(slot, nodes[n], nodes[edge["child"]])
 
 
 @cached_njit(inline="always")
@@ -126,7 +130,7 @@ def expand(trees: Trees, b: int) -> None:
         slot["phase"] = tree.NO_ROOM
     elif slot["outcome"] == ONGOING and slot["is_chance"]:
         add_node(slot, nodes, edges, chances)
-        roll_in_tree(slot, nodes, edges, chances)
+        roll_in_tree(slot, nodes, edges, chances, trees.settings[0]["all_rolls"])
     elif slot["outcome"] == ONGOING:
         if slot["leaf_edge"] == tree.NO_EDGE:
             copy_to(trees.roots[b], trees.observations[b])
@@ -149,7 +153,7 @@ def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[np.
     node = nodes[slot["leaf"]]
     node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
     node["to_play"], node["proven"] = slot["to_play"], tree.UNPROVEN
-    node["is_chance"], node["is_exact"] = slot["is_chance"], 0
+    node["is_chance"], node["is_exact"], node["in_full"] = slot["is_chance"], 0, 0
     node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
     node["result_sum"], node["score_sum"] = 0.0, 0.0
     node["network_value"], node["network_draw"] = 0.0, 0.0
@@ -167,13 +171,44 @@ def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[np.
 
 
 @cached_njit
-def roll_in_tree(slot: Record, nodes: Records, edges: Records, chances: NDArray[np.float32]) -> None:
-    """Let the simulation go on from the chance node just added, of `chances`, `[K]`, to what a roll leads to."""
+def roll_in_tree(slot: Record, nodes: Records, edges: Records, chances: NDArray[np.float32], all_rolls: int) -> None:
+    """Let the simulation go on from the chance node just added, of `chances`, `[K]`, to what a roll leads to.
+
+    With `all_rolls` that is each roll in turn, if a player moved before and MAX_IN_FULL allows it. Of a roll that
+    follows a roll, one is taken: there the rolls would multiply.
+    """
     n = slot["leaf"]
+    node = nodes[n]
     limit_rolls(nodes, n)
-    for e in range(nodes[n]["first_edge"], slot["edges"]):
+    for e in range(node["first_edge"], slot["edges"]):
         edges[e]["prior"], edges[e]["logit"] = chances[edges[e]["action"]], 0.0
-    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], select_chance(nodes[n], edges, n), n
+    if all_rolls and node["num_edges"] <= tree.MAX_IN_FULL and not nodes[node["parent"]]["is_chance"]:
+        node["in_full"], slot["rolling"], slot["phase"] = 1, n, tree.ROLL
+    else:
+        set_leaf_below(slot, n, select_chance(node, edges, n))
+
+
+@cached_njit
+def next_roll(slot: Record, nodes: Records, edges: Records) -> None:
+    """Let the simulation go on to the next roll of the node `rolling`, or end with their expectation after the last."""
+    n = slot["rolling"]
+    node = nodes[n]
+    for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
+        if edges[e]["visits"] == 0:
+            set_leaf_below(slot, n, e)
+            return
+    node["visits"] = 1
+    node["value_sum"], node["draw_sum"], node["score_sum"] = expectation(nodes, edges, n)
+    node["result_sum"] = node["value_sum"]
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = n, node["edge"], node["parent"]
+    slot["rolling"] = tree.NO_NODE
+    set_mean_value(slot, nodes[node["parent"]], node)
+
+
+@cached_njit
+def set_leaf_below(slot: Record, n: int, e: int) -> None:
+    """Let the leaf be what edge `e` of node `n` leads to."""
+    slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
     slot["phase"] = tree.READ
 
 
@@ -232,8 +267,8 @@ def set_proven_value(slot: Record, proven: int, score: float) -> None:
 
 
 @cached_njit
-def set_exact_value(slot: Record, above: Record, node: Record) -> None:
-    """Let the simulation end above `node`, whose mean value is exact; `above` is the node above it."""
+def set_mean_value(slot: Record, above: Record, node: Record) -> None:
+    """Let the simulation end above chance node `node`, with its mean value; `above` is the node above it."""
     sign = 1 if above["to_play"] == node["to_play"] else -1
     slot["leaf_value"] = sign * node["value_sum"] / node["visits"]
     slot["leaf_score"] = sign * node["score_sum"] / node["visits"]
@@ -247,6 +282,9 @@ def backup(slot: Record, nodes: Records, edges: Records, settings: Record) -> No
 
     The sign turns where the player to move turns, not at every ply: a player may move twice. The leaf's own first visit
     was counted in `set_evaluation`. Where the simulation ended at a proven edge, what follows from it is proven too.
+
+    The path ends at the node whose rolls are being evaluated. Above one whose rolls all have a value, the simulation
+    adds what makes the sum N(s) · Σ_r P(r) Q(r).
     """
     n, e = slot["leaf_parent"], slot["leaf_edge"]
     result, draw, score = slot["leaf_value"], slot["leaf_draw"], slot["leaf_score"]
@@ -255,7 +293,15 @@ def backup(slot: Record, nodes: Records, edges: Records, settings: Record) -> No
         node, edge = nodes[n], edges[e]
         edge["visits"] += 1
         edge["value_sum"] += value
+        if n == slot["rolling"]:
+            break
         node["visits"] += 1
+        if node["in_full"]:
+            value, draw, score = expectation(nodes, edges, n)
+            value = value * node["visits"] - node["value_sum"]
+            draw = draw * node["visits"] - node["draw_sum"]
+            score = score * node["visits"] - node["score_sum"]
+            result = value if settings["score_weight"] == 0 else result
         node["value_sum"] += value
         node["draw_sum"] += draw
         node["result_sum"] += result
@@ -267,8 +313,11 @@ def backup(slot: Record, nodes: Records, edges: Records, settings: Record) -> No
         n, e = node["parent"], node["edge"]
     if edges[slot["leaf_edge"]]["proven"] != tree.UNPROVEN:
         prove(nodes, edges, slot["leaf_parent"], settings)
-    slot["simulations"] += 1
-    slot["phase"] = tree.SELECT
+    if slot["rolling"] != tree.NO_NODE:
+        slot["phase"] = tree.ROLL
+    else:
+        slot["simulations"] += 1
+        slot["phase"] = tree.SELECT
 
 
 # --- proofs: exact values of decided positions, and exact expectations over rolls ---
@@ -307,13 +356,7 @@ def prove(nodes: Records, edges: Records, n: int, settings: Record) -> None:
 def set_expectation(nodes: Records, edges: Records, n: int, settings: Record) -> None:
     """Give chance node `n`, whose rolls are all proven, and the edge that leads to it their exact expected value."""
     node = nodes[n]
-    total, value, draw = 0.0, 0.0, 0.0
-    for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
-        edge = edges[e]
-        total += edge["prior"]
-        value += edge["prior"] * edge["proven"]
-        draw += edge["prior"] if edge["proven"] == tree.PROVEN_DRAW else 0.0
-    value, draw = value / total, draw / total
+    value, draw, _ = expectation(nodes, edges, n)
     node["is_exact"], node["value_sum"], node["draw_sum"] = 1, value * node["visits"], draw * node["visits"]
     above = edges[node["edge"]]
     same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
@@ -347,7 +390,8 @@ def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.f
     slot, reads = trees.slots[b], trees.settings[0]["has_compiled_rules"]
     while True:
         simulate(trees, b)
-        if slot["phase"] != tree.SELECT and not (slot["phase"] == tree.READ and reads):
+        phase = slot["phase"]
+        if phase != tree.SELECT and phase != tree.ROLL and not (phase == tree.READ and reads):
             break
 
 
@@ -373,7 +417,7 @@ def join_batch(trees: Trees, b: int, row: int) -> int:
     return row + 1
 
 
-# --- the beginning and the end of a search ---
+# --- the beginning of a search ---
 
 
 @cached_njit
@@ -382,6 +426,7 @@ def begin_search(slot: Record, algorithm: int, simulations: int, noisy: bool, no
     slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = algorithm, simulations, noisy, noise_seed
     slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, tree.NO_EDGE, tree.NO_NODE
+    slot["rolling"] = tree.NO_NODE
     slot["phase"] = tree.READ
 
 
@@ -416,21 +461,3 @@ def prepare_root(
         for i in range(len(row)):
             noise[i] = np.random.gamma(alpha, 1.0) + 1e-20
         add_dirichlet_noise(row, noise, settings["dirichlet_fraction"])
-
-
-@cached_njit
-def principal_variation(nodes: Records, edges: Records, e: int) -> NDArray[np.int32]:
-    """Return the actions from edge `e` on, `[plies]`, each the most visited one of its node, until chance moves."""
-    actions = np.empty(len(nodes), np.int32)
-    plies = 0
-    while e != tree.NO_EDGE:
-        actions[plies] = edges[e]["action"]
-        plies += 1
-        n = edges[e]["child"]
-        e = tree.NO_EDGE
-        if n != tree.NO_NODE and not nodes[n]["is_chance"]:
-            most = 0
-            for i in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
-                if edges[i]["visits"] > most:
-                    e, most = i, edges[i]["visits"]
-    return actions[:plies].copy()

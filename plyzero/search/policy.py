@@ -1,4 +1,4 @@
-"""The utility that a search maximises, and its policy and value: one definition for playing, records and targets."""
+"""The utility that a search maximises, and its policy, value and line: one definition for playing, records and targets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from plyzero.search.gumbel import improved_policy
 from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.tree import GUMBEL, PROVEN_DRAW, UNPROVEN, Record
+from plyzero.search.tree import GUMBEL, NO_EDGE, NO_NODE, PROVEN_DRAW, UNPROVEN, Record, Records
 
 
 @cached_njit
@@ -76,3 +76,21 @@ def root_value(root: Record) -> tuple[float, float]:
         return float(root["proven"]), 1.0 if root["proven"] == PROVEN_DRAW else 0.0
     visits = max(1, root["visits"])
     return root["result_sum"] / visits, root["draw_sum"] / visits
+
+
+@cached_njit
+def principal_variation(nodes: Records, edges: Records, e: int) -> NDArray[np.int32]:
+    """Return the actions from edge `e` on, `[plies]`, each the most visited one of its node, until chance moves."""
+    actions = np.empty(len(nodes), np.int32)
+    plies = 0
+    while e != NO_EDGE:
+        actions[plies] = edges[e]["action"]
+        plies += 1
+        n = edges[e]["child"]
+        e = NO_EDGE
+        if n != NO_NODE and not nodes[n]["is_chance"]:
+            most = 0
+            for i in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
+                if edges[i]["visits"] > most:
+                    e, most = i, edges[i]["visits"]
+    return actions[:plies].copy()

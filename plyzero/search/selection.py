@@ -15,7 +15,7 @@ from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS
 from plyzero.rules.counter_rng import random_bits
 from plyzero.search.gumbel import improved_policy, transformed_q
 from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_LOSS, UNPROVEN, Record, Records
+from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_DRAW, PROVEN_LOSS, UNPROVEN, Record, Records
 
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
@@ -136,6 +136,39 @@ def limit_rolls(nodes: Records, n: int) -> None:
             return
         n = nodes[n]["parent"]
     raise ValueError(ENDLESS_ROLLS)
+
+
+@cached_njit
+def expectation(nodes: Records, edges: Records, n: int) -> tuple[float, float, float]:
+    """Return the expected value, Σ_r P(r) Q(r) over the rolls of chance node `n`, probability of a draw, and score."""
+    total, value, draw, score = 0.0, 0.0, 0.0, 0.0
+    for e in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
+        probability, of_roll = edges[e]["prior"], value_of_roll(nodes, edges, n, e)
+        total += probability
+        value += probability * of_roll[0]
+        draw += probability * of_roll[1]
+        score += probability * of_roll[2]
+    return value / total, draw / total, score / total
+
+
+@cached_njit
+def value_of_roll(nodes: Records, edges: Records, n: int, e: int) -> tuple[float, float, float]:
+    """Return value, draw probability and score after the roll of edge `e` at chance node `n`, for whom values are there.
+
+    They are the proven ones, else the means of the simulations; of a roll that none has taken, those of the node. The
+    score of a roll that ends the game is not kept: 0.
+    """
+    edge, score = edges[e], 0.0
+    if edge["child"] != NO_NODE:
+        below = nodes[edge["child"]]
+        score = below["score_sum"] / max(1, below["visits"])
+        score = score if below["to_play"] == nodes[n]["to_play"] else -score
+    if edge["proven"] != UNPROVEN:
+        return float(edge["proven"]), 1.0 if edge["proven"] == PROVEN_DRAW else 0.0, score
+    if edge["visits"] == 0:
+        value, draw = root_value(nodes[n])
+        return value, draw, nodes[n]["score_sum"] / max(1, nodes[n]["visits"])
+    return edge["value_sum"] / edge["visits"], root_value(nodes[edge["child"]])[1], score
 
 
 @cached_njit

@@ -17,8 +17,8 @@ from plyzero.rules.game import ONGOING, Game
 from plyzero.search.evaluation_cache import forget
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.known_position import KnownPosition
-from plyzero.search.mcts import advance_all, begin_search, principal_variation
-from plyzero.search.policy import policy_target, root_value
+from plyzero.search.mcts import advance_all, begin_search
+from plyzero.search.policy import policy_target, principal_variation, root_value
 from plyzero.search.selection import edge_values
 from plyzero.search.storage import make_trees
 from plyzero.search.tree import (

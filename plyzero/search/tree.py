@@ -28,12 +28,15 @@ PROVEN_WIN: Final = 1
 UNPROVEN: Final = 2
 """The proven value of a node or an edge, for the player who moves there, or none."""
 
+MAX_IN_FULL: Final = 36
+"""Largest number of rolls of a chance node that `SearchSettings.all_rolls` evaluates in full: those of two dice."""
+
 NO_SEARCH: Final = 0
 PUCT: Final = 1
 GUMBEL: Final = 2
 """The algorithms of a search; a record stores them as `search`. NO_SEARCH only reads the legal actions."""
 
-IDLE, SELECT, READ, EXPAND, NO_ROOM, NO_MOVE, EVALUATE, NETWORK, BACKUP, DONE = range(10)
+IDLE, SELECT, READ, EXPAND, ROLL, NO_ROOM, NO_MOVE, EVALUATE, NETWORK, BACKUP, DONE = range(11)
 """The phases of a slot. Each phase is what the slot needs next:
 
 phase     waits for                      moved on by                           to
@@ -44,14 +47,17 @@ READ      the rules: play, legal         read_leaf if the rules are compiled,  E
           actions, observation, chances  else SearchSlots.supply
 EXPAND    room for the leaf's edges      expand: a new node                    EVALUATE; BACKUP if the game is over;
                                                                                READ, what a roll leads to, if chance
-                                                                               moves; DONE if there is NO_SEARCH;
-                                                                               NO_ROOM; NO_MOVE if no action is legal
+                                                                               moves, or ROLL if it does so in full;
+                                                                               DONE if there is NO_SEARCH; NO_ROOM;
+                                                                               NO_MOVE if no action is legal
+ROLL      nothing                        next_roll: chance in full             READ, what the next roll leads to;
+                                                                               BACKUP, the expectation, after the last
 NO_MOVE   other rules                    nothing: SearchSlots.supply raises
 NO_ROOM   larger arrays                  SearchSlots.supply                    EXPAND
 EVALUATE  nothing                        evaluate: looks into the cache        found: BACKUP, or SELECT if the leaf is
                                                                                the root; else NETWORK
 NETWORK   the network's next batch       take_answer                           BACKUP; SELECT if the leaf is the root
-BACKUP    nothing                        backup: from the leaf to the root     SELECT
+BACKUP    nothing                        backup: from the leaf to the root     SELECT; ROLL from one of all rolls
 DONE      a reader of the result         begin_search, resume_search, idle     READ, SELECT, IDLE
 """
 
@@ -76,6 +82,7 @@ SLOT: Final = np.dtype(
         ("leaf_value", "f4"),  # v, for the player to move at leaf_parent
         ("leaf_draw", "f4"),  # probability of a draw
         ("leaf_score", "f4"),  # score for the player to move at leaf_parent, as a share of max_score
+        ("rolling", "i4"),  # chance node whose rolls the simulation evaluates, one after the other; or NO_NODE
         ("row", "i4"),  # of the network's batch, in phase NETWORK
     ],
     align=True,
@@ -93,6 +100,7 @@ NODE: Final = np.dtype(
         ("proven", "i1"),  # for to_play
         ("is_chance", "i1"),  # 1 = chance moves: the edges are rolls, P(s, a) are their probabilities
         ("is_exact", "i1"),  # 1 = value_sum / visits is exact: the expectation over rolls that are all proven
+        ("in_full", "i1"),  # 1 = a chance node with a value for each roll: value_sum / visits is their expectation
         ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play, as a utility
         ("network_draw", "f4"),  # probability of a draw
         ("value_sum", "f8"),  # over visits, for to_play, as utilities
@@ -137,6 +145,7 @@ SETTINGS: Final = np.dtype(
         ("score_scale", "f8"),
         ("max_score", "f8"),  # of the game; 0 = without points
         ("has_compiled_rules", "i8"),  # 0 = Python has to move slots in phase READ on
+        ("all_rolls", "i8"),  # 1 = each roll of a chance node is evaluated
         ("keeps_all_states", "i8"),  # 1 = every node's position is kept: plyzero.search.storage
         ("to_play_offset", "i8"),  # byte of a compiled game's state that holds the player to move
     ],
@@ -149,7 +158,7 @@ class Trees(NamedTuple):
     """B searches side by side, each with room for N nodes and E edges, of a game with A actions.
 
     N is the number of simulations plus 1, since a simulation adds at most one node, besides chance nodes: for these
-    `SearchSlots.supply` makes more room.
+    and, with `all_rolls`, for all that they lead to `SearchSlots.supply` makes more room.
 
     slots:        `[B]` SLOT.
     nodes:        `[B, N]` NODE.

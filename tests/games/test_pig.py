@@ -3,8 +3,6 @@
 import functools
 import re
 
-import numba
-import numpy as np
 import pytest
 
 from games.pig import HOLD, ROLL, Pig
@@ -13,35 +11,13 @@ from plyzero.check.survey import survey
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import IllegalActionError, Outcome
+from tests.helpers.dice import points_of, solve_pig
 from tests.helpers.toys import all_positions
 
 
 class TestLaws(GameLaws):
     game = functools.partial(Pig, goal=10)
     games = 8
-
-
-@numba.njit
-def solve_pig(goal):
-    """Return `[goal, goal, goal]`, the probability to win with own score i, the other's j, and k in this turn.
-
-    This is equation 1 of Neller and Presser, "Optimal play of the dice game Pig" (2004), iterated.
-    """
-    p = np.zeros((goal, goal, goal))
-    change = 1.0
-    while change > 1e-9:
-        change = 0.0
-        for i in range(goal - 1, -1, -1):
-            for j in range(goal - 1, -1, -1):
-                for k in range(goal - i - 1, -1, -1):
-                    rolled = 1 - p[j, i, 0]
-                    for r in range(2, 7):
-                        rolled += p[i, j, k + r] if i + k + r < goal else 1.0
-                    held = 1 - p[j, i + k, 0] if k else 0.0
-                    value = max(rolled / 6, held)
-                    change = max(change, abs(value - p[i, j, k]))
-                    p[i, j, k] = value
-    return p
 
 
 def test_the_first_player_of_pig_to_100_wins_the_published_share():
@@ -59,13 +35,13 @@ def test_the_rules_are_those_of_the_solution():
         if is_chance(position):
             after = [position.play(roll) for roll in range(6)]
             return sum(chance * win(each, player) for chance, each in zip(position.chances(), after, strict=True))
-        own, other, turn = numbers(position)
+        own, other, turn = points_of(position)
         return p[own, other, turn] if position.to_play == player else 1 - p[own, other, turn]
 
     checked = 0
     for position in all_positions(Pig(goal=goal)):
         if position.outcome() is None and not is_chance(position):
-            own, other, turn = numbers(position)
+            own, other, turn = points_of(position)
             values = [win(position.play(action), position.to_play) for action in position.legal_actions()]
             assert max(values) == pytest.approx(p[own, other, turn], abs=1e-6)
             checked += 1
@@ -79,12 +55,12 @@ def test_a_one_loses_the_turn_and_holding_keeps_it():
     assert thrown.legal_actions() == ()
     assert thrown.chances() == pytest.approx([1 / 6] * 6)
     assert [thrown.roll_name(roll) for roll in range(6)] == list("123456")
-    assert numbers(thrown.play(0)) == (0, 0, 0)
+    assert points_of(thrown.play(0)) == (0, 0, 0)
     assert thrown.play(0).to_play == 1
     six = thrown.play(5)
-    assert (six.to_play, numbers(six)) == (0, (0, 0, 6))
+    assert (six.to_play, points_of(six)) == (0, (0, 0, 6))
     held = six.play(HOLD)
-    assert (held.to_play, numbers(held)) == (1, (0, 6, 0))
+    assert (held.to_play, points_of(held)) == (1, (0, 6, 0))
     assert str(held) == "6 : 0, player 1 has 0 in this turn"
     for impossible in (-1, 6):
         with pytest.raises(IllegalActionError, match="impossible roll"):
@@ -111,9 +87,3 @@ def test_random_games_of_pig_end_long_before_max_plies():
     assert mean > 50
     assert found.branching == (pytest.approx(1.6, abs=0.25), 2)
     assert not [sentence for sentence in found.warnings if re.search("max_plies", sentence)]
-
-
-def numbers(position):
-    state = position.record
-    mover = int(state["to_play"])
-    return int(state["scores"][mover]), int(state["scores"][1 - mover]), int(state["turn"])

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import copy
 
+import numba
 import numpy as np
 
+from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import ONGOING, CompiledGame
 from plyzero.rules.game import DRAW, Game, Outcome
+from plyzero.search.evaluators import Evaluation
+from plyzero.search.slots import SearchSlots
+from plyzero.search.tree import NO_NODE
+from plyzero.settings import SearchSettings
+from tests.helpers.toys import Hashed, all_positions, solve
 
 GOAL = 7
 CHANCES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
@@ -115,3 +122,130 @@ class WhoBegins(PlainRace):
         after = super().play_unchecked(action)
         after.to_play = after.to_play if self.begun else action
         return after
+
+
+class Tosses(CompiledGame, version=1):
+    """Each player throws a die twice, by turns, and the larger sum wins. There is one move: to throw."""
+
+    State = np.dtype([("sums", "i1", (2,)), ("plies", "i1"), ("thrown", "i1"), ("to_play", "i1")])
+    num_actions, num_chances, action_names, roll_names = 1, 3, ("throw",), "123"
+    observation_shape, max_plies = (3, 1, 1), 4
+
+    def legal(s, mask):
+        mask[:] = True
+
+    def chances(s, weights):
+        if s["thrown"]:
+            weights[0], weights[1], weights[2] = 1 / 2, 1 / 3, 1 / 6
+
+    def play(s, action):
+        if s["thrown"] == 0:
+            s["thrown"] = 1
+            return
+        s["sums"][s["to_play"]] += action + 1
+        s["thrown"] = 0
+        s["plies"] += 1
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        if s["plies"] < 4:
+            return ONGOING
+        if s["sums"][0] == s["sums"][1]:
+            return DRAW
+        return 0 if s["sums"][0] > s["sums"][1] else 1
+
+    def observe(s, planes):
+        planes[0, 0, 0], planes[1, 0, 0] = s["sums"][s["to_play"]], s["sums"][1 - s["to_play"]]
+        planes[2, 0, 0] = s["plies"]
+
+
+class ManySided(Game):
+    """One throw of a die with `sides` sides, of which every second one wins."""
+
+    num_actions, max_plies, observation_shape, to_play = 1, 1, (1, 1, 1), 0
+
+    def __init__(self, sides: int = 36):
+        self.num_chances = sides
+        self.moves: tuple[int, ...] = ()
+
+    def legal_actions(self):
+        return [] if self.moves else [0]
+
+    def chances(self):
+        return [1 / self.num_chances] * self.num_chances if len(self.moves) == 1 else ()
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.moves = (*self.moves, action)
+        return after
+
+    def outcome(self):
+        return Outcome(self.moves[1] % 2) if len(self.moves) == 2 else None
+
+    def observe(self):
+        return np.zeros((1, 1, 1))
+
+
+class Knowing:
+    """An evaluator that knows the expected result of every leaf, and no move from another."""
+
+    def __init__(self, num_actions: int = 2):
+        self.num_actions, self.memo = num_actions, {}
+
+    def __call__(self, leaves):
+        values = np.array([solve(each, self.memo) for each in leaves.positions()], np.float32)
+        wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
+        return Evaluation(np.zeros((len(values), self.num_actions), np.float32), wdl)
+
+
+def decisions(start):
+    """All unfinished positions in which a player moves."""
+    return [each for each in all_positions(start) if each.outcome() is None and not is_chance(each)]
+
+
+def searched(position, kind, simulations, *, all_rolls=False):
+    settings = SearchSettings(algorithm=kind, all_rolls=all_rolls)
+    slots = SearchSlots(position, settings, slots=1, simulations=simulations)
+    slots.begin(0, position, simulations=simulations)
+    assert slots.run(Hashed(position.num_actions)) == [0]
+    return slots
+
+
+def nodes_of(slots, position, node=0):
+    """Yield every node of a tree with its edges and its position, made by the rules from `position`, the root's."""
+    record = slots.trees.nodes[0, node]
+    edges = slots.trees.edges[0, record["first_edge"] : record["first_edge"] + record["num_edges"]]
+    yield record, edges, position
+    for edge in edges:
+        if edge["child"] != NO_NODE:
+            yield from nodes_of(slots, position.play_unchecked(int(edge["action"])), int(edge["child"]))
+
+
+@numba.njit
+def solve_pig(goal):
+    """Return `[goal, goal, goal]`, the probability to win with own score i, the other's j, and k in this turn.
+
+    This is equation 1 of Neller and Presser, "Optimal play of the dice game Pig" (2004), iterated.
+    """
+    p = np.zeros((goal, goal, goal))
+    change = 1.0
+    while change > 1e-9:
+        change = 0.0
+        for i in range(goal - 1, -1, -1):
+            for j in range(goal - 1, -1, -1):
+                for k in range(goal - i - 1, -1, -1):
+                    rolled = 1 - p[j, i, 0]
+                    for r in range(2, 7):
+                        rolled += p[i, j, k + r] if i + k + r < goal else 1.0
+                    held = 1 - p[j, i + k, 0] if k else 0.0
+                    value = max(rolled / 6, held)
+                    change = max(change, abs(value - p[i, j, k]))
+                    p[i, j, k] = value
+    return p
+
+
+def points_of(position):
+    """The points of the player to move, those of the other player, and those of this turn, in a position of pig."""
+    state = position.record
+    mover = int(state["to_play"])
+    return int(state["scores"][mover]), int(state["scores"][1 - mover]), int(state["turn"])

@@ -66,6 +66,8 @@ def same(one: Games, other: Games) -> bool:
         and all(moves)
         and np.array_equal(one.observations, other.observations)
         and one.observations.dtype == other.observations.dtype
+        and (one.luck is None) == (other.luck is None)
+        and (one.luck is None or np.array_equal(one.luck, other.luck))
     )
 
 

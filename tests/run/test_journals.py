@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from plyzero.rules.catalog import GameSpec, load_game
@@ -198,3 +199,13 @@ def test_a_journal_that_cannot_be_begun_holds_no_descriptor(run: Run, monkeypatc
                 begin(run.journals, run.game, run_id=run.id)
     assert len(os.listdir("/proc/self/fd")) == before
     assert names(run.journals) == []
+
+
+def test_luck_is_kept_where_a_game_has_it(run: Run):
+    (first, second) = finished(CONNECT_FOUR, 2)
+    lucky = replace(second, luck=np.full(len(second.positions), 0.5, np.float32))
+    path = leave(run, [first, lucky])
+    assert all(map(same, read_journal(path, run.game), [first, lucky]))
+    adopt_journals(run)
+    (name,) = list_segments(run.segments)
+    assert same(read_segment(run.segments / str(name), run.game), Games.concatenate([first, lucky]))

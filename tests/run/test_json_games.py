@@ -1,6 +1,7 @@
 """Import of games: what `replay export` has written comes back, and whatever is not a finished game is named."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -165,3 +166,12 @@ def test_what_is_not_a_finished_game_is_named_by_its_line(line: object, reason: 
     assert isinstance(fault, Fault)
     assert str(fault).startswith(f"line 3: {reason}")
     assert fault.reason == reason or reason.endswith(" ")
+
+
+def test_luck_is_exported_where_it_is_recorded(exported: Games):
+    game = next(iter(exported))
+    assert "luck" not in next(games_to_json(game, GAME.start))
+    luck = np.linspace(-1, 1, len(game.positions)).astype(np.float32)
+    found = next(games_to_json(replace(game, luck=luck), GAME.start))
+    assert found["luck"] == [round(float(each), 4) for each in luck]
+    assert isinstance(next(import_games([json.dumps(found).encode()], GAME)), Games)

@@ -3,6 +3,7 @@
 import json
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.records import FORMAT_1
+from plyzero.run.records import FORMAT_1, Games
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from tests.helpers.segments import CONNECT_FOUR, RELAY, rewritten, same, some_games, write
 
@@ -135,3 +136,38 @@ def test_a_segment_that_has_lost_any_of_its_arrays_or_chunks_is_refused(tmp_path
         rewritten(path, lambda name, content, lost=chunk: None if name == lost else content)
         with pytest.raises(SegmentError):
             read_segment(path, CONNECT_FOUR)
+
+
+def with_luck(games: Games) -> Games:
+    return replace(games, luck=np.linspace(-2, 2, len(games.positions)).astype(np.float32))
+
+
+def test_luck_is_an_optional_array_that_is_read_back(tmp_path: Path):
+    games = with_luck(some_games(CONNECT_FOUR))
+    path = write(tmp_path, games, CONNECT_FOUR)
+    assert same(read_segment(path, CONNECT_FOUR), games)
+    with zipfile.ZipFile(path) as archive:
+        written = set(archive.namelist())
+    path.unlink()
+    with zipfile.ZipFile(write(tmp_path, replace(games, luck=None), CONNECT_FOUR)) as archive:
+        assert written - set(archive.namelist()) == {"position/luck/zarr.json", "position/luck/c/0"}
+    opened = zarr.open_group(zarr.storage.ZipStore(next(tmp_path.iterdir()), mode="r"), mode="r")
+    assert "luck" not in opened["position"]
+
+
+def test_games_without_luck_join_others_as_games_of_no_luck():
+    games = some_games(CONNECT_FOUR)
+    joined = Games.concatenate([games, with_luck(games)])
+    assert joined.luck is not None
+    assert joined.luck.tolist() == [0] * 8 + with_luck(games).luck.tolist()
+    assert Games.concatenate([games, games]).luck is None
+    assert [len(each.luck) for each in joined] == [3, 5, 3, 5]
+    assert joined.select(np.array([False, False, False, True])).luck.tolist() == joined.luck[-5:].tolist()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1e6])
+def test_a_game_with_impossible_luck_is_left_out(tmp_path: Path, wrong: float):
+    games = with_luck(some_games(CONNECT_FOUR))
+    games.luck[1] = wrong
+    read = read_segment(write(tmp_path, games, CONNECT_FOUR), CONNECT_FOUR)
+    assert same(read, games.select(np.array([False, True])))

@@ -8,46 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plyzero.rules.chance import chances_of, first_decision, is_chance
-from plyzero.search.evaluators import Evaluation, Rollouts
+from plyzero.search.evaluators import Rollouts
 from plyzero.search.selection import select_chance
-from plyzero.search.slots import SearchSlots, search
+from plyzero.search.slots import search
 from plyzero.search.tree import EDGE, NO_NODE, NODE, UNPROVEN
 from plyzero.settings import SearchSettings
-from tests.helpers.dice import PlainRace, Race
-from tests.helpers.toys import Hashed, after_move, all_positions, solve
+from tests.helpers.dice import Knowing, PlainRace, Race, decisions, nodes_of, searched
+from tests.helpers.toys import Hashed, after_move, solve
 
 both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
 
-def decisions(start):
-    """All unfinished positions in which a player moves."""
-    return [each for each in all_positions(start) if each.outcome() is None and not is_chance(each)]
-
-
-def searched(position, kind, simulations):
-    slots = SearchSlots(position, SearchSettings(algorithm=kind), slots=1, simulations=simulations)
-    slots.begin(0, position, simulations=simulations)
-    assert slots.run(Hashed(position.num_actions)) == [0]
-    return slots
-
-
-def nodes_of(slots, position, node=0):
-    """Yield every node of a tree with its edges and its position, made by the rules from `position`, the root's."""
-    record = slots.trees.nodes[0, node]
-    edges = slots.trees.edges[0, record["first_edge"] : record["first_edge"] + record["num_edges"]]
-    yield record, edges, position
-    for edge in edges:
-        if edge["child"] != NO_NODE:
-            yield from nodes_of(slots, position.play_unchecked(int(edge["action"])), int(edge["child"]))
-
-
 @both_kinds
 @both_games
-def test_proven_and_exact_values_are_those_of_solve(start, kind):
+@pytest.mark.parametrize("all_rolls", [False, True])
+def test_proven_and_exact_values_are_those_of_solve(start, kind, all_rolls):
     memo, proven, exact = {}, 0, 0
     for position in decisions(start):
-        for record, edges, reached in nodes_of(searched(position, kind, 60), position):
+        for record, edges, reached in nodes_of(searched(position, kind, 60, all_rolls=all_rolls), position):
             assert record["is_chance"] == is_chance(reached)
             if record["proven"] != UNPROVEN:
                 proven += 1
@@ -75,18 +54,6 @@ def test_a_throw_whose_ends_are_all_proven_is_worth_its_expectation_at_the_root(
                 assert slots.result(0).q[i] == pytest.approx(exact, abs=1e-6)
                 assert -1 < exact < 1
     assert found > 5
-
-
-class Knowing:
-    """An evaluator that knows the expected result of every leaf, and no move from another."""
-
-    def __init__(self):
-        self.memo = {}
-
-    def __call__(self, leaves):
-        values = np.array([solve(each, self.memo) for each in leaves.positions()], np.float32)
-        wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
-        return Evaluation(np.zeros((len(values), 2), np.float32), wdl)
 
 
 @both_kinds
@@ -137,9 +104,10 @@ def test_the_first_visits_of_many_nodes_see_every_roll_by_its_probability():
 
 
 @both_kinds
-def test_compiled_and_plain_dice_give_the_same_search(kind):
+@pytest.mark.parametrize("all_rolls", [False, True])
+def test_compiled_and_plain_dice_give_the_same_search(kind, all_rolls):
     pairs = list(zip(decisions(Race()), decisions(PlainRace()), strict=True))
-    settings = SearchSettings(algorithm=kind)
+    settings = SearchSettings(algorithm=kind, all_rolls=all_rolls)
     for seed, (compiled, plain) in enumerate(pairs):
         one, other = (
             search([each], Hashed(2), simulations=50, settings=settings, rng=np.random.default_rng(seed))[0]

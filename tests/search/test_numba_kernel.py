@@ -53,7 +53,7 @@ def test_it_is_known_whether_the_search_is_compiled(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     directory = _directory_of(cached_njit)
     digest = digest_of(kernel_digest(ROOT / "plyzero" / "search" / "mcts.py"))
-    for name in ("mcts.advance_all", "mcts.principal_variation", "policy.policy_target"):
+    for name in ("mcts.advance_all", "policy.principal_variation", "policy.policy_target"):
         assert not is_compiled()
         (directory / f"{name}-{digest}-1.machinecode").touch()
     assert is_compiled()

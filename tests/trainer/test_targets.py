@@ -75,6 +75,32 @@ def test_a_game_given_up_teaches_only_what_its_searches_saw():
     assert value_targets(games, positions, 0.0, 0.9)[0] == pytest.approx([0.65, 0.2, 0.15])
 
 
+def test_the_luck_of_later_rolls_is_taken_out_of_the_outcome():
+    games, positions = one_game(0, [(0, 0, 0, UNPROVEN), (1, 0, 0, UNPROVEN), (0, 0, 0, UNPROVEN)])
+    luck = np.array([0.25, -0.5, 1.0], np.float32)  # for player 0
+    # Player 0 won by 1; the luck from each move on is 0.75, 0.5, 1.
+    wdl = value_targets(games, positions, 0.0, 0.9, luck)
+    assert wdl[:, 0] - wdl[:, 2] == pytest.approx([0.25, -0.5, 0.0])
+    assert wdl[:, 1].tolist() == [0, 0, 0]
+    assert wdl.sum(axis=1) == pytest.approx(1)
+
+
+def test_the_luck_of_the_next_roll_is_taken_out_of_the_value_ahead():
+    games, positions = one_game(ONGOING, [(0, 0.2, 0.1, UNPROVEN), (1, -0.4, 0.3, UNPROVEN)])
+    # G_1 = -0.4; G_0 = 0.5 * 0.2 + 0.5 * (0.4 - 0.6) = 0; the luck after the last move has nothing behind it
+    wdl = value_targets(games, positions, 1.0, 0.5, np.array([0.6, 0.7], np.float32))
+    assert wdl[:, 0] - wdl[:, 2] == pytest.approx([0.0, -0.4], abs=1e-6)
+    assert wdl[:, 1] == pytest.approx([0.2, 0.3], abs=1e-6)
+
+
+def test_a_target_without_luck_stays_a_probability():
+    games, positions = one_game(DRAW, [(1, 0, 0, UNPROVEN), (1, 0, 0, UNPROVEN), (1, 1, 0, PROVEN_WIN)])
+    luck = np.array([3.0, 0.25, 0], np.float32)
+    # Player 1 drew though player 0 was lucky: worth 3.25, which is cut to 1, and 0.25.
+    wdl = value_targets(games, positions, 0.0, 0.9, luck)
+    assert wdl == pytest.approx(np.array([[1, 0, 0], [0.25, 0.75, 0], [1, 0, 0]]))
+
+
 def test_random_opening_moves_carry_no_value():
     games, positions = one_game(0, [(0, 0.0, 0, UNPROVEN), (1, -0.5, 0, UNPROVEN)])
     positions["search"][0] = 0

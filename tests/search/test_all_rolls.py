@@ -1,0 +1,160 @@
+"""Chance in full: one evaluation for each roll, one backup of their expectation, and no noise of rolls after it."""
+
+import numpy as np
+import pytest
+
+from games.pig import HOLD, ROLL, Pig
+from plyzero.search.evaluators import Evaluation
+from plyzero.search.slots import SearchSlots, search
+from plyzero.search.tree import MAX_IN_FULL, NO_NODE, UNPROVEN
+from plyzero.settings import SearchSettings
+from tests.helpers.dice import (
+    Knowing,
+    ManySided,
+    PlainRace,
+    Race,
+    Tosses,
+    decisions,
+    nodes_of,
+    points_of,
+    searched,
+    solve_pig,
+)
+from tests.helpers.toys import Hashed, after_move
+
+GOAL = 20
+
+both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
+both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
+
+
+class PigTable:
+    """An evaluator that looks the value of a position of pig up in the solution, and knows no move from another."""
+
+    def __init__(self):
+        self.won = solve_pig(GOAL)
+
+    def __call__(self, leaves):
+        won = np.array([self.won[points_of(each)] for each in leaves.positions()], np.float32)
+        return Evaluation(np.zeros((len(won), 2), np.float32), np.stack([won, 0 * won, 1 - won], axis=1))
+
+
+def pig(own: int, other: int, turn: int) -> Pig:
+    position = Pig(goal=GOAL)
+    position.record["scores"], position.record["turn"] = (own, other), turn
+    return position
+
+
+@both_kinds
+def test_under_a_table_the_backed_up_expectation_is_the_closed_form(kind):
+    table = PigTable()
+    won = table.won
+    positions = [pig(own, other, turn + 1) for own, other, turn in np.argwhere(won[:, :, 1:] > 0)[::37]]
+    settings = SearchSettings(algorithm=kind, all_rolls=True)
+    found = search(positions, table, simulations=2, settings=settings)
+    checked = 0
+    for position, result in zip(positions, found, strict=True):
+        i, j, k = points_of(position)
+        after = [1 - won[j, i, 0], *(won[i, j, k + roll] if i + k + roll < GOAL else 1.0 for roll in range(2, 7))]
+        if result.visits[ROLL] == 1:
+            checked += 1
+            assert result.q[ROLL] == pytest.approx(2 * np.mean(after) - 1, abs=1e-6)
+        if result.visits[HOLD]:
+            assert result.q[HOLD] == pytest.approx(1 - 2 * won[j, i + k, 0], abs=1e-6)
+    assert checked > 50
+
+
+@both_kinds
+@both_games
+def test_a_node_in_full_is_worth_the_expectation_over_its_rolls(start, kind):
+    seen = sampled = 0
+    for position in decisions(start):
+        slots = searched(position, kind, 40, all_rolls=True)
+        for record, edges, _ in nodes_of(slots, position):
+            if record["is_chance"] and not record["in_full"]:
+                sampled += 1  # a roll that follows a roll
+            elif record["is_chance"]:
+                assert edges["visits"].min() >= 1
+                assert record["visits"] == edges["visits"].sum() - len(edges) + 1
+                if is_settled(slots, edges):
+                    seen += 1
+                    expected = edges["prior"] @ (edges["value_sum"] / edges["visits"]) / edges["prior"].sum()
+                    assert record["value_sum"] / record["visits"] == pytest.approx(expected, abs=1e-9)
+    assert seen > 20
+    assert sampled > 20
+
+
+@both_kinds
+def test_the_sum_of_a_players_node_is_its_own_evaluation_and_the_sums_of_its_moves(kind):
+    checked = 0
+    for position in decisions(Race()):
+        slots = searched(position, kind, 60, all_rolls=True)
+        for record, edges, _ in nodes_of(slots, position):
+            if not record["is_chance"] and record["visits"] > 2 and is_settled(slots, edges):
+                checked += 1
+                expected = record["network_value"] + edges["value_sum"].sum()
+                assert record["value_sum"] == pytest.approx(expected, abs=1e-5)
+    assert checked > 20
+
+
+def is_settled(slots, edges):
+    """Whether no proof has changed what edges are worth since they were last backed up."""
+    children = edges["child"][edges["child"] != NO_NODE]
+    return (edges["proven"] == UNPROVEN).all() and not slots.trees.nodes[0, children]["is_exact"].any()
+
+
+def test_a_simulation_stays_in_its_slot_until_each_roll_has_one_evaluation():
+    position, batches = pig(0, 0, 2), []
+    table = PigTable()
+
+    def evaluate(leaves):
+        batches.append(len(leaves.observations))
+        return table(leaves)
+
+    slots = SearchSlots(position, SearchSettings(algorithm="puct", all_rolls=True), slots=1, simulations=2)
+    slots.begin(0, position, simulations=2)
+    slots.run(evaluate)
+    assert batches == [1] * (1 + 1 + 6)  # the root, hold, and six rolls
+    assert slots.result(0).visits.tolist() == [1, 1]
+    assert slots.trees.slots["nodes"][0] == 1 + 1 + 1 + 6
+
+
+def test_the_error_of_a_move_before_a_roll_falls():
+    """Every leaf is known exactly, so all error is the rolls': of a throw's value, judged by few simulations."""
+    start, errors = Tosses(), {}
+    for all_rolls in (False, True):
+        settings = SearchSettings(all_rolls=all_rolls)
+        found, memo = [], {}
+        for position in decisions(start):
+            result = search([position], Knowing(1), simulations=3, settings=settings)[0]
+            if result.proven == UNPROVEN:
+                found.append(result.q[0] - after_move(position, 0, memo))
+        errors[all_rolls] = np.square(found).mean()
+        assert len(found) > 10
+    assert errors[True] < 1e-9
+    assert errors[False] > 0.005
+
+
+@pytest.mark.parametrize(("sides", "in_full"), [(MAX_IN_FULL, True), (MAX_IN_FULL + 1, False)])
+def test_a_chance_node_of_more_than_36_rolls_is_sampled(sides, in_full):
+    position = ManySided(sides)
+    settings = SearchSettings(all_rolls=True)
+    slots = SearchSlots(position, settings, slots=1, simulations=4)
+    slots.begin(0, position, simulations=4)
+    slots.run(Hashed(1))
+    chance = slots.trees.nodes[0, 1]
+    assert chance["is_chance"] == 1
+    assert chance["in_full"] == in_full
+    assert chance["is_exact"] == in_full
+    if in_full:
+        assert slots.result(0).q[0] == pytest.approx(0)
+
+
+@both_kinds
+def test_many_slots_find_what_one_alone_finds(kind):
+    positions, settings = decisions(PlainRace())[:20], SearchSettings(algorithm=kind, all_rolls=True)
+    together = search(positions, Hashed(2), simulations=30, settings=settings)
+    for position, expected in zip(positions, together, strict=True):
+        (alone,) = search([position], Hashed(2), simulations=30, settings=settings)
+        assert np.array_equal(alone.q, expected.q, equal_nan=True)
+        assert np.array_equal(alone.visits, expected.visits)
