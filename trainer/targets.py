@@ -213,9 +213,14 @@ def value_targets(
             weight = search_weight
             if position["proven"] != UNPROVEN or winner == ONGOING:
                 weight = 1.0
-            value = min(max(weight * value + (1 - weight) * outcome, -1.0), 1.0)
-            draw = min(weight * draw + (1 - weight) * (1.0 if drawn else 0.0), 1 - abs(value))
-            wdl[t, 0], wdl[t, 1], wdl[t, 2] = max(0.0, (1 - draw + value) / 2), draw, max(0.0, (1 - draw - value) / 2)
+            if luck is not None:
+                value = min(max(weight * value + (1 - weight) * outcome, -1.0), 1.0)
+                draw = min(weight * draw + (1 - weight) * (1.0 if drawn else 0.0), 1 - abs(value))
+                weight = 1.0  # the outcome is in them
+            wdl[t, 0] = weight * max(0.0, (1 - draw + value) / 2)
+            wdl[t, 1] = weight * draw
+            wdl[t, 2] = weight * max(0.0, (1 - draw - value) / 2)
+            wdl[t, 1 if drawn else (0 if outcome > 0 else 2)] += 1 - weight
     return wdl
 
 
