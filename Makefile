@@ -4,7 +4,7 @@
 # make test-memory  the tests that run machine code, with an allocator that notices writes past the end of a block
 # make test-newer   tests on Debian 13's Python, where it can be installed (root, debootstrap)
 # make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
-# make soak         half an hour of random kills, crashes and restarts
+# make soak         an hour of random kills, crashes and restarts
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
 # make test-browser the web page in a real browser, where there is Chromium
 # make test-docker  the containers, where there is a Docker engine with Compose
