@@ -27,7 +27,7 @@ test: $(READY) lint
 	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow --numprocesses 6 --dist worksteal --durations 25
+	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
 
 # First the machine code as it always is, under an allocator that guards its blocks; then with the bounds of arrays checked.
 MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search
