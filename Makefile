@@ -4,7 +4,7 @@
 # make test-memory  the tests that run machine code, with an allocator that notices writes past the end of a block
 # make test-newer   tests on Debian 13's Python, where it can be installed (root, debootstrap)
 # make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
-# make soak         half an hour of random kills, crashes and restarts
+# make soak         an hour of random kills, crashes and restarts
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
 # make test-browser the web page in a real browser, where there is Chromium
 # make test-docker  the containers, where there is a Docker engine with Compose
@@ -27,7 +27,7 @@ test: $(READY) lint
 	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal --durations 25
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow --numprocesses 6 --dist worksteal --durations 25
+	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
 
 # First the machine code as it always is, under an allocator that guards its blocks; then with the bounds of arrays checked.
 MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search

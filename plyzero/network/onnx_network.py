@@ -16,15 +16,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from plyzero.errors import ModelRefusedError, plain, shown
-from plyzero.network.onnx_graph import (
-    MAX_BATCH,
-    GraphError,
-    Model,
-    check_graph,
-    declare_shapes,
-    declared_shapes,
-    parse,
-)
+from plyzero.network.onnx_graph import MAX_BATCH, GraphError, Model, check_graph, declare_shapes, declared_shapes, parse
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import first_decision
 from plyzero.rules.random_game import random_game
