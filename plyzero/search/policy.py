@@ -1,4 +1,4 @@
-"""The utility that a search maximises, and its policy, value and line: one definition for playing, records and targets."""
+"""The utility that a search maximises, its policy, value and line: one definition for playing, records, targets."""
 
 from __future__ import annotations
 

@@ -153,22 +153,23 @@ def expectation(nodes: Records, edges: Records, n: int) -> tuple[float, float, f
 
 @cached_njit
 def value_of_roll(nodes: Records, edges: Records, n: int, e: int) -> tuple[float, float, float]:
-    """Return value, draw probability and score after the roll of edge `e` at chance node `n`, for whom values are there.
+    """Return value, draw probability and score after the roll of edge `e` at chance node `n`, for its player.
 
     They are the proven ones, else the means of the simulations; of a roll that none has taken, those of the node. The
     score of a roll that ends the game is not kept: 0.
     """
-    edge, score = edges[e], 0.0
+    edge, node, score = edges[e], nodes[n], 0.0
     if edge["child"] != NO_NODE:
         below = nodes[edge["child"]]
         score = below["score_sum"] / max(1, below["visits"])
-        score = score if below["to_play"] == nodes[n]["to_play"] else -score
+        score = score if below["to_play"] == node["to_play"] else -score
     if edge["proven"] != UNPROVEN:
         return float(edge["proven"]), 1.0 if edge["proven"] == PROVEN_DRAW else 0.0, score
     if edge["visits"] == 0:
-        value, draw = root_value(nodes[n])
-        return value, draw, nodes[n]["score_sum"] / max(1, nodes[n]["visits"])
-    return edge["value_sum"] / edge["visits"], root_value(nodes[edge["child"]])[1], score
+        visits = node["visits"]
+        return node["value_sum"] / visits, node["draw_sum"] / visits, node["score_sum"] / visits
+    child = nodes[edge["child"]]
+    return edge["value_sum"] / edge["visits"], child["draw_sum"] / child["visits"], score
 
 
 @cached_njit
