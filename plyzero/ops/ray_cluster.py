@@ -88,17 +88,17 @@ class Watch:
         self._reports: dict[str, Report] = {}  # the newest ones
         self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
         self._next_progress = 0.0
-        self._done, self._rater_ends = "", dict[str, int]()  # how often it had ended when the run was done
+        self._rater_ended: int | None = None  # how often it had when the run was done
 
     def is_over(self) -> bool:
         """Return whether the run is done and the rater, if there is one, has ended by itself: all is measured."""
-        if not self._done and (done := read_done(self._run)):
-            self._done = done
+        rater = self._reports.get("rater")
+        if self._rater_ended is None and (done := read_done(self._run)):
+            self._rater_ended = rater.ended if rater else 0
             self._report_line(f"done: {done}")
-            self._rater_ends = {name: report.ended for name, report in self._reports.items() if name == "rater"}
             for name in self._actors.keys() - {"rater"}:
                 self._actors[name].stop.remote()
-        return bool(self._done) and all(self._reports[name].ended > n for name, n in self._rater_ends.items())
+        return self._rater_ended is not None and (rater is None or rater.ended > self._rater_ended)
 
     def look(self) -> None:
         """Report what has changed."""
