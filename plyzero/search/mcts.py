@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.search import rule_calls, tree
 from plyzero.search.evaluation_cache import ABSENT, find, recall, remember
-from plyzero.search.gumbel import considered_visits
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.policy import utility
 from plyzero.search.selection import (
-    add_dirichlet_noise,
     expectation,
     limit_rolls,
+    prepare_root,
     select_chance,
     select_gumbel,
     select_gumbel_root,
@@ -440,24 +439,3 @@ def resume_search(trees: Trees, b: int, simulations: int, noisy: bool, noise_see
     score = root["score_sum"] / root["visits"]
     slot["score_centre"] = score if root["to_play"] == 0 else -score
     prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
-
-
-@cached_njit
-def prepare_root(
-    slot: Record, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Record
-) -> None:
-    """Sample the noise of the root's edges `row`, if it gets any, and plan their visits if the algorithm is Gumbel."""
-    if slot["noisy"]:
-        np.random.seed(slot["noise_seed"])
-    if slot["algorithm"] == tree.GUMBEL:
-        for i in range(len(row)):
-            noise[i] = np.random.gumbel(0.0, 1.0) if slot["noisy"] else 0.0
-        considered = min(settings["max_considered_actions"], len(row))
-        considered_visits(considered, schedule[: slot["budget"]])
-    elif slot["noisy"]:
-        alpha = settings["dirichlet_alpha"]
-        if alpha == 0:
-            alpha = min(1.0, 10 / len(row))
-        for i in range(len(row)):
-            noise[i] = np.random.gamma(alpha, 1.0) + 1e-20
-        add_dirichlet_noise(row, noise, settings["dirichlet_fraction"])

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS
 from plyzero.rules.counter_rng import random_bits
-from plyzero.search.gumbel import improved_policy, transformed_q
+from plyzero.search.gumbel import considered_visits, improved_policy, transformed_q
 from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.tree import NO_EDGE, NO_NODE, PROVEN_DRAW, PROVEN_LOSS, UNPROVEN, Record, Records
+from plyzero.search.tree import GUMBEL, NO_EDGE, NO_NODE, PROVEN_DRAW, PROVEN_LOSS, UNPROVEN, Record, Records
 
 ALMOST_ONE: Final = 1 - 1e-6
 """The largest mean value of an edge that is not proven; as a float32 it differs from 1."""
@@ -214,3 +214,24 @@ def add_dirichlet_noise(row: Records, gammas: NDArray[np.float32], fraction: flo
         total += gammas[e]
     for e in range(len(row)):
         row[e]["prior"] = (1 - fraction) * row[e]["prior"] + fraction * gammas[e] / total
+
+
+@cached_njit
+def prepare_root(
+    slot: Record, row: Records, noise: NDArray[np.float32], schedule: NDArray[np.int32], settings: Record
+) -> None:
+    """Sample the noise of the root's edges `row`, if it gets any, and plan their visits if the algorithm is Gumbel."""
+    if slot["noisy"]:
+        np.random.seed(slot["noise_seed"])
+    if slot["algorithm"] == GUMBEL:
+        for i in range(len(row)):
+            noise[i] = np.random.gumbel(0.0, 1.0) if slot["noisy"] else 0.0
+        considered = min(settings["max_considered_actions"], len(row))
+        considered_visits(considered, schedule[: slot["budget"]])
+    elif slot["noisy"]:
+        alpha = settings["dirichlet_alpha"]
+        if alpha == 0:
+            alpha = min(1.0, 10 / len(row))
+        for i in range(len(row)):
+            noise[i] = np.random.gamma(alpha, 1.0) + 1e-20
+        add_dirichlet_noise(row, noise, settings["dirichlet_fraction"])

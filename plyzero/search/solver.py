@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numba
 import numpy as np
@@ -19,8 +19,10 @@ from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
-from plyzero.search.slots import SearchResult
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record
+
+if TYPE_CHECKING:
+    from plyzero.search.slots import SearchResult
 
 MAX_PLIES: Final = 128
 """Plies to the end of a game beyond which nothing is proven."""
