@@ -47,7 +47,7 @@ def test_train_goes_on_after_a_kill_and_leaves_no_process(tmp_path: Path):
     newest, *_, oldest = list_models(root / "models")
     assert (oldest.fence, newest.fence) == (1, 2)
     assert newest.step > oldest.step
-    assert any(name.first_step > 0 for name in list_segments(root / "replay"))
+    wait_until(lambda: any(name.first_step > 0 for name in list_segments(root / "replay")), alive=train)
     wait_until(lambda: len(pids_of(root)) == 3, alive=train)
     pids = pids_of(root)
     assert all(map(is_running, pids))
