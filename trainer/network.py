@@ -9,6 +9,7 @@ import inspect
 
 import torch
 from torch import Tensor, nn
+from torch.onnx import is_in_onnx_export
 
 from plyzero.errors import UserError
 from plyzero.ops.sizes import EDGE_PLANES, HEAD_PLANES, check_sizes
@@ -139,6 +140,10 @@ class MeansAndMaxima(nn.Module):
     """Maps `[B, C, H, W]` to the means and maxima over the board, `[B, 2C]`."""
 
     def forward(self, features: Tensor) -> Tensor:
+        if is_in_onnx_export():  # the same by operators that ONNX Runtime has in 8 bits too
+            board = [int(size) for size in features.shape[2:]]  # plyzero.network.onnx_network.resize replaces it
+            pooled = nn.functional.adaptive_avg_pool2d(features, 1), nn.functional.max_pool2d(features, board, stride=1)
+            return torch.cat(pooled, dim=1).flatten(1)
         return torch.cat([features.mean((2, 3)), features.amax((2, 3))], dim=1)
 
 

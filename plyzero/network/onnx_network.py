@@ -208,7 +208,8 @@ def _as_evaluation(outputs: Sequence[NDArray[np.float32]]) -> Evaluation:
 def resize(model: Model, game: GameSpec) -> bool:
     """Let a model of another size of `game` declare the size of `game`, and return whether it is one.
 
-    With a pooled value head no weight depends on the size. That the whole graph fits is checked as for any other model.
+    With a pooled value head no weight depends on the size; the maximum over the board is a MaxPool with its size, which
+    is replaced. That the whole graph fits is checked as for any other model.
     """
     metadata = {each.key: each for each in model.metadata_props}
     try:
@@ -223,6 +224,10 @@ def resize(model: Model, game: GameSpec) -> bool:
         return False
     shapes = {name: [*declared[name][:2], *board] for name in declared.keys() & {INPUT, BOARD}}
     declare_shapes(model, shapes | {LOGITS: [*declared[LOGITS][:1], game.start.num_actions]})
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "MaxPool" and attribute.name == "kernel_shape" and attribute.ints == declared[INPUT][2:]:
+                attribute.ints[:] = board
     metadata["game"].value = game.identity
     return True
 

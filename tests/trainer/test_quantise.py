@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
 
 from plyzero.network import onnx_network
 from plyzero.network.model_loader import ModelWatch, load_newest
@@ -19,11 +20,13 @@ from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
 from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.settings import NetworkSettings
 from tests.helpers.clock import Clock
 from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, small_run
 from trainer import export as module
-from trainer.export import Forms, compare, make_forms, quantise, untrained
+from trainer.export import Forms, compare, export, make_forms, quantise, untrained
+from trainer.network import make_network
 from trainer.retention import Retention
 
 BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
@@ -59,20 +62,35 @@ def quantised_convolutions(content: bytes) -> list[bool]:
     return [all(made.get(name) == "DequantizeLinear" for name in node.input) for node in nodes]
 
 
-def test_the_trunk_has_8_bits_and_the_heads_keep_32():
+def test_the_trunk_and_the_first_convolution_of_each_head_have_8_bits():
     int8 = quantise(BOT, reachable_observations(CONNECT_FOUR))
-    assert quantised_convolutions(int8) == [True] * 9 + [False] * 2  # of 4 blocks
+    assert quantised_convolutions(int8) == [True] * 11  # of 4 blocks and the stem, then of the heads
     graph = onnx.load_from_string(int8).graph
-    assert {node.op_type for node in graph.node if node.name.startswith("/network/value")} <= {
-        *("Conv", "Relu", "Flatten", "Gemm")
-    }
+    value = {node.op_type for node in graph.node if node.name.startswith("/network/value.") and ".0/" not in node.name}
+    assert value <= {"Relu", "Flatten", "Gemm", "Softmax"}  # in 32 bits
+
+
+@pytest.mark.parametrize("value_head", ["dense", "pooled"])
+def test_pooling_over_the_board_has_8_bits_and_a_convolution_that_ends_a_head_has_32(value_head: str):
+    game = load_game("tests.helpers.planes:PlanesGo(size=5)")
+    network = make_network(NetworkSettings(blocks=2, channels=8, value_head=value_head, points=True), game.start)
+    torch.nn.init.normal_(network.tower[1].bias.weight)  # without it pooling does nothing
+    seen = reachable_observations(game)
+    graph = onnx.load_from_string(quantise(export(network.eval(), game, seen, metadata={}), seen)).graph
+    made = {name: node.op_type for node in graph.node for name in node.output}
+    in_8_bits = {node.name: made.get(node.input[0]) == "DequantizeLinear" for node in graph.node if node.input}
+    assert all(in_8_bits[f"/network/tower/tower.1/pool/{each}"] for each in ("MaxPool", "GlobalAveragePool", "Concat"))
+    weights = {node.name: made.get(node.input[1]) for node in graph.node if node.op_type == "Conv"}
+    exact = {name for name, maker in weights.items() if maker != "DequantizeLinear"}
+    assert exact == {"/network/policy/planes/Conv", "/network/board/Conv"}
+    assert len(weights) == 9
 
 
 def test_shared_weights_are_quantised_wherever_they_are_used(run: Run):
     content = untrained(run)  # whose biases are all zero
     assert "Identity" in {node.op_type for node in onnx.load_from_string(content).graph.node}
     int8 = quantise(content, reachable_observations(run.game))
-    assert quantised_convolutions(int8) == [True] * 3 + [False] * 2
+    assert quantised_convolutions(int8) == [True] * 5
 
 
 def test_a_trained_network_changes_little_whatever_the_batch():
