@@ -116,8 +116,10 @@ class LocalEvaluator:
             if self._poll.poll(1000 * POLL_SECONDS):
                 try:
                     self._read(self._block)
-                except (OSError, ValueError, LookupError, struct.error) as error:
-                    return plain(str(error), 200)
+                except OSError:
+                    return "its process has ended"
+                except (ValueError, LookupError, struct.error) as error:
+                    return f"its message cannot be read: {plain(repr(error), 200)}"
             elif (now := time.monotonic()) > deadline:
                 return "it has not answered a batch in time"
             elif self._beat() != beat:
@@ -133,7 +135,7 @@ class LocalEvaluator:
     def _read(self, block: Block) -> None:
         packet = self._socket.recv(PACKET_BYTES)
         if not packet:
-            raise ConnectionError("its process has ended")
+            raise ConnectionError
         mailbox, columns, fence, step = ANSWER.unpack_from(packet)
         text, n = packet[ANSWER.size :].decode(), self._positions[mailbox]
         if columns:
