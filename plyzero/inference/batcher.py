@@ -82,8 +82,7 @@ class Batcher:
 
     def _evaluate_batches(self) -> None:
         while not self._stopped:
-            if requests := self._next_batch():
-                self._answer(requests)
+            self._answer(self._next_batch())  # no name: nothing refers to a batch that has been answered
 
     def _load_models(self) -> None:
         while not self._stopped:
@@ -124,6 +123,8 @@ class Batcher:
     def _answer(self, requests: list[Request]) -> None:
         network = self._network
         try:
+            if not requests:
+                return
             if network is None:
                 raise NoModelError
             parts = [each.observations for each in requests]
@@ -133,9 +134,11 @@ class Batcher:
             with self._lock:
                 if self._network is network:  # and no newer one has been loaded meanwhile
                     self._network, self._refused = None, error
-            self._fail(requests, error)
+            for each in requests:
+                each.take(error)
         except Exception as error:  # of any kind: no caller may wait forever
-            self._fail(requests, error)
+            for each in requests:
+                each.take(error)
         else:
             self.evaluations, self.batches, at = self.evaluations + len(observations), self.batches + 1, 0
             for each in requests:
@@ -143,11 +146,6 @@ class Batcher:
                 evaluation = Evaluation(logits[part], wdl[part])
                 each.take(Answer(evaluation, network.fence, network.step, network.label))
                 at = part.stop
-
-    @staticmethod
-    def _fail(requests: list[Request], error: Exception) -> None:
-        for each in requests:
-            each.take(error)
 
     @property
     def label(self) -> str | None:

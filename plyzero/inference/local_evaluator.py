@@ -21,14 +21,9 @@ from plyzero.inference.mailboxes import ANSWER, MAILBOXES, PACKET_BYTES, REQUEST
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import Evaluation
 
-HELLO_SECONDS: Final = 5.0
-"""Time in which an evaluator must say whether it serves a worker."""
-
 SILENT_SECONDS: Final = 2.25
-"""Time for which the counter of a block may stand still before its evaluator is taken for a suspended process."""
-
-POLL_SECONDS: Final = 0.5
-"""Time between two looks at the counter, which changes as often: a suspended evaluator is given up within 3 s."""
+"""Time for which the counter of a block may stand still before its evaluator is taken for a suspended process. It is
+looked at twice a second, so a worker waits for 3 s at most."""
 
 
 class LocalEvaluator:
@@ -42,7 +37,7 @@ class LocalEvaluator:
         self._answers = dict[int, Answer | str]()
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
-        self._late = time.monotonic() + HELLO_SECONDS
+        self._late = time.monotonic() + 2 * SILENT_SECONDS
         connection.send(json.dumps(describe(run)).encode())
 
     @classmethod
@@ -52,11 +47,10 @@ class LocalEvaluator:
         port: by which the evaluator is known.
         The sockets of evaluators that were killed are removed.
         """
-        ending, directory = socket_ending(port), run.local / "workers"
+        directory = run.local / "workers"
         with suppress(OSError):
-            for name in list_names(directory) if ending else ():
-                if not name.endswith(ending or ""):
-                    continue
+            ending = socket_ending(port)
+            for name in (each for each in list_names(directory) if each.endswith(ending)):
                 connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 try:
                     connection.setblocking(False)
@@ -113,7 +107,7 @@ class LocalEvaluator:
         while mailbox not in self._answers:
             if self._block is None:
                 return "the connection was closed"
-            if self._poll.poll(1000 * POLL_SECONDS):
+            if self._poll.poll(500):
                 try:
                     self._read(self._block)
                 except OSError:

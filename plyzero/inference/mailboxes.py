@@ -18,7 +18,6 @@ import os
 import socket
 import stat
 import struct
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -61,17 +60,13 @@ failed, and a sentence that says why follows."""
 log = logging.getLogger(__name__)
 
 
-def socket_ending(port: int) -> str | None:
-    """Return how the names of the sockets of this machine's evaluators with `port` end; None if there can be none.
+def socket_ending(port: int) -> str:
+    """Return how the names of the sockets of this machine's evaluators with `port` end. Raises OSError if not on Linux.
 
-    The number is that of the system's start, which its containers have in common. So a worker only connects to, and
-    only removes, what is of its machine, although other machines may see the same directory.
+    They have the number of the system's start, which its containers have in common: other machines may see the same
+    directory, and a worker only connects to, and only removes, what is of its own.
     """
-    if sys.platform != "linux":
-        return None
-    with suppress(OSError):
-        return f".{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}.{port}.sock"
-    return None
+    return f".{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}.{port}.sock"
 
 
 def describe(run: Run) -> dict[str, object]:
@@ -114,10 +109,10 @@ def serving_mailboxes(run: Run, batcher: Batcher, *, name: str, port: int, posit
     port:      by which workers know the evaluator.
     positions: largest number in a batch.
     """
-    path = run.local / "workers" / f"{name}{socket_ending(port)}"
     try:
+        path = run.local / "workers" / f"{name}{socket_ending(port)}"
         listening = _listen(path)
-    except (OSError, AttributeError) as error:  # a volume without sockets, another system
+    except OSError as error:  # a volume without sockets, another system
         log.info("workers of this machine use gRPC, not shared memory: %s", error)
         yield
         return
@@ -233,16 +228,16 @@ class _Connection:
         self._waiting.pop(mailbox, None)
         if self.block is None:
             return
-        if isinstance(found, Exception):
-            columns, fence, step, text = 0, 0, 0, plain(str(found), 300)
-        else:
-            (logits, wdl), fence, step, text = found
-            columns = wdl.shape[1]
-            self.block.logits[mailbox, : len(logits)] = logits
-            self.block.wdl[mailbox, : wdl.size] = wdl.ravel()
         try:
+            if isinstance(found, Exception):
+                columns, fence, step, text = 0, 0, 0, plain(str(found), 300)
+            else:
+                (logits, wdl), fence, step, text = found
+                columns = wdl.shape[1]
+                self.block.logits[mailbox, : len(logits)] = logits
+                self.block.wdl[mailbox, : wdl.size] = wdl.ravel()
             self.socket.send(ANSWER.pack(mailbox, columns, fence, step) + text.encode())
-        except OSError:  # it has gone
+        except Exception:  # it has gone; whatever else it is ends this connection and no other
             self._close()
 
     def _close(self) -> None:
@@ -253,3 +248,4 @@ class _Connection:
             self.block = None
             for request in self._waiting.values():
                 request.cancel()
+            self._waiting.clear()  # they refer to the block
