@@ -218,6 +218,16 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """Yield an address of a Unix socket at `path`: its own may be longer than the 107 bytes that Linux takes."""
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{directory}/{path.name}"
+    finally:
+        os.close(directory)
+
+
 def lock(path: Path, *, needed: bool = True) -> int | None:
     """Return a descriptor that holds the lock on an existing file; None if it is held already or the file is gone.
 

@@ -129,7 +129,7 @@ class Retention:
         return {name for name in (*used, self._best) if name}
 
     def _prune_leftovers(self) -> None:
-        """Remove old heartbeats of processes that have ended, and unfinished files of processes that were killed.
+        """Remove old heartbeats of processes that have ended, and sockets and unfinished files of killed ones.
 
         A heartbeat is kept while its process has a journal: without locks, only the heartbeat shows that it is dead.
         """
@@ -144,7 +144,8 @@ class Retention:
         for directory in (run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics):
             with self._file_errors.skipping(directory, "cannot be read"):
                 for file in list_names(directory):
-                    if file.startswith(TEMPORARY) and self._age(directory / file) >= GONE_SECONDS:
+                    is_dead = file.endswith(".sock") and ".".join(file.split(".")[:2]) not in self.monitor.heartbeats
+                    if (is_dead or file.startswith(TEMPORARY)) and self._age(directory / file) >= GONE_SECONDS:
                         self._remove(directory / file)
 
     def _prune_worker_metrics(self) -> None:

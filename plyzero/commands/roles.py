@@ -210,7 +210,7 @@ def evaluator(
     ] = 512,
     wait_ms: Annotated[
         float, typer.Option(min=0, max=1000, help="Longest time that a batch waits for more positions, in ms.")
-    ] = 2.0,
+    ] = 0.0,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
     game: GameOption = None,
     preset: Preset = None,

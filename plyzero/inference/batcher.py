@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import selectors
+import socket
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -34,12 +37,20 @@ class Answer(NamedTuple):
 class NoModelError(Exception):
     """There is no model that can be used, usually because the run has none yet."""
 
+    def __init__(self) -> None:
+        super().__init__("there is no model yet; workers play without one until it comes")
 
-@dataclass(frozen=True)
-class _Request:
-    observations: NDArray[np.float32]
-    future: Future[Answer] = field(default_factory=Future)
-    arrived: float = field(default_factory=time.monotonic)
+
+class Request:
+    """A call: `[n, C, H, W]` float32, n > 0, and what takes their evaluation, or the error that prevents it."""
+
+    def __init__(self, observations: NDArray[np.float32], take: Callable[[Answer | Exception], object]) -> None:
+        self.observations, self.take = observations, take
+        self.arrived, self.is_cancelled = time.monotonic(), False
+
+    def cancel(self) -> None:
+        """Let nothing be evaluated any more, if that has not begun."""
+        self.is_cancelled = True
 
 
 class Batcher:
@@ -47,7 +58,8 @@ class Batcher:
 
     A batch leaves when it is full, or when its oldest call has waited for `wait_seconds`. No call waits for another one
     longer than that, so it does not matter who is alive. A newer model is loaded while batches go on with the old one;
-    models change between two batches, never within one.
+    models change between two batches, never within one. The thread for batches also reads the connections that it is
+    given to watch, before each batch, so that what has arrived during the one before is in the next.
 
     max_batch:   number of positions with which a batch is full.
     label:       the model in use, None if there is none.
@@ -58,17 +70,19 @@ class Batcher:
     def __init__(self, watch: ModelWatch, *, max_batch: int, wait_seconds: float) -> None:
         self._watch, self.max_batch, self._wait_seconds = watch, max_batch, wait_seconds
         self._network: Network | None = None
-        self._requests: deque[_Request] = deque()
+        self._requests: deque[Request] = deque()
         self._refused: ModelRefusedError | None = None  # why the model that was loaded last is not used any more
-        self._changed, self._stopped = threading.Condition(), False
+        self._lock, self._stopped = threading.Lock(), False  # of the three above
+        self._selector, (self._woken, self._wakes) = selectors.DefaultSelector(), socket.socketpair()
+        for each in (self._woken, self._wakes):
+            each.setblocking(False)
+        self.watch(self._woken, lambda: self._woken.recv(4096))
         self._threads = [Thread(self._evaluate_batches, name="batches"), Thread(self._load_models, name="models")]
         self.evaluations = self.batches = 0
 
     def _evaluate_batches(self) -> None:
         while not self._stopped:
-            requests = [each for each in self._next_batch() if each.future.set_running_or_notify_cancel()]
-            if requests:
-                self._answer(requests)
+            self._answer(self._next_batch())  # no name: nothing refers to a batch that has been answered
 
     def _load_models(self) -> None:
         while not self._stopped:
@@ -76,73 +90,104 @@ class Batcher:
                 self._refused = None
                 self._watch.refuse_current(error)
             if newer := self._watch.newer():
-                with self._changed:
+                with self._lock:
                     self._network, self._refused = newer, None
                 log.info("model %s, %s", newer.label, newer.precision)
             self._watch.wait(0.2)
 
-    def _next_batch(self) -> list[_Request]:
+    def _next_batch(self) -> list[Request]:
         """Return whole calls, together at most `max_batch` positions unless one alone has more; [] once it stops.
 
         Calls that have been cancelled are dropped.
         """
-        with self._changed:
-            while not self._stopped:
-                self._requests = deque(each for each in self._requests if not each.future.cancelled())
-                left = self._requests[0].arrived + self._wait_seconds - time.monotonic() if self._requests else None
+        timeout = 0.0 if self._requests else None
+        while not self._stopped:
+            for key, _ in self._selector.select(timeout):
+                key.data()
+            with self._lock:
+                self._requests = deque(each for each in self._requests if not each.is_cancelled)
+                timeout = self._requests[0].arrived + self._wait_seconds - time.monotonic() if self._requests else None
                 is_full = sum(len(each.observations) for each in self._requests) >= self.max_batch
-                if left is not None and (left <= 0 or is_full):
-                    break
-                self._changed.wait(left)
-            taken: list[_Request] = []
-            size = 0
-            while self._requests and (not taken or size + len(self._requests[0].observations) <= self.max_batch):
-                taken.append(self._requests.popleft())
-                size += len(taken[-1].observations)
-            return taken
+                if timeout is not None and (timeout <= 0 or is_full):
+                    return self._take()
+        return []
 
-    def _answer(self, requests: list[_Request]) -> None:
+    def _take(self) -> list[Request]:
+        taken: list[Request] = []
+        size = 0
+        while self._requests and (not taken or size + len(self._requests[0].observations) <= self.max_batch):
+            taken.append(self._requests.popleft())
+            size += len(taken[-1].observations)
+        return taken
+
+    def _answer(self, requests: list[Request]) -> None:
         network = self._network
         try:
+            if not requests:
+                return
             if network is None:
                 raise NoModelError
-            observations = np.concatenate([each.observations for each in requests])
+            parts = [each.observations for each in requests]
+            observations = np.concatenate(parts) if len(parts) > 1 else parts[0]
             logits, wdl = network(EvaluationBatch(observations, list))
         except ModelRefusedError as error:  # before anybody has seen these answers
-            with self._changed:
+            with self._lock:
                 if self._network is network:  # and no newer one has been loaded meanwhile
                     self._network, self._refused = None, error
-            self._fail(requests, error)
+            for each in requests:
+                each.take(error)
         except Exception as error:  # of any kind: no caller may wait forever
-            self._fail(requests, error)
+            for each in requests:
+                each.take(error)
         else:
             self.evaluations, self.batches, at = self.evaluations + len(observations), self.batches + 1, 0
             for each in requests:
                 part = slice(at, at + len(each.observations))
                 evaluation = Evaluation(logits[part], wdl[part])
-                each.future.set_result(Answer(evaluation, network.fence, network.step, network.label))
+                each.take(Answer(evaluation, network.fence, network.step, network.label))
                 at = part.stop
-
-    @staticmethod
-    def _fail(requests: list[_Request], error: Exception) -> None:
-        for each in requests:
-            each.future.set_exception(error)
 
     @property
     def label(self) -> str | None:
         """The model in use, None if there is none."""
         return self._network.label if self._network else None
 
-    def submit(self, observations: NDArray[np.float32]) -> Future[Answer]:
-        """Return the future answer for `[n, C, H, W]`, n > 0; cancel it once it is not needed.
+    def add(self, request: Request) -> None:
+        """Evaluate a call of the thread for batches, where its `take` is called too, and may not raise.
 
-        Its errors are NoModelError, and ModelRefusedError if the model gives impossible answers.
+        The errors are NoModelError, and ModelRefusedError if the model gives impossible answers.
         """
-        request = _Request(observations)
-        with self._changed:
+        with self._lock:
             self._requests.append(request)
-            self._changed.notify()
-        return request.future
+
+    def submit(self, observations: NDArray[np.float32]) -> Future[Answer]:
+        """Return the future answer to a call of any other thread; cancel it once it is not needed."""
+        future: Future[Answer] = Future()
+
+        def take(found: Answer | Exception) -> None:
+            if future.set_running_or_notify_cancel():
+                if isinstance(found, Exception):
+                    future.set_exception(found)
+                else:
+                    future.set_result(found)
+
+        request = Request(observations, take)
+        future.add_done_callback(lambda done: request.cancel() if done.cancelled() else None)
+        self.add(request)
+        self._wake()
+        return future
+
+    def _wake(self) -> None:
+        with suppress(OSError):  # it has been woken often enough, or has stopped
+            self._wakes.send(b"\0")
+
+    def watch(self, connection: socket.socket, on_ready: Callable[[], object]) -> None:
+        """Let the thread for batches call `on_ready`, which neither waits nor raises, while there are messages."""
+        self._selector.register(connection, selectors.EVENT_READ, on_ready)
+
+    def unwatch(self, connection: socket.socket) -> None:
+        """End that; before the connection is closed."""
+        self._selector.unregister(connection)
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -150,10 +195,11 @@ class Batcher:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
+        self._stopped = True
+        self._wake()
         for thread in self._threads:
             thread.join()
         for each in self._requests:
-            each.future.cancel()
+            each.take(CancelledError())
+        for closed in (self._selector, self._woken, self._wakes):
+            closed.close()

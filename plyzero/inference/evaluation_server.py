@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import threading
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from queue import SimpleQueue
-from typing import Any, Final, NoReturn
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import Message
@@ -20,14 +17,19 @@ from grpc import ServicerContext
 
 from plyzero.errors import ModelRefusedError, UserError, plain, shown
 from plyzero.inference import wire
-from plyzero.inference.batcher import Answer, Batcher, NoModelError
+from plyzero.inference.batcher import Batcher, NoModelError
+from plyzero.inference.mailboxes import serving_mailboxes
 from plyzero.network.model_loader import ModelWatch
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
-from plyzero.threads import start_thread
 
-MAX_UNANSWERED: Final = 4
-"""Number of batches of one stream that are read before the first of them is answered; a worker sends two."""
+CODES: Final[dict[type[Exception], grpc.StatusCode]] = {
+    NoModelError: grpc.StatusCode.UNAVAILABLE,
+    ModelRefusedError: grpc.StatusCode.INTERNAL,
+    UserError: grpc.StatusCode.INVALID_ARGUMENT,
+    CancelledError: grpc.StatusCode.CANCELLED,
+}
+"""Status of a call by its error."""
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,8 @@ def run_evaluator(
     wait_seconds: time after which it leaves with fewer.
     threads:      for inference on the CPU.
     """
-    heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
+    name = f"evaluator.{uuid.uuid4().hex[:8]}"
+    heartbeat = Heartbeat(*run.heartbeats(name))
     watch = ModelWatch.of(run, threads=threads, precision=run.settings.selfplay.precision)
     began = time.monotonic()
     with watch, Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds) as batcher:
@@ -56,7 +59,7 @@ def run_evaluator(
                 "seconds": round(time.monotonic() - began, 1),
             }
 
-        with serving(run, batcher, host=host, port=port) as bound:
+        with serving(run, batcher, host=host, port=port, name=name) as bound:
             log.info("evaluates %s on %s:%d, at most %d positions at once", run.game.name, host, bound, max_batch)
             while not stop.wait(0.5):
                 heartbeat.beat(describe("serving" if batcher.label else "waiting for the first model"))
@@ -64,10 +67,13 @@ def run_evaluator(
 
 
 @contextmanager
-def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
+def serving(
+    run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 0, name: str = "evaluator.00000000"
+) -> Iterator[int]:
     """Start a server in threads; yield its port. Raises UserError if the address cannot be used.
 
     port: 0 = any that is free.
+    name: of its heartbeat.
     """
     largest = wire.largest_call(run, batcher.max_batch)
     options = [
@@ -84,11 +90,12 @@ def serving(run: Run, batcher: Batcher, *, host: str = "127.0.0.1", port: int = 
         bound = server.add_insecure_port(address)
     except RuntimeError as error:
         raise UserError(f"cannot listen on {address}; expected a free port and an address of this machine") from error
-    server.start()
-    try:
-        yield bound
-    finally:
-        server.stop(2.0).wait()  # seconds for the calls that it is answering
+    with serving_mailboxes(run, batcher, name=name, port=bound, positions=largest):
+        server.start()
+        try:
+            yield bound
+        finally:
+            server.stop(2.0).wait()  # seconds for the calls that it is answering
 
 
 def _handlers(service: EvaluationService) -> grpc.GenericRpcHandler:
@@ -100,11 +107,6 @@ def _handlers(service: EvaluationService) -> grpc.GenericRpcHandler:
         )
         for name in wire.METHODS
     }
-    methods[wire.STREAM] = grpc.stream_stream_rpc_method_handler(
-        _with_status(service.ModelStreamInfer),
-        request_deserializer=wire.MESSAGES["ModelInferRequest"].FromString,
-        response_serializer=wire.MESSAGES["ModelInferResponse"].SerializeToString,
-    )
     return grpc.method_handlers_generic_handler(wire.SERVICE, methods)
 
 
@@ -112,32 +114,14 @@ def _with_status(method: Callable[..., Any]) -> Callable[..., Any]:
     """Turn the errors of a method into gRPC's status codes, each with one sentence."""
 
     def call(request: Message, context: ServicerContext) -> Message:
-        with _status(context):
+        try:
             return method(request, context)
+        except tuple(CODES) as error:
+            code = next(CODES[each] for each in CODES if isinstance(error, each))
+            context.abort(code, plain(str(error), 500) or "the call was cancelled, or the evaluator stops")
+            raise AssertionError from error  # abort has raised
 
-    def stream(requests: Iterator[Message], context: ServicerContext) -> Iterator[Message]:
-        with _status(context):
-            yield from method(requests, context)
-
-    return stream if inspect.isgeneratorfunction(method) else call
-
-
-@contextmanager
-def _status(context: ServicerContext) -> Iterator[None]:
-    def end(code: grpc.StatusCode, error: object) -> NoReturn:
-        context.abort(code, plain(str(error), 500))
-        raise AssertionError  # abort has raised
-
-    try:
-        yield
-    except NoModelError:
-        end(grpc.StatusCode.UNAVAILABLE, "there is no model yet; workers play without one until it comes")
-    except ModelRefusedError as error:
-        end(grpc.StatusCode.INTERNAL, error)
-    except UserError as error:
-        end(grpc.StatusCode.INVALID_ARGUMENT, error)
-    except CancelledError:
-        end(grpc.StatusCode.CANCELLED, "the call was cancelled, or the evaluator stops")
+    return call
 
 
 class EvaluationService:
@@ -169,78 +153,32 @@ class EvaluationService:
         if (label := self._batcher.label) is None:
             raise NoModelError
         return wire.MESSAGES["ModelMetadataResponse"](
-            name=self._name, versions=[label], platform=wire.PLATFORM, inputs=inputs, outputs=outputs
+            name=self._name, versions=[label], platform="plyzero_onnx", inputs=inputs, outputs=outputs
         )
 
     def ModelInfer(self, request: Message, context: ServicerContext) -> Message:
         """Return the evaluation of the positions in the request, all of them by the model that the answer names."""
-        future = self._submit(request)
-        if not context.add_callback(future.cancel):  # has ended already
-            future.cancel()
-        return self._response(request, future.result())
-
-    def ModelStreamInfer(self, requests: Iterator[Message], context: ServicerContext) -> Iterator[Message]:
-        """Yield what ModelInfer answers to each request, in their order. The first error ends the stream.
-
-        Requests are read by a thread of its own, so that several are on their way at the same time, but no more than
-        MAX_UNANSWERED: a client that does not read its answers has to wait. When the client leaves, its waiting
-        requests are cancelled.
-        """
-        calls: SimpleQueue[tuple[Message, Future[Answer]] | None] = SimpleQueue()
-        waiting: deque[Future[Answer]] = deque()
-        room = threading.Semaphore(MAX_UNANSWERED)
-
-        def read() -> None:
-            with suppress(grpc.RpcError):  # cancelled; the requests may also just end then
-                for request in requests:
-                    room.acquire()
-                    try:
-                        future = self._submit(request)
-                    except Exception as error:  # of this call, which ends the stream
-                        future = Future()
-                        future.set_exception(error)
-                    waiting.append(future)
-                    calls.put((request, future))
-                    if not context.is_active():
-                        cancel()
-            calls.put(None)
-
-        def cancel() -> None:
-            for future in waiting.copy():
-                future.cancel()
-            room.release()  # so that the thread ends
-
-        context.add_callback(cancel)
-        start_thread(read, name="requests")
-        for request, future in iter(calls.get, None):
-            answer = future.result()
-            waiting.remove(future)
-            yield self._response(request, answer)
-            room.release()
-
-    def _submit(self, request: Message) -> Future[Answer]:
         self._check_game(request.model_name, request.model_version)
         parameters = {name: value.string_param for name, value in request.parameters.items()}
         shape = wire.shape_text(self._game.start)
         if parameters.get(wire.SHAPE, shape) != shape:
             raise UserError(f"expected observations of shape {shape}, got {shown(parameters[wire.SHAPE])}")
-        if (precision := _precision(request)) not in wire.PRECISIONS:
-            raise UserError(f"expected {wire.PRECISION} {' or '.join(wire.PRECISIONS)}, got {shown(precision)}")
         if len(observations := wire.unpack_observations(request, self._game.start)) > self._largest:
             raise UserError(
                 f"expected at most {self._largest} positions in a call, got {len(observations)}; send them in parts, "
                 f"or start the evaluator with --max-batch {len(observations)}"
             )
-        return self._batcher.submit(observations)
-
-    def _response(self, request: Message, answer: Answer) -> Message:
+        future = self._batcher.submit(observations)
+        if not context.add_callback(future.cancel):  # has ended already
+            future.cancel()
+        answer = future.result()
         response = wire.MESSAGES["ModelInferResponse"](
             model_name=request.model_name, model_version=answer.label, id=request.id
         )
         response.parameters[wire.FENCE].int64_param = answer.fence
         response.parameters[wire.STEP].int64_param = answer.step
         response.parameters[wire.RUN].string_param = self._run_id.text
-        wire.pack_evaluation(response, answer.evaluation, _precision(request))
+        wire.pack_evaluation(response, answer.evaluation)
         return response
 
     def _check_game(self, name: str, version: str) -> None:
@@ -250,8 +188,3 @@ class EvaluationService:
             )
         if version:
             raise UserError(f"expected no model version, for only the newest model is served, got {shown(version)}")
-
-
-def _precision(request: Message) -> str:
-    given = request.parameters.get(wire.PRECISION)
-    return wire.DEFAULT_PRECISION if given is None else str(given.string_param)

@@ -28,27 +28,14 @@ SERVICE: Final = "inference.GRPCInferenceService"
 METHODS: Final = ("ServerLive", "ServerReady", "ModelReady", "ModelMetadata", "ModelInfer")
 """Its methods; the messages of each are <method>Request and <method>Response."""
 
-STREAM: Final = "ModelStreamInfer"
-"""Its method for many batches in one call, of which each side sends the messages of ModelInfer. MLServer has it in the
-same form and NVIDIA Triton in another one, so a client uses it only with servers whose PLATFORM says so."""
-
-PLATFORM: Final = "plyzero_onnx"
-"""Platform in the metadata of `plyzero evaluator`."""
-
 MAX_MESSAGE_BYTES: Final = 1 << 28
 """Largest message that a server or a client accepts."""
 
 PRECISIONS: Final[dict[str, np.dtype[np.floating]]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4")}
-"""Types of the outputs, by their names in the protocol."""
-
-DEFAULT_PRECISION: Final = "FP16"
-"""Precision of the answer if the request names none."""
+"""Types that outputs of servers may have, by their names in the protocol."""
 
 BITS, FLOATS = "UINT8", "FP32"
 """Types of the input: bits, the highest first, each position in whole bytes; or numbers."""
-
-PRECISION: Final = "precision"
-"""Request parameter of `plyzero evaluator`: one of PRECISIONS, DEFAULT_PRECISION if absent."""
 
 SHAPE: Final = "observation_shape"
 """Request parameter of `plyzero evaluator`, optional: the client's observation shape, such as 2x6x7, where bits do not
@@ -172,7 +159,7 @@ def describe(start: Game) -> tuple[list[Message], list[Message]]:
     tensor, (datatype, *_) = MESSAGES["TensorMetadata"], input_types(start)
     inputs = [tensor(name=INPUT, datatype=datatype, shape=[-1, *input_shape(start, datatype)])]
     outputs = [(LOGITS, start.num_actions), (WDL, 3)]
-    return inputs, [tensor(name=name, datatype=DEFAULT_PRECISION, shape=[-1, size]) for name, size in outputs]
+    return inputs, [tensor(name=name, datatype=FLOATS, shape=[-1, size]) for name, size in outputs]
 
 
 def find_input_type(metadata: Message, start: Game) -> str | None:
@@ -225,11 +212,11 @@ def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
     return observations
 
 
-def pack_evaluation(response: Message, evaluation: Evaluation, precision: str) -> None:
-    """Add an evaluation to a ModelInferResponse, with numbers of type `precision`."""
+def pack_evaluation(response: Message, evaluation: Evaluation) -> None:
+    """Add an evaluation to a ModelInferResponse."""
     for name, values in ((LOGITS, evaluation.logits), (WDL, evaluation.wdl[:, :3])):
-        response.outputs.add(name=name, datatype=precision, shape=values.shape)
-        response.raw_output_contents.append(values.astype(PRECISIONS[precision]).tobytes())
+        response.outputs.add(name=name, datatype=FLOATS, shape=values.shape)
+        response.raw_output_contents.append(values.astype("<f4").tobytes())
 
 
 def unpack_evaluation(response: Message, start: Game, positions: int) -> Evaluation:

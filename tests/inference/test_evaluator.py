@@ -13,7 +13,7 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.inference import wire
-from plyzero.inference.evaluation_server import MAX_UNANSWERED
+from plyzero.inference.local_evaluator import LocalEvaluator
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network import model_loader
 from plyzero.network.model_loader import ModelWatch, load_newest
@@ -36,21 +36,36 @@ def run(tmp_path: Path) -> Run:
     return made
 
 
-@pytest.mark.parametrize("game", ["tic-tac-toe", "tests.helpers.toys:Written"])  # one sends bits, one numbers
-def test_answers_are_those_of_the_network_and_name_the_model(tmp_path: Path, game: str):
+@pytest.fixture
+def by_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluator is on another machine."""
+    monkeypatch.setattr(LocalEvaluator, "find", lambda run, port: None)
+
+
+@pytest.fixture(params=["shared memory", "gRPC"])
+def way(request: pytest.FixtureRequest) -> str:
+    """Each way to the evaluator in turn."""
+    if request.param == "gRPC":
+        request.getfixturevalue("by_grpc")
+    return request.param
+
+
+@pytest.mark.parametrize("game", ["tic-tac-toe", "tests.helpers.toys:Written"])  # by gRPC one sends bits, one numbers
+def test_answers_are_those_of_the_network_and_name_the_model(tmp_path: Path, game: str, way: str):
     run = small_run(tmp_path / "r", game)
     publish_model(run.models, untrained(run), fence=1, step=10)
     expected = load_newest(run.models, run.game)(batch_of(run))
     with server(run) as (address, _):
-        for precision, tolerance in (("FP32", 1e-5), ("FP16", 2e-3)):
-            remote = RemoteNetwork(address, run, precision=precision)
-            found = remote(batch_of(run))
-            assert found.logits == pytest.approx(expected.logits, abs=tolerance)
-            assert found.wdl == pytest.approx(expected.wdl, abs=tolerance)
-            assert (remote.fence, remote.step) == (1, 10)
-            remote.close()
+        remote = RemoteNetwork(address, run)
+        found = remote(batch_of(run))
+        assert found.logits == pytest.approx(expected.logits, abs=1e-5)
+        assert found.wdl == pytest.approx(expected.wdl, abs=1e-5)
+        assert (remote.fence, remote.step) == (1, 10)
+        assert (remote._local is None) == (way == "gRPC")
+        remote.close()
 
 
+@pytest.mark.usefixtures("way")
 def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pytest.MonkeyPatch):
     begun, may_end, load = threading.Event(), threading.Event(), model_loader.load_model
 
@@ -77,6 +92,7 @@ def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pyte
         remote.close()
 
 
+@pytest.mark.usefixtures("way")
 def test_positions_of_two_clients_are_evaluated_in_one_batch(run: Run):
     with server(run, max_batch=16, wait_seconds=60) as (address, batcher), ThreadPoolExecutor() as pool:
         clients = [RemoteNetwork(address, run) for _ in range(2)]
@@ -96,23 +112,25 @@ def test_a_batch_leaves_when_its_time_is_over_although_nobody_else_has_asked(run
         remote.close()
 
 
+@pytest.mark.usefixtures("way")
 def test_a_client_that_goes_while_it_waits_does_not_stall_the_other(run: Run):
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
         gone, other = (RemoteNetwork(address, run) for _ in range(2))
         call = gone.send(batch_of(run, 5))
         wait_until(lambda: batcher._requests)
-        waiting = batcher._requests[0].future
+        waiting = batcher._requests[0]
         gone.close()
         assert call.answer() is None
-        wait_until(waiting.cancelled)
+        wait_until(lambda: waiting.is_cancelled)
         assert len(other(batch_of(run)).wdl) == 8
         assert batcher.evaluations == 8
         other.close()
 
 
+@pytest.mark.usefixtures("way")
 def test_batches_of_one_client_are_answered_in_order_with_several_in_flight(run: Run):
     with server(run, max_batch=6, wait_seconds=60) as (address, batcher):
-        remote = RemoteNetwork(address, run, precision="FP32")
+        remote = RemoteNetwork(address, run)
         expected = load_newest(run.models, run.game)(batch_of(run, 6)).wdl
         calls = [remote.send(EvaluationBatch(batch_of(run, 6).observations[part], list)) for part in PARTS]
         answers = [call.answer() for call in calls]
@@ -122,10 +140,11 @@ def test_batches_of_one_client_are_answered_in_order_with_several_in_flight(run:
         remote.close()
 
 
+@pytest.mark.usefixtures("way")
 def test_a_batch_that_is_late_is_given_up_and_the_next_is_answered(run: Run, caplog, monkeypatch):
     with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
-        submitted, submit = [], batcher.submit
-        monkeypatch.setattr(batcher, "submit", lambda given: submitted.append(submit(given)) or submitted[-1])
+        submitted, add = [], batcher.add
+        monkeypatch.setattr(batcher, "add", lambda request: add(request) or submitted.append(request))
         remote = RemoteNetwork(address, run, deadline_seconds=0.3, retry_seconds=0.1)
         late = [remote.send(batch_of(run, 3)) for _ in range(2)]
         wait_until(lambda: len(submitted) == 2)
@@ -134,42 +153,10 @@ def test_a_batch_that_is_late_is_given_up_and_the_next_is_answered(run: Run, cap
             f"the evaluator {address} is not used: it has not answered a batch in time; evaluating here"
         ]
         wait_until(lambda: remote.refresh() or remote.is_ready)
-        wait_until(lambda: all(future.cancelled() for future in submitted))  # once the server hears of it
+        wait_until(lambda: all(request.is_cancelled for request in submitted))  # once the server hears of it
         assert len(remote(batch_of(run, 8)).wdl) == 8
         assert batcher.evaluations == 8  # what was late has been dropped
         remote.close()
-
-
-def no_thread_is_left() -> bool:
-    return not any(thread.name in ("answers", "requests") for thread in threading.enumerate())
-
-
-def test_an_error_ends_the_stream_and_its_threads_with_one_sentence(run: Run, caplog: pytest.LogCaptureFixture):
-    with server(run) as (address, _):
-        remote = RemoteNetwork(address, run, precision="INT4")
-        calls = [remote.send(batch_of(run)) for _ in range(2)]
-        assert [call.answer() for call in calls] == [None, None]
-        assert "is not used: expected precision FP16 or FP32, got 'INT4' (INVALID_ARGUMENT)" in caplog.text
-        assert remote.send(batch_of(run)).answer() is None
-        wait_until(no_thread_is_left)
-        remote.close()
-
-
-def test_a_client_that_never_reads_its_answers_fills_nothing_and_delays_nobody(run: Run):
-    with server(run, max_batch=1000, wait_seconds=60) as (address, batcher):
-        greedy, other = (RemoteNetwork(address, run) for _ in range(2))
-        calls = [greedy.send(batch_of(run)) for _ in range(20)]
-        wait_until(lambda: len(batcher._requests) == MAX_UNANSWERED)
-        other.send(batch_of(run, 3))
-        wait_until(lambda: len(batcher._requests[-1].observations) == 3)
-        assert len(batcher._requests) == MAX_UNANSWERED + 1
-        batcher._wait_seconds = 0.0  # the first ones are answered, and then the others are read
-        with batcher._changed:
-            batcher._changed.notify()
-        assert all(call.answer() for call in calls)
-        for client in (greedy, other):
-            client.close()
-        wait_until(no_thread_is_left)
 
 
 def test_the_positions_of_a_call_are_bounded(run: Run):
@@ -189,6 +176,7 @@ def test_the_positions_of_a_call_are_bounded(run: Run):
         assert send(1 << 20)[0] == "RESOURCE_EXHAUSTED"  # before it is in memory
 
 
+@pytest.mark.usefixtures("way")
 def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     run = small_run(tmp_path / "r")
     with server(run) as (address, _):
@@ -197,7 +185,7 @@ def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path
         assert not ask(address, "ModelReady", name=wire.model_name(run)).ready
         remote = RemoteNetwork(address, run, retry_seconds=0.1)
         assert not remote.is_ready
-        assert "there is no model yet; workers play without one until it comes (UNAVAILABLE); evaluating" in caplog.text
+        assert "there is no model yet; workers play without one until it comes" in caplog.text
         assert remote.send(batch_of(run)).answer() is None
         publish_model(run.models, untrained(run), fence=1, step=10)
         wait_until(lambda: remote.refresh() or remote.is_ready)
@@ -222,14 +210,13 @@ def test_wrong_requests_are_refused_with_one_sentence(run: Run):
         )
         right = request_of(run)
         (tensor,), (content,) = right["inputs"], right["raw_input_contents"]
-        assert ask(address, "ModelInfer", **right).outputs[0].datatype == "FP16"
+        assert ask(address, "ModelInfer", **right).outputs[0].datatype == "FP32"
         for wrong, part in (
             ({"inputs": [tensor | {"shape": [8, 99]}]}, "shape [8, 99]"),
             ({"inputs": [tensor | {"datatype": "FP32"}]}, "of type 'FP32'"),
             ({"raw_input_contents": [content[:-1]]}, "bytes for shape"),
             ({"raw_input_contents": []}, "0 contents"),
             ({"model_version": "7"}, "only the newest model is served"),
-            ({"parameters": {"precision": {"string_param": "INT4"}}}, "expected precision FP16 or FP32, got 'INT4'"),
             ({"parameters": {"observation_shape": {"string_param": "1x2x3"}}}, "got '1x2x3'"),
         ):
             parameters = {
@@ -272,16 +259,16 @@ def test_an_evaluator_of_a_fork_is_refused_while_it_has_a_model_that_the_run_has
             assert answer.step == 10
         assert f"its answer names '{name}', which is no model of the run; evaluating here" in caplog.text
         shutil.copy(fork.models / str(name), run.models)
-        remote._stream = None
         assert remote.send(batch_of(run)).answer().step == 20
         remote.close()
 
 
+@pytest.mark.usefixtures("by_grpc")
 def test_an_answer_that_says_that_it_is_of_another_run_is_refused(run: Run, caplog, monkeypatch):
     with server(run) as (address, _):
         remote = RemoteNetwork(address, run)
         assert ask(address, "ModelInfer", **request_of(run)).parameters["run"].string_param == run.id.text
-        monkeypatch.setattr(remote, "_run_id", RunId("0123456789abcdef"))
+        monkeypatch.setattr(remote, "_id", RunId("0123456789abcdef"))
         assert remote.send(batch_of(run)).answer() is None
         remote.close()
     assert f"its answer is refused: it is of the run '{run.id.text}', and this is the run 01234567" in caplog.text
@@ -302,11 +289,11 @@ def test_a_server_that_has_gone_is_one_warning_and_no_error(run: Run, caplog: py
         RemoteNetwork("localhost", run)
 
 
+@pytest.mark.usefixtures("by_grpc")
 def test_impossible_answers_are_not_used(run: Run):
     with server(run) as (address, _):
-        remote = RemoteNetwork(address, run, precision="FP32")
-        call = remote.send(batch_of(run))
-        response = call._future.result()
+        remote = RemoteNetwork(address, run)
+        response = ask(address, "ModelInfer", **request_of(run))
         assert not isinstance(remote.find_answer(response, 8), str)
         assert "its outputs are" in remote.find_answer(response, 9)
         response.raw_output_contents[1] = np.full(24, np.nan, np.float32).tobytes()
@@ -327,6 +314,7 @@ SEVERAL_KINDS = {
 
 
 @pytest.mark.parametrize("game", SEVERAL_KINDS)
+@pytest.mark.usefixtures("way")
 def test_games_are_the_same_as_with_the_network_in_this_process(tmp_path: Path, game: str):
     count, options = SEVERAL_KINDS[game]
     run = small_run(tmp_path / "r", game, *options)
@@ -337,7 +325,7 @@ def test_games_are_the_same_as_with_the_network_in_this_process(tmp_path: Path, 
         server(run) as (address, _),
         ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch,
     ):
-        remote = RemoteNetwork(address, run, precision="FP32")
+        remote = RemoteNetwork(address, run)
         games = EvaluatedGames(run, itertools.count(), watch, remote)
         found = finished(games, count)
         assert games._network is None  # no model was loaded here
@@ -347,6 +335,7 @@ def test_games_are_the_same_as_with_the_network_in_this_process(tmp_path: Path, 
     assert {int(step) for each in found.values() for step in each.positions["model_step"]} <= {0, 10}
 
 
+@pytest.mark.usefixtures("way")
 def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run: Run, caplog: pytest.LogCaptureFixture):
     caplog.set_level("INFO")
     remote: RemoteNetwork | None = None
@@ -367,7 +356,7 @@ def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run:
                 games.run()
         remote.close()
     words = [record.message for record in caplog.records if "the evaluator 127" in record.message]
-    assert ["answers, model" in each for each in words[:3]] == [True, False, True]
+    assert [" answers " in each for each in words[:3]] == [True, False, True]
     assert "evaluating here" in words[1]
 
 

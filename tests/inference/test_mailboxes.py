@@ -1,0 +1,353 @@
+"""Mailboxes in shared memory: whoever is killed or suspended leaves nothing behind, and nobody waits for it."""
+
+import json
+import os
+import random
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.evaluator import LABEL, PROCESSES, PretendedGpu, serve
+from plyzero.files import socket_address
+from plyzero.inference import local_evaluator, mailboxes
+from plyzero.inference.batcher import Batcher
+from plyzero.inference.evaluation_server import serving
+from plyzero.inference.mailboxes import ANSWER, REQUEST, describe
+from plyzero.inference.remote_network import RemoteNetwork
+from plyzero.network.model_loader import load_newest
+from plyzero.run.directory import Run, open_run
+from plyzero.run.models import publish_model
+from plyzero.search.evaluators import EvaluationBatch
+from tests.helpers.inference import batch_of
+from tests.helpers.runs import small_run
+from tests.helpers.surroundings import wait_until
+
+LONGEST = 3.0
+"""Time in which a worker is answered, or gives up, in seconds; a busy machine may add a little."""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    made = small_run(tmp_path / "r", "connect-four")
+    (made.models / LABEL).write_bytes(b"")  # of the pretended GPU
+    return made
+
+
+@contextmanager
+def server(run: Run, **batches: int) -> Iterator[tuple[str, Batcher]]:
+    """An evaluator in threads, with a pretended GPU; its address."""
+    watch: Any = PretendedGpu(run)
+    with Batcher(watch, max_batch=batches.get("max_batch", 64), wait_seconds=0) as batcher:
+        wait_until(lambda: batcher.label)
+        with serving(run, batcher) as port:
+            yield f"127.0.0.1:{port}", batcher
+
+
+def open_sockets() -> int:
+    """Number of sockets that this process has open."""
+    found = 0
+    for each in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found += os.readlink(f"/proc/self/fd/{each}").startswith("socket:")
+    return found
+
+
+def sockets(run: Run) -> list[str]:
+    return sorted(path.name for path in run.workers.iterdir() if path.suffix == ".sock" or path.name.startswith("."))
+
+
+def blocks() -> int:
+    """Number of blocks that this process has mapped."""
+    return Path("/proc/self/maps").read_text().count("memfd:plyzero")
+
+
+@contextmanager
+def connection(run: Run) -> Iterator[socket.socket]:
+    (name,) = sockets(run)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as made, socket_address(run.workers / name) as address:
+        made.settimeout(20)
+        made.connect(address)
+        yield made
+
+
+@contextmanager
+def evaluator(run: Run, port: int = 0, **gpu: float) -> Iterator[tuple[BaseProcess, int]]:
+    """An evaluator with a pretended GPU in a process of its own, which is killed at the end."""
+    bound = PROCESSES.Value("i", port)
+    before = sockets(run)
+    process = PROCESSES.Process(target=serve, args=(run.root, bound), kwargs=gpu, daemon=True)
+    process.start()
+    try:
+        wait_until(lambda: bound.value and set(sockets(run)) - {*before})
+        yield process, bound.value
+    finally:
+        process.kill()
+        process.join()
+
+
+def timed(remote: RemoteNetwork, batch: EvaluationBatch) -> tuple[Any, float]:
+    began = time.monotonic()
+    return remote.send(batch).answer(), time.monotonic() - began
+
+
+def back(remote: RemoteNetwork) -> bool:
+    remote.refresh()
+    return remote.is_ready and remote._local is not None
+
+
+def test_answers_have_the_points_that_the_network_expects(tmp_path: Path):
+    from tests.helpers.inference import server
+    from trainer.export import untrained
+
+    run = small_run(tmp_path / "r", "tests.helpers.toys:Harvest")
+    publish_model(run.models, untrained(run), fence=1, step=10)
+    network, seen = load_newest(run.models, run.game), batch_of(run).observations
+    with server(run) as (address, _):
+        remote = RemoteNetwork(address, run)
+        for size in (8, 1, 5):
+            batch = EvaluationBatch(seen[:size], list)
+            found, expected = remote(batch), network(batch)
+            assert found.wdl.shape == (size, 4)
+            assert np.array_equal(found.logits, expected.logits)
+            assert np.array_equal(found.wdl, expected.wdl)
+        remote.close()
+
+
+def test_each_worker_gets_its_own_answers(run: Run):
+    gpu, rng = PretendedGpu(run), np.random.default_rng(0)
+    shape = run.game.start.observation_shape
+    batches = [rng.integers(0, 2, (size, *shape)).astype(np.float32) for size in rng.integers(1, 9, 40)]
+    with evaluator(run, rate=20_000) as (_, port), ThreadPoolExecutor() as pool:
+        remotes = [RemoteNetwork(f"127.0.0.1:{port}", run) for _ in range(4)]
+
+        def ask(remote: RemoteNetwork) -> None:
+            calls = [remote.send(EvaluationBatch(batches[0], list))]
+            for before, batch in zip(batches, [*batches[1:], None], strict=True):  # two on their way
+                if batch is not None:
+                    calls.append(remote.send(EvaluationBatch(batch, list)))
+                answer, expected = calls.pop(0).answer(), gpu.answer(before)
+                assert np.array_equal(answer.evaluation.logits, expected.logits)
+                assert np.array_equal(answer.evaluation.wdl, expected.wdl)
+                assert (answer.fence, answer.step, answer.label) == (gpu.fence, gpu.step, gpu.label)
+
+        list(pool.map(ask, remotes))
+        for remote in remotes:
+            assert remote._local is not None
+            remote.close()
+
+
+def test_no_worker_waits_long_for_an_evaluator_that_is_killed_or_suspended_and_nothing_of_it_stays(run: Run, caplog):
+    batch = batch_of(run)
+    mapped = blocks()
+    with evaluator(run, latency=0.05) as (process, port):
+        remote = RemoteNetwork(f"127.0.0.1:{port}", run, retry_seconds=0.1)
+        wait_until(lambda: back(remote) and remote.send(batch).answer())
+        os.kill(process.pid, signal.SIGSTOP)
+        answer, seconds = timed(remote, batch)
+        assert answer is None
+        assert 2 < seconds < LONGEST + 1
+        assert "is not used: its process is suspended; evaluating here" in caplog.text
+        wait_until(lambda: remote.refresh() or remote._probe)  # which waits for the hello
+        os.kill(process.pid, signal.SIGCONT)
+        wait_until(lambda: back(remote) and remote.send(batch).answer())
+        call = remote.send(batch)
+        process.kill()
+        began = time.monotonic()
+        assert call.answer() is None
+        assert time.monotonic() - began < LONGEST
+        assert (len(sockets(run)), blocks()) == (1, mapped)
+        wait_until(lambda: remote.refresh() or not sockets(run))
+        process.join()
+        with evaluator(run, port) as (process, _):
+            wait_until(lambda: back(remote) and remote.send(batch).answer())
+        remote.close()
+    refused = RemoteNetwork(f"127.0.0.1:{port}", run)
+    assert not refused.is_ready
+    refused.close()
+    assert (sockets(run), blocks()) == ([], mapped)
+    assert not [name for name in os.listdir("/dev/shm") if "plyzero" in name]
+
+
+def ask_forever(root: Path, port: int, waits: Any, answers: Any) -> None:
+    """Be a worker: its longest wait goes into `waits`. Wrong answers end it."""
+    run = open_run(root)
+    gpu, remote, batch = PretendedGpu(run), RemoteNetwork(f"127.0.0.1:{port}", run, retry_seconds=0.2), batch_of(run)
+    expected = gpu.answer(batch.observations)
+    while True:
+        remote.refresh()
+        if not remote.is_ready:
+            time.sleep(0.01)
+            continue
+        before = waits[1]
+        answer, seconds = timed(remote, batch)
+        if before == waits[1]:  # it was not suspended itself meanwhile
+            waits[0] = max(waits[0], seconds)
+        if answer is not None:
+            assert np.array_equal(answer.evaluation.logits, expected.logits)
+            answers.value += 1
+
+
+def test_an_evaluator_keeps_nothing_of_workers_that_are_killed_or_suspended(run: Run):
+    with server(run) as (address, batcher):
+        mapped, before = blocks(), open_sockets()
+        workers = []
+        for _ in range(2):
+            arguments = (run.root, int(address.rpartition(":")[2]))
+            workers.append(PROCESSES.Process(target=send_forever, args=arguments, daemon=True))
+            workers[-1].start()
+        wait_until(lambda: blocks() == mapped + 2 and batcher.batches > 20)
+        os.kill(workers[0].pid, signal.SIGSTOP)
+        batches = batcher.batches
+        wait_until(lambda: batcher.batches > batches + 20)
+        for worker in workers:
+            worker.kill()
+            worker.join()
+        wait_until(lambda: (blocks(), open_sockets()) == (mapped, before), 60)
+        assert not batcher._requests
+        remote = RemoteNetwork(address, run)
+        assert len(remote(batch_of(run)).wdl) == 8
+        remote.close()
+
+
+def send_forever(root: Path, port: int) -> None:
+    run = open_run(root)
+    remote = RemoteNetwork(f"127.0.0.1:{port}", run)
+    while True:
+        remote(batch_of(run))
+
+
+def test_impossible_messages_end_their_connection_and_no_other(run: Run, caplog: pytest.LogCaptureFixture):
+    hello, positions = json.dumps(describe(run)).encode(), batch_of(run).observations
+    with server(run, max_batch=16) as (address, _):
+        other = RemoteNetwork(address, run)
+        for message in (b"\0", b"[" * 2000, b"{}x"):
+            with connection(run) as made:
+                made.send(message)
+                assert made.recv(1 << 13) == b""
+        for message in (
+            b"",
+            b"x",
+            REQUEST.pack(2, 1),
+            REQUEST.pack(0, 0),
+            REQUEST.pack(1, 17),
+            REQUEST.pack(0, 1 << 31),
+        ):
+            with connection(run) as made:
+                made.send(hello)
+                content, descriptors, _, _ = socket.recv_fds(made, 1 << 13, 1)
+                assert json.loads(content) == {"positions": 16}
+                with pytest.raises(PermissionError):  # it cannot be made smaller, which would end the evaluator
+                    os.ftruncate(descriptors[0], 64)
+                os.close(descriptors[0])
+                made.send(message)
+                assert made.recv(1 << 13) == b""
+        with connection(run) as made:  # numbers that are none are the worker's fault, and not the model's
+            made.send(hello)
+            _, (descriptor,), _, _ = socket.recv_fds(made, 1 << 13, 1)
+            mailboxes.Block(descriptor, run.game.start, 16).observations[1, :8] = np.nan
+            os.close(descriptor)
+            made.send(REQUEST.pack(1, 8))
+            packet = made.recv(1 << 13)
+            assert ANSWER.unpack_from(packet)[:2] == (1, 0)
+            assert packet[ANSWER.size :] == b"expected observations of finite numbers, got some that are not"
+        assert np.array_equal(other(EvaluationBatch(positions, list)).wdl, other(batch_of(run)).wdl)
+        other.close()
+    assert "a worker sent an impossible message: ValueError('1 positions in mailbox 2')" in caplog.text
+
+
+def test_a_worker_of_another_version_is_refused_with_a_sentence_and_uses_grpc(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    with server(run) as (address, _):
+        with connection(run) as made:
+            made.send(json.dumps(describe(run) | {"version": 7}).encode())
+            sentence = json.loads(made.recv(1 << 13))["error"]
+            assert "got a worker of {'version': 7, 'model': 'connect-four_v1_" in sentence
+            assert sentence.endswith("give both the same --run, and the same version of plyzero")
+        monkeypatch.setattr(local_evaluator, "describe", lambda run: describe(run) | {"version": 7})
+        remote = RemoteNetwork(address, run, retry_seconds=0.05)
+        assert remote.is_ready
+        assert remote._local is None
+        assert len(remote(batch_of(run)).wdl) == 8
+        monkeypatch.undo()
+        wait_until(lambda: back(remote))  # gRPC is left once shared memory can be used
+        assert len(remote(batch_of(run)).wdl) == 8
+        remote.close()
+
+
+def test_a_run_with_a_long_name_and_a_system_without_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run = small_run(tmp_path / ("long" * 50) / "r", "connect-four")
+    (run.models / LABEL).write_bytes(b"")
+    with server(run) as (address, _):
+        remote = RemoteNetwork(address, run)
+        assert remote._local is not None
+        remote.close()
+
+    def fail(*_: object) -> None:
+        raise OSError("no sockets here")
+
+    for name in ("socket_address", "socket_ending"):  # the volume has none; another system
+        with monkeypatch.context() as patched:
+            patched.setattr(mailboxes, name, fail)
+            patched.setattr(local_evaluator, name, fail)
+            with server(run) as (address, _):
+                remote = RemoteNetwork(address, run)
+                assert remote._local is None
+                assert len(remote(batch_of(run)).wdl) == 8
+                remote.close()
+    assert sockets(run) == []
+
+
+@pytest.mark.slow
+def test_random_kills_and_suspensions_leave_nothing_and_nobody_waits_long(run: Run):
+    rng = random.Random(1)
+    state = [(PROCESSES.Array("d", 2), PROCESSES.Value("i", 0)) for _ in range(3)]
+    with evaluator(run) as (_, port):
+        pass
+
+    def work(number: int) -> BaseProcess:
+        process = PROCESSES.Process(target=ask_forever, args=(run.root, port, *state[number]), daemon=True)
+        process.start()
+        return process
+
+    workers = [work(number) for number in range(3)]
+    try:
+        for _ in range(8):
+            with evaluator(run, port, latency=0.002) as (process, _):
+                before = [count.value for _, count in state]
+                wait_until(
+                    lambda before=before: all(now[1].value > old for now, old in zip(state, before, strict=True))
+                )
+                match rng.randrange(4):
+                    case 0:
+                        number = rng.randrange(3)
+                        workers[number].kill()
+                        workers[number].join()
+                        workers[number] = work(number)
+                    case 1:
+                        number = rng.randrange(3)
+                        state[number][0][1] += 1
+                        os.kill(workers[number].pid, signal.SIGSTOP)
+                        time.sleep(rng.random())
+                        os.kill(workers[number].pid, signal.SIGCONT)
+                    case 2:
+                        os.kill(process.pid, signal.SIGSTOP)
+                        time.sleep(4 * rng.random())
+                        os.kill(process.pid, signal.SIGCONT)
+                time.sleep(rng.random() / 2)
+        assert all(worker.is_alive() for worker in workers), "a wrong answer"
+        assert max(waits[0] for waits, _ in state) < LONGEST + 1
+        wait_until(lambda: not sockets(run))  # workers remove what the last one has left
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.join()
