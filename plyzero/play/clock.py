@@ -1,10 +1,11 @@
-"""Clocks: the time of a player, its share for the next move, and when a search must end to keep within it."""
+"""Limits of a search: the time of a player, its share for the next move, and when a search ends to keep within it."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
@@ -14,6 +15,15 @@ import numpy as np
 from plyzero.errors import UserError, shown
 from plyzero.search.slots import SearchSlots
 from plyzero.search.tree import PROVEN_LOSS
+
+DEFAULT_SIMULATIONS: Final = 64
+"""Simulations per move of a bot with a network, unless another number is given."""
+
+NO_LIMIT: Final = 1_000_000
+"""Simulations per move of a bot that only a clock limits."""
+
+UNCHANGED: Final[Mapping[str, object]] = {}
+"""No changes of the search settings."""
 
 MOVES: Final = 25
 """The time left is planned for so many moves."""
@@ -128,3 +138,15 @@ def is_decided(slots: SearchSlots, simulations: float) -> bool:
         if len(visits) == 2 and visits[1] - visits[0] <= simulations:
             return False
     return True
+
+
+def describe_limits(
+    simulations: int = DEFAULT_SIMULATIONS,
+    search: Mapping[str, object] = UNCHANGED,
+    clock: Clock | None = None,
+    threads: int = 0,
+) -> str:
+    """Return these arguments of `find_player` as words, such as 64 simulations."""
+    words = [] if clock and simulations == NO_LIMIT else [f"{simulations} simulations"]
+    words += [f"{key}={json.dumps(value)}" for key, value in sorted(search.items())]
+    return ", ".join(words + ([str(clock)] if clock else []) + ([f"{threads} threads"] if threads else []))

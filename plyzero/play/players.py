@@ -20,7 +20,16 @@ from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
 from plyzero.play.agents import Agent, AgentPlayer, Forfeit
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.clock import END_SHARE, UNKNOWN_RATE, Clock, TimeLimit
+from plyzero.play.clock import (
+    DEFAULT_SIMULATIONS,
+    END_SHARE,
+    NO_LIMIT,
+    UNCHANGED,
+    UNKNOWN_RATE,
+    Clock,
+    TimeLimit,
+    describe_limits,
+)
 from plyzero.play.ratings import MatchResult
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.play.strength import UNKNOWN, Strength, strength_of
@@ -34,18 +43,11 @@ from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.search.solver import with_exact_end
 from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
 
-DEFAULT_SIMULATIONS: Final = 64
-"""Simulations per move of a bot with a network, unless another number is given."""
-
 MAX_NODES: Final = 1_000_000
-"""Number of nodes, in all trees together, above which positions are searched one group after another, and largest
-number of simulations under a clock."""
+"""Number of nodes, in all trees together, above which positions are searched one group after another."""
 
 MAX_LEAVES: Final = 16
 """Largest number of leaves of one search in a batch; it is also at most one in MAX_LEAVES of its simulations."""
-
-UNCHANGED: Final[Mapping[str, object]] = {}
-"""No changes of the search settings."""
 
 
 def find_player(
@@ -162,6 +164,12 @@ class Player(Protocol):
         ...
 
 
+def begin_game(player: Player) -> None:
+    """Give a bot under a clock the time of a new game."""
+    if isinstance(player, Bot) and player.clock:
+        player.clock.restart()
+
+
 class RandomPlayer:
     """A player that chooses uniformly among the legal actions."""
 
@@ -273,10 +281,8 @@ class Bot:
 
         options: temperature, clock and threads, as of `Bot`.
         """
-        limits = [f"{simulations} simulations"] if simulations < MAX_NODES or not options.get("clock") else []
-        limits += [str(options["clock"])] if options.get("clock") else []
         return cls(
-            name or f"{network.label} with {', '.join(limits)}",
+            name or f"{network.label} with {describe_limits(simulations, clock=options.get('clock'))}",
             network.game,
             network,
             simulations=simulations,
@@ -325,7 +331,7 @@ class Bot:
         other.simulations = _checked(simulations, most)
         return other
 
-    def with_clock(self, clock: Clock, *, simulations: int = MAX_NODES) -> Self:
+    def with_clock(self, clock: Clock, *, simulations: int = NO_LIMIT) -> Self:
         """Return the same bot under a clock, with at most so many simulations."""
         other = copy.copy(self)
         other.simulations = simulations

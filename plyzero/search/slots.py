@@ -386,6 +386,10 @@ class SearchSlots:
         """Return the number of simulations that the current searches have made together."""
         return int(self.trees.slots["simulations"].sum())
 
+    def budget(self) -> int:
+        """Return the number of simulations that the current searches may make together."""
+        return int(self.trees.slots["budget"].sum())
+
     def _use(self, evaluator: object) -> None:
         if evaluator != self._evaluator:  # equal, not the same: a method is a new object each time it is looked up
             self._evaluator = evaluator
