@@ -49,11 +49,14 @@ def advance_all(trees: Trees, leaves: Records, logits: NDArray[np.float32], wdl:
                 backup(slot, nodes, edges, trees.settings[0])
         if collects and len(logits):
             slot["row"] = 0
+        began = slot["simulations"]
         while True:
             simulate(trees, b)
             if collects and slot["phase"] == NETWORK and slot["leaf"] < slot["nodes"]:
                 copy_to(trees.batch[slot["row"]], trees.observations[b])
                 collect(slot, nodes, edges, leaves, trees.schedules[b])
+            if collects and slot["phase"] == SELECT and slot["row"] and slot["simulations"] >= began + len(leaves):
+                slot["phase"] = NETWORK  # else simulations that end at proven edges could go on without end
             if is_waiting(slot, trees.settings[0]):
                 break
         if not collects:
@@ -71,20 +74,17 @@ def collect(slot: Record, nodes: Records, edges: Records, leaves: Records, sched
 
     Without the root's evaluation there is no next simulation, and sequential halving needs values to drop actions.
     """
-    leaf, n, sign = leaves[slot["row"]], slot["leaf_parent"], 1
+    leaf, n = leaves[slot["row"]], slot["leaf_parent"]
     slot["row"] += 1
     leaf["node"] = slot["leaf"]
     if n == NO_NODE:
         return
-    while nodes[n]["visits"] == 0:  # chance moves there, and no simulation has come there before
-        above = nodes[n]["parent"]
-        sign *= 1 if nodes[above]["to_play"] == nodes[n]["to_play"] else -1
-        n = above
-    leaf["value"] = sign * nodes[n]["value_sum"] / nodes[n]["visits"]
+    known = nodes[n] if nodes[n]["visits"] else nodes[0]  # where chance moves, no simulation may have ended yet
+    sign = 1 if known["to_play"] == nodes[n]["to_play"] else -1
+    leaf["value"] = sign * known["value_sum"] / known["visits"]
     count(slot, nodes, edges, leaf, 1)
-    made = slot["simulations"]
-    halves = slot["algorithm"] == GUMBEL and made < slot["budget"] and drops_actions(schedule[: slot["budget"]], made)
-    if slot["row"] < len(leaves) and not halves:
+    drops = slot["algorithm"] == GUMBEL and drops_actions(schedule[: slot["budget"]], slot["simulations"])
+    if slot["row"] < len(leaves) and not drops:
         slot["phase"] = SELECT
 
 
@@ -107,7 +107,7 @@ def count(slot: Record, nodes: Records, edges: Records, leaf: Record, times: int
 @cached_njit
 def drops_actions(schedule: NDArray[np.int32], i: int) -> bool:
     """Return whether sequential halving drops actions before simulation `i`: fewer get their next visit from there."""
-    if schedule[i] == schedule[i - 1]:
+    if i == len(schedule) or schedule[i] == schedule[i - 1]:
         return False
     length = 1
     while length < i and schedule[i - 1 - length] == schedule[i - 1]:
