@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,7 +15,6 @@ from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
 if TYPE_CHECKING:
-    from plyzero.play.clock import Clock
     from plyzero.play.players import Bot, Player
     from plyzero.rules.catalog import GameSpec
 
@@ -88,20 +88,20 @@ def play(
     from plyzero.play.session import SIDES, Session
 
     spec = find_game(game, start)
-    if level is not None and (run, net, simulations) != (None, None, None):
+    if level is not None and (run, net, simulations, seconds, clock) != (None, None, None, None, None):
         raise UserError(
-            "--level selects the bundled bot, which sets its own simulations; omit --run, --net and --simulations"
+            "--level selects the bundled bot, which sets its own simulations; omit --run, --net, --simulations, clocks"
         )
     if against is not None and (run, net, simulations, level) != (None, None, None, None):
         raise UserError("--against names the opponent; omit --run, --net, --simulations and --level")
-    limits = find_limits(simulations, seconds, clock, threads)
+    limits = find_limits(simulations, seconds, clock, threads, usual_threads=few_cores())
     bot: Player
     if against is not None:
         bot = find_player(against, spec, np.random.default_rng(), **limits)
     elif level is not None:
         bot = Bot.at_level(spec, level, threads=limits["threads"])
     else:
-        bot = find_bot(spec, run, net, model, **limits)
+        bot = find_bot(spec, run, net, model, limits)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     terminal = Terminal(Session(spec, person), bot)
     with playing(spec, may_print=True):
@@ -144,48 +144,43 @@ def analyze(
 
     spec, changes = find_game(game, start), parse_search_options(options or ())
     with playing(spec) as output, show_progress("") as report:
-        bot = find_bot(spec, run, net, model, **find_limits(simulations, None, None, None))
+        bot = find_bot(spec, run, net, model, find_limits(simulations, None, None, None, usual_threads=0))
         bot.settings = change_search(bot.settings, changes)
         answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
 
 def find_limits(
-    simulations: int | None, seconds: float | None, clock: str | None, threads: int | None, *, by_default: bool = True
+    simulations: int | None, seconds: float | None, clock: str | None, threads: int | None, *, usual_threads: int
 ) -> dict[str, Any]:
-    """Return simulations, clock and threads of a bot; without simulations it has its usual number, or no limit.
+    """Return these arguments of `find_player`, without simulations if a bot is to make its usual number.
 
-    by_default: evaluate leaves of one search together, even without --threads. Raises UserError for two clocks.
+    Raises UserError for two clocks.
     """
-    from plyzero.machine import usable_cores
     from plyzero.play.clock import NO_LIMIT, Clock
 
     if seconds is not None and clock is not None:
         raise UserError("expected --seconds or --clock, got both")
     found = Clock.parse(clock) if clock is not None else Clock(per_move=seconds) if seconds is not None else None
-    if threads is None:
-        threads = min(4, usable_cores()) if by_default else 0
-    limits = {"simulations": NO_LIMIT if simulations is None and found else simulations}
-    return {"clock": found, "threads": threads} | {key: value for key, value in limits.items() if value is not None}
+    most = NO_LIMIT if simulations is None and found else simulations
+    limits = {"clock": found, "threads": usual_threads if threads is None else threads}
+    return limits if most is None else limits | {"simulations": most}
 
 
-def find_bot(
-    game: GameSpec,
-    run: Path | None,
-    net: Path | None,
-    model: str,
-    *,
-    simulations: int | None = None,
-    clock: Clock | None = None,
-    threads: int = 0,
-) -> Bot:
-    """Return the bot of a run or of a file, else the bundled one, else pure MCTS; None = its usual simulations.
+def few_cores() -> int:
+    """Return the usual number of threads where one search is made at a time."""
+    from plyzero.machine import usable_cores
+
+    return min(4, usable_cores())
+
+
+def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, limits: Mapping[str, Any]) -> Bot:
+    """Return the bot of a run or of a file, else the bundled one, else pure MCTS, with `limits` of `find_limits`.
 
     Raises UserError if there is no such model, or for arguments that exclude each other.
     """
     import numpy as np
 
     from plyzero.play.bundled_bots import find_card
-    from plyzero.play.clock import DEFAULT_SIMULATIONS
     from plyzero.play.players import Bot
 
     if net is not None and run is not None:
@@ -196,17 +191,16 @@ def find_bot(
         raise UserError(f"{run} is not a run directory: it has no run.toml; make one with plyzero train")
     card, path = find_card(game), net or run
     if path is None and card is not None:
-        if simulations is None:
-            return Bot.at_level(game, threads=threads)
+        if "simulations" not in limits:
+            return Bot.at_level(game, threads=limits["threads"])
         path = card.network
     if path is None:
-        bot = Bot.pure_mcts(game, np.random.default_rng(), simulations=1000 if simulations is None else simulations)
-        bot.set_clock(clock)
-        return bot
+        simulations = limits.get("simulations", 1000)
+        bot = Bot.pure_mcts(game, np.random.default_rng(), simulations=simulations)
+        return bot.with_clock(limits["clock"], simulations=simulations)
     if net is not None and net.is_dir():
         raise UserError(f"{net} is a directory; expected --net FILE, or --run {net}")
-    simulations = DEFAULT_SIMULATIONS if simulations is None else simulations
-    return Bot.of_model(path, game, model=model, simulations=simulations, clock=clock, threads=threads)
+    return Bot.of_model(path, game, model=model, **limits)
 
 
 def gtp(
@@ -236,9 +230,9 @@ def gtp(
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
         spec, rng = find_game(game, start), np.random.default_rng()
-        limits = find_limits(simulations, seconds, clock, threads)
+        limits = find_limits(simulations, seconds, clock, threads, usual_threads=few_cores())
         chosen: Player = (
-            find_bot(spec, run, net, "newest", **limits) if player is None else find_player(player, spec, rng, **limits)
+            find_bot(spec, run, net, "newest", limits) if player is None else find_player(player, spec, rng, **limits)
         )
 
         def write(text: str) -> None:
@@ -283,7 +277,7 @@ def serve(
     spec, whole = find_game(game, start), find_game(game)
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
-    limits = find_limits(None, seconds, clock, threads)
+    limits = find_limits(None, seconds, clock, threads, usual_threads=few_cores())
     if limits["clock"] and limits["clock"].seconds() > MAX_SECONDS:
         raise UserError(f"expected at most {MAX_SECONDS:g} s a move on the page, got {limits['clock'].seconds():g} s")
     listening = listen(host, port)

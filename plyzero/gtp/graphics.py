@@ -82,8 +82,7 @@ def watch_search(
             due = time.monotonic() + interval
 
     try:
-        watcher = bot.with_simulations(10_000 if bot.clock else max(10_000, bot.simulations))
-        watcher.set_clock(None)
+        watcher = bot.with_clock(None, simulations=10_000 if bot.clock else max(10_000, bot.simulations))
         result = watcher.search([position], on_batch=on_batch)[0]
     except _InterruptedError:
         return

@@ -38,8 +38,6 @@ UNKNOWN_RATE: Final = 1e9
 END_SHARE: Final = 0.04
 """Share of the time of a move for exact ends (plyzero.search.solver)."""
 
-UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, None: 1.0}
-
 
 @dataclass
 class Clock:
@@ -65,11 +63,11 @@ class Clock:
     def parse(cls, text: str) -> Self:
         """Return the clock that `text` describes, such as 5m+3s or 90s. Raises UserError if it does not."""
         match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([hms])?(?:\+(\d{1,6}(?:\.\d{1,6})?)s?)?", text)
-        clock = match and cls(main=float(match[1]) * UNITS[match[2]], increment=float(match[3] or 0))
+        clock = match and cls(
+            main=float(match[1]) * {"h": 3600, "m": 60}.get(match[2], 1), increment=float(match[3] or 0)
+        )
         if not clock or not clock.main:
-            raise UserError(
-                f"expected a clock such as 5m+3s: 5 minutes, and 3 s more after each move, got {shown(text)}"
-            )
+            raise UserError(f"expected a clock, such as 5m+3s with 3 s more after each move, got {shown(text)}")
         return clock
 
     def __str__(self) -> str:

@@ -51,14 +51,7 @@ MAX_LEAVES: Final = 16
 
 
 def find_player(
-    name: str,
-    game: GameSpec,
-    rng: np.random.Generator,
-    *,
-    simulations: int = DEFAULT_SIMULATIONS,
-    search: Mapping[str, object] = UNCHANGED,
-    clock: Clock | None = None,
-    threads: int = 0,
+    name: str, game: GameSpec, rng: np.random.Generator, *, search: Mapping[str, object] = UNCHANGED, **limits: Any
 ) -> Player:
     """Return the player that `name` describes.
 
@@ -72,8 +65,9 @@ def find_player(
     MODULE:CLASS    an agent of your own, MODULE:CLASS(parameter=value) with parameters
     MODULE:FUNCTION a bot with your own evaluator
 
-    simulations, search: of a run, a file or an evaluator: number per move, and changes of the search settings.
-    clock, threads:      of these too; see `Bot`.
+    search: of a run, a file or an evaluator: changes of the search settings.
+    limits: simulations, clock and threads of these; see `Bot`.
+
     Raises UserError for any other name.
     """
     kind, _, number = name.partition(":")
@@ -95,10 +89,7 @@ def find_player(
             raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
         return Bot.at_level(game, int(number) if number else None)
     if named := named_model(name):
-        path, model = named
-        return Bot.of_model(
-            path, game, model=model, simulations=simulations, search=search, clock=clock, threads=threads
-        )
+        return Bot.of_model(named[0], game, model=named[1], search=search, **limits)
     target, bracket, _ = name.partition("(")
     if re.fullmatch(OBJECT_NAME, target):
         found = load_object(target)
@@ -106,7 +97,7 @@ def find_player(
             return _agent_player(name, found, rng, parse_parameters(name))
         if not bracket:
             settings = change_search(SearchSettings(), search)
-            return Bot(name, game, found, simulations=simulations, settings=settings, clock=clock, threads=threads)
+            return Bot(name, game, found, settings=settings, **limits)
         raise UserError(f"{target} is not a subclass of plyzero.Agent, so it has no parameters")
     raise UserError(
         f"{shown(re.sub('@[^/]*$', '', name))} does not exist; expected a player: random, greedy, alphabeta:4, "
@@ -219,10 +210,9 @@ class Bot:
         self._own_evaluate, self._temperature = evaluate, temperature
         self._rng = np.random.default_rng()
         self._strength: Callable[[Bot], Strength] = lambda bot: UNKNOWN
-        self.clock: Clock | None = None
+        self.clock = clock and replace(clock, rate=[UNKNOWN_RATE])
         self._leaves = MAX_LEAVES if threads else 1
-        if clock:
-            self.set_clock(replace(clock, rate=[UNKNOWN_RATE]))
+        self._measure_rate()
 
     @classmethod
     def load(
@@ -331,23 +321,22 @@ class Bot:
         other.simulations = _checked(simulations, most)
         return other
 
-    def with_clock(self, clock: Clock, *, simulations: int = NO_LIMIT) -> Self:
-        """Return the same bot under a clock, with at most so many simulations."""
+    def with_clock(self, clock: Clock | None, *, simulations: int = NO_LIMIT) -> Self:
+        """Return the same bot with a clock or without one, and with at most so many simulations."""
         other = copy.copy(self)
-        other.simulations = simulations
-        other.set_clock(clock)
+        other.simulations, other.clock = simulations, clock
+        other._measure_rate()
         return other
 
-    def set_clock(self, clock: Clock | None) -> None:
-        """Put the bot under a clock. If the rate of its search is unknown, it is measured first, within a second."""
-        most, self.clock = self.simulations, None
-        if clock and most and clock.rate[0] == UNKNOWN_RATE:
-            position = first_decision(self.game.start)
-            self.simulations = 1
-            self.search([position])  # which loads or compiles the search
-            self.simulations, self.clock = min(most, MAX_LEAVES**2), replace(clock, main=0.0, per_move=0.4)
-            self.search([position])
-        self.simulations, self.clock = most, clock
+    def _measure_rate(self) -> None:
+        """Measure how fast the bot searches if its clock does not know it, within a second once it is compiled."""
+        if self.clock and self.simulations and self.clock.rate[0] == UNKNOWN_RATE:
+            other, position = copy.copy(self), first_decision(self.game.start)
+            other.simulations, other.clock = 1, None  # which loads or compiles the search
+            other.search([position])
+            other.simulations = min(self.simulations, MAX_LEAVES**2)
+            other.clock = replace(self.clock, main=0.0, per_move=0.4)
+            other.search([position])
 
     def with_rng(self, rng: np.random.Generator) -> Self:
         """Return the same bot that samples its moves with `rng`; without a temperature this changes nothing."""
@@ -384,11 +373,11 @@ class Bot:
         """
         for position in positions:
             _check_position(position, self.game)
-        limit, seconds = TimeLimit(self.clock) if self.clock else None, math.inf
-        simulations = self.simulations
+        limit, seconds, simulations = TimeLimit(self.clock) if self.clock else None, math.inf, self.simulations
         if limit:
             simulations = min(simulations, limit.simulations // max(1, len(positions)))
         together = len(positions) if limit else max(1, MAX_NODES // (simulations + 1))
+        leaves = max(1, min(self._leaves, simulations // MAX_LEAVES)) if len(positions) == 1 else 1
         results: list[SearchResult] = []
         for first in range(0, len(positions), together):
             part = positions[first : first + together]
@@ -397,7 +386,7 @@ class Bot:
                 self._evaluate,
                 simulations=simulations,
                 settings=self.settings,
-                leaves=max(1, min(self._leaves, simulations // MAX_LEAVES)),
+                leaves=leaves,
                 on_batch=on_batch,
                 is_over=limit.is_over if limit else lambda slots: False,
             )
