@@ -85,7 +85,7 @@ def match(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     spec, rng = find_game(game, start), np.random.default_rng(seed)
     search, ended = parse_search_options(options or ()), 0
-    limits = find_limits(simulations, seconds, clock, threads, usual_threads=0)
+    limits = find_limits(simulations, seconds, clock, threads, uses_cores=False)
     one_by_one = bool(limits["clock"] or limits["threads"])
     with playing(spec):
         player_a, player_b = (find_player(name, spec, rng, search=search, **limits) for name in (first, second))
@@ -206,7 +206,7 @@ def ladder(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     if plot is not None:
         check_picture(plot)
-    spec, limits = find_game(game), find_limits(simulations, seconds, clock, threads, usual_threads=0)
+    spec, limits = find_game(game), find_limits(simulations, seconds, clock, threads, uses_cores=False)
     limits["search"] = parse_search_options(options or ())
     directory = out or (run / LADDER if run else None)
     if directory is None:

@@ -94,7 +94,7 @@ def play(
         )
     if against is not None and (run, net, simulations, level) != (None, None, None, None):
         raise UserError("--against names the opponent; omit --run, --net, --simulations and --level")
-    limits = find_limits(simulations, seconds, clock, threads, usual_threads=few_cores())
+    limits = find_limits(simulations, seconds, clock, threads)
     bot: Player
     if against is not None:
         bot = find_player(against, spec, np.random.default_rng(), **limits)
@@ -144,33 +144,27 @@ def analyze(
 
     spec, changes = find_game(game, start), parse_search_options(options or ())
     with playing(spec) as output, show_progress("") as report:
-        bot = find_bot(spec, run, net, model, find_limits(simulations, None, None, None, usual_threads=0))
+        bot = find_bot(spec, run, net, model, find_limits(simulations, None, None, None, uses_cores=False))
         bot.settings = change_search(bot.settings, changes)
         answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
 
 def find_limits(
-    simulations: int | None, seconds: float | None, clock: str | None, threads: int | None, *, usual_threads: int
+    simulations: int | None, seconds: float | None, clock: str | None, threads: int | None, *, uses_cores: bool = True
 ) -> dict[str, Any]:
     """Return these arguments of `find_player`, without simulations if a bot is to make its usual number.
 
-    Raises UserError for two clocks.
+    uses_cores: have threads even if no number is given. Raises UserError for two clocks.
     """
+    from plyzero.machine import usable_cores
     from plyzero.play.clock import NO_LIMIT, Clock
 
     if seconds is not None and clock is not None:
         raise UserError("expected --seconds or --clock, got both")
     found = Clock.parse(clock) if clock is not None else Clock(per_move=seconds) if seconds is not None else None
     most = NO_LIMIT if simulations is None and found else simulations
-    limits = {"clock": found, "threads": usual_threads if threads is None else threads}
+    limits = {"clock": found, "threads": threads or (min(4, usable_cores()) if uses_cores else 0)}
     return limits if most is None else limits | {"simulations": most}
-
-
-def few_cores() -> int:
-    """Return the usual number of threads where one search is made at a time."""
-    from plyzero.machine import usable_cores
-
-    return min(4, usable_cores())
 
 
 def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, limits: Mapping[str, Any]) -> Bot:
@@ -230,7 +224,7 @@ def gtp(
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
         spec, rng = find_game(game, start), np.random.default_rng()
-        limits = find_limits(simulations, seconds, clock, threads, usual_threads=few_cores())
+        limits = find_limits(simulations, seconds, clock, threads)
         chosen: Player = (
             find_bot(spec, run, net, "newest", limits) if player is None else find_player(player, spec, rng, **limits)
         )
@@ -277,7 +271,7 @@ def serve(
     spec, whole = find_game(game, start), find_game(game)
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
-    limits = find_limits(None, seconds, clock, threads, usual_threads=few_cores())
+    limits = find_limits(None, seconds, clock, threads)
     if limits["clock"] and limits["clock"].seconds() > MAX_SECONDS:
         raise UserError(f"expected at most {MAX_SECONDS:g} s a move on the page, got {limits['clock'].seconds():g} s")
     listening = listen(host, port)
