@@ -17,12 +17,13 @@ from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS, roll_at, roll_random
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING
 from plyzero.search import rule_calls
-from plyzero.search.mcts import advance, begin_search, join_batch, resume_search
+from plyzero.search.batches import advance, join_batch
+from plyzero.search.mcts import begin_search, resume_search
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values, expectation, value_of_roll
+from plyzero.search.storage import keep_subtree
 from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Record, Trees
-from plyzero.search.tree_reuse import keep_subtree
 
 SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER = range(4)
 """The phases of a game. Its slot in the search is idle, or done, unless the game is SEARCHING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from plyzero.arena.entrants import Entrant, model_file
 from plyzero.arena.ladder import MODELS, read_table
@@ -20,10 +20,9 @@ class Checkpoints:
     entrants: those that are rated, oldest first.
     """
 
-    def __init__(
-        self, run: RunDirectory, ladder: Path, every: int, *, simulations: int, search: Mapping[str, object]
-    ) -> None:
-        self._run, self._every, self._settings = run, every, (simulations, search)
+    def __init__(self, run: RunDirectory, ladder: Path, every: int, **limits: Any) -> None:
+        """`limits` are those of every Entrant."""
+        self._run, self._every, self._limits = run, every, limits
         self.entrants: list[Entrant] = []
         for player in table["players"] if (table := read_table(ladder)) else ():
             if (step := player.get("step")) is not None:
@@ -58,4 +57,4 @@ class Checkpoints:
         return is_alive or TRAINER not in monitor.heartbeats
 
     def _add(self, step: int, content: bytes) -> None:
-        self.entrants.append(Entrant.of_network(f"step {step}", content, *self._settings, step=step))
+        self.entrants.append(Entrant.of_network(f"step {step}", content, self._limits, step=step))

@@ -23,7 +23,7 @@ from plyzero.commands.common import (
     read_directory,
     show_progress,
 )
-from plyzero.commands.play import SearchOptions
+from plyzero.commands.play import ClockOption, SearchOptions, Seconds, Threads, find_limits
 from plyzero.errors import FailedError, UserError
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from plyzero.arena.pair_player import Processes
 
 PlayersSimulations = Annotated[
-    int, typer.Option(min=0, help="Simulations per move of runs and files; 0 = the raw network.")
+    int | None,
+    typer.Option(
+        min=0, help="Simulations per move of runs and files; 0 = the raw network. Default: 64, with a clock no limit."
+    ),
 ]
 
 OpeningPlies = Annotated[
@@ -54,7 +57,7 @@ def match(
     games: Annotated[
         int, typer.Option(min=2, max=100_000, help="Number of games; each opening is played twice, with sides swapped.")
     ] = 100,
-    simulations: PlayersSimulations = 64,
+    simulations: PlayersSimulations = None,
     opening_plies: OpeningPlies = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of openings and players.")] = 0,
     save: Annotated[
@@ -64,8 +67,14 @@ def match(
     options: SearchOptions = None,
     as_json: Json = False,
     start: Start = None,
+    seconds: Seconds = None,
+    clock: ClockOption = None,
+    threads: Threads = None,
 ) -> None:
-    """Play a match between two players, and print the score and Elo difference of A with 95 % intervals."""
+    """Play a match between two players, and print the score and Elo difference of A with 95 % intervals.
+
+    With a clock or --threads, which then has no default, games are played one after the other.
+    """
     import numpy as np
 
     from plyzero.play.match import PlayedGame, play_match
@@ -76,10 +85,10 @@ def match(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     spec, rng = find_game(game, start), np.random.default_rng(seed)
     search, ended = parse_search_options(options or ()), 0
+    limits = find_limits(simulations, seconds, clock, threads, uses_cores=False)
+    one_by_one = bool(limits["clock"] or limits["threads"])
     with playing(spec):
-        player_a, player_b = (
-            find_player(name, spec, rng, simulations=simulations, search=search) for name in (first, second)
-        )
+        player_a, player_b = (find_player(name, spec, rng, search=search, **limits) for name in (first, second))
 
     def show(finished: int, plies: int) -> None:
         nonlocal ended
@@ -92,7 +101,7 @@ def match(
             file.flush()
 
     try:
-        with _new_file(save) as file, show_progress(f"playing {games} games in parallel") as report, playing(spec):
+        with _new_file(save) as file, show_progress(f"playing {games} games") as report, playing(spec):
             result = play_match(
                 player_a,
                 player_b,
@@ -100,6 +109,7 @@ def match(
                 games=games,
                 rng=rng,
                 opening_plies=opening_plies,
+                at_once=1 if one_by_one else None,
                 on_progress=show,
                 on_game=write,
             )
@@ -163,7 +173,7 @@ def ladder(
     anchor: Annotated[
         str | None, typer.Option(metavar="PLAYER", help="The player with 0 Elo; default: mcts:200, or else the first.")
     ] = None,
-    simulations: PlayersSimulations = 64,
+    simulations: PlayersSimulations = None,
     opening_plies: OpeningPlies = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of openings, dice and players.")] = 0,
     processes: Annotated[
@@ -174,6 +184,9 @@ def ladder(
     ] = None,
     options: SearchOptions = None,
     as_json: Json = False,
+    seconds: Seconds = None,
+    clock: ClockOption = None,
+    threads: Threads = None,
 ) -> None:
     """Play a tournament between several players, and rate them with 95 % intervals.
 
@@ -193,7 +206,8 @@ def ladder(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     if plot is not None:
         check_picture(plot)
-    spec, search = find_game(game), parse_search_options(options or ())
+    spec, limits = find_game(game), find_limits(simulations, seconds, clock, threads, uses_cores=False)
+    limits["search"] = parse_search_options(options or ())
     directory = out or (run / LADDER if run else None)
     if directory is None:
         raise UserError("expected --out DIR, the directory of the ladder, or --run RUN, whose models it rates")
@@ -202,11 +216,11 @@ def ladder(
     names = [*(players or ()), *(more_players or ())] or (opponents_of_run if run else [])
     checkpoints: Checkpoints | None = None
     with playing(spec):
-        fixed = find_entrants(names, spec, simulations=simulations, search=search)
+        fixed = find_entrants(names, spec, **limits)
         if run is not None:
             opened = open_run(run, game=spec)
             check_rules(opened)
-            checkpoints = Checkpoints(opened, directory, every, simulations=simulations, search=search)
+            checkpoints = Checkpoints(opened, directory, every, **limits)
             checkpoints.add_new()
     table = None
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,7 +29,24 @@ Model = Annotated[
 ]
 
 Simulations = Annotated[
-    int | None, typer.Option(min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000.")
+    int | None,
+    typer.Option(
+        min=0, help="Simulations per move; 0 = the raw network. Default: 64, for pure MCTS 1000, with a clock no limit."
+    ),
+]
+
+Seconds = Annotated[
+    float | None, typer.Option(min=0.01, max=86_400, metavar="N", help="The bot thinks at most N seconds about a move.")
+]
+
+ClockOption = Annotated[
+    str | None,
+    typer.Option("--clock", metavar="TIME", help="The bot's time for a game, such as 5m+3s, with 3 s more a move."),
+]
+
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, max=256, help="Threads for the network of one search. Default: one per core, at most 4."),
 ]
 
 SearchOptions = Annotated[
@@ -54,6 +72,9 @@ def play(
     level: Annotated[int | None, typer.Option(min=1, help="Level of the bundled bot; 1 is the weakest.")] = None,
     against: Against = None,
     start: Start = None,
+    seconds: Seconds = None,
+    clock: ClockOption = None,
+    threads: Threads = None,
 ) -> None:
     """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
     owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
@@ -67,17 +88,20 @@ def play(
     from plyzero.play.session import SIDES, Session
 
     spec = find_game(game, start)
-    if level is not None and (run, net, simulations) != (None, None, None):
+    if level is not None and (run, net, simulations, seconds, clock) != (None, None, None, None, None):
         raise UserError(
-            "--level selects the bundled bot, which sets its own simulations; omit --run, --net and --simulations"
+            "--level selects the bundled bot, which sets its own simulations; omit --run, --net, --simulations, clocks"
         )
     if against is not None and (run, net, simulations, level) != (None, None, None, None):
         raise UserError("--against names the opponent; omit --run, --net, --simulations and --level")
+    limits = find_limits(simulations, seconds, clock, threads)
     bot: Player
     if against is not None:
-        bot = find_player(against, spec, np.random.default_rng())
+        bot = find_player(against, spec, np.random.default_rng(), **limits)
+    elif level is not None:
+        bot = Bot.at_level(spec, level, threads=limits["threads"])
     else:
-        bot = Bot.at_level(spec, level) if level else find_bot(spec, run, net, model, simulations)
+        bot = find_bot(spec, run, net, model, limits)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     terminal = Terminal(Session(spec, person), bot)
     with playing(spec, may_print=True):
@@ -120,20 +144,38 @@ def analyze(
 
     spec, changes = find_game(game, start), parse_search_options(options or ())
     with playing(spec) as output, show_progress("") as report:
-        bot = find_bot(spec, run, net, model, simulations)
+        bot = find_bot(spec, run, net, model, find_limits(simulations, None, None, None, uses_cores=False))
         bot.settings = change_search(bot.settings, changes)
         answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
 
-def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, simulations: int | None) -> Bot:
-    """Return the bot of a run or of a file, else the bundled one, else pure MCTS; None = its usual simulations.
+def find_limits(
+    simulations: int | None, seconds: float | None, clock: str | None, threads: int | None, *, uses_cores: bool = True
+) -> dict[str, Any]:
+    """Return these arguments of `find_player`, without simulations if a bot is to make its usual number.
+
+    uses_cores: have threads even if no number is given. Raises UserError for two clocks.
+    """
+    from plyzero.machine import usable_cores
+    from plyzero.play.clock import NO_LIMIT, Clock
+
+    if seconds is not None and clock is not None:
+        raise UserError("expected --seconds or --clock, got both")
+    found = Clock.parse(clock) if clock is not None else Clock(per_move=seconds) if seconds is not None else None
+    most = NO_LIMIT if simulations is None and found else simulations
+    limits = {"clock": found, "threads": threads or (min(4, usable_cores()) if uses_cores else 0)}
+    return limits if most is None else limits | {"simulations": most}
+
+
+def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, limits: Mapping[str, Any]) -> Bot:
+    """Return the bot of a run or of a file, else the bundled one, else pure MCTS, with `limits` of `find_limits`.
 
     Raises UserError if there is no such model, or for arguments that exclude each other.
     """
     import numpy as np
 
     from plyzero.play.bundled_bots import find_card
-    from plyzero.play.players import DEFAULT_SIMULATIONS, Bot
+    from plyzero.play.players import Bot
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")
@@ -143,16 +185,16 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, sim
         raise UserError(f"{run} is not a run directory: it has no run.toml; make one with plyzero train")
     card, path = find_card(game), net or run
     if path is None and card is not None:
-        if simulations is None:
-            return Bot.at_level(game)
+        if "simulations" not in limits:
+            return Bot.at_level(game, threads=limits["threads"])
         path = card.network
     if path is None:
-        return Bot.pure_mcts(game, np.random.default_rng(), simulations=1000 if simulations is None else simulations)
+        simulations = limits.get("simulations", 1000)
+        bot = Bot.pure_mcts(game, np.random.default_rng(), simulations=simulations)
+        return bot.with_clock(limits["clock"], simulations=simulations)
     if net is not None and net.is_dir():
         raise UserError(f"{net} is a directory; expected --net FILE, or --run {net}")
-    return Bot.of_model(
-        path, game, model=model, simulations=DEFAULT_SIMULATIONS if simulations is None else simulations
-    )
+    return Bot.of_model(path, game, model=model, **limits)
 
 
 def gtp(
@@ -168,21 +210,23 @@ def gtp(
         typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
     ] = "names",
     start: Start = None,
+    seconds: Seconds = None,
+    clock: ClockOption = None,
+    threads: Threads = None,
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
     with data_output() as output:
         import numpy as np
 
         from plyzero.gtp.engine import Engine, is_quit
-        from plyzero.play.players import DEFAULT_SIMULATIONS, find_player
+        from plyzero.play.players import find_player
 
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
         spec, rng = find_game(game, start), np.random.default_rng()
+        limits = find_limits(simulations, seconds, clock, threads)
         chosen: Player = (
-            find_bot(spec, run, net, "newest", simulations)
-            if player is None
-            else find_player(player, spec, rng, simulations=DEFAULT_SIMULATIONS if simulations is None else simulations)
+            find_bot(spec, run, net, "newest", limits) if player is None else find_player(player, spec, rng, **limits)
         )
 
         def write(text: str) -> None:
@@ -191,7 +235,8 @@ def gtp(
 
         text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
         lines = ArrivingLines(text, is_last=is_quit)
-        engine = Engine(spec, chosen, points=coordinates == "points", write=write, has_input=lines.wait)
+        most = simulations if player is None else getattr(chosen, "simulations", None)
+        engine = Engine(spec, chosen, points=coordinates == "points", write=write, has_input=lines.wait, most=most)
         for line in lines:
             write(engine.answer(line))
 
@@ -211,10 +256,14 @@ def serve(
         typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
     ] = None,
     start: Start = None,
+    seconds: Seconds = None,
+    clock: ClockOption = None,
+    threads: Threads = None,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run."""
     from plyzero.run.directory import open_run
     from plyzero.web.opponents import Opponents
+    from plyzero.web.searches import MAX_SECONDS
     from plyzero.web.server import listen, make_app, serve_forever
 
     if net is not None and run is not None:
@@ -222,10 +271,15 @@ def serve(
     spec, whole = find_game(game, start), find_game(game)
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
+    limits = find_limits(None, seconds, clock, threads)
+    if limits["clock"] and limits["clock"].seconds() > MAX_SECONDS:
+        raise UserError(f"expected at most {MAX_SECONDS:g} s a move on the page, got {limits['clock'].seconds():g} s")
     listening = listen(host, port)
     with playing(spec) as output, listening:
         opened = open_run(run, game=whole) if run and (run / "run.toml").exists() else run
-        opponents = Opponents(spec, run=run, net=net, others=against or ())
+        opponents = Opponents(
+            spec, run=run, net=net, others=against or (), clock=limits["clock"], threads=limits["threads"]
+        )
         app = make_app(spec, opponents, allowed_hosts=allow_host or (), run=opened)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         watch = f"Watch {run} on {address}run ; " if run else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from plyzero.files import read_file, write_file
 from plyzero.lines import MAX_LINE, parse_object
 from plyzero.play.agents import Forfeit
 from plyzero.play.analysis import move_infos, root_info
-from plyzero.play.players import Bot, Player, choices
+from plyzero.play.players import Bot, Player, begin_game, choices
 from plyzero.play.session import SIDES, Session
 from plyzero.rules.chance import first_decision
 from plyzero.search.slots import at_intervals
@@ -82,7 +82,7 @@ class Terminal:
     def warm_up(self) -> None:
         """Search once in the background, so that everything is compiled before the bot's first move."""
         with suppress(Exception):  # the bot's first move raises the error again
-            if isinstance(self.bot, Bot):
+            if isinstance(self.bot, Bot) and not self.bot.clock:  # else it has searched already
                 self.bot.choose(first_decision(self.session.game.start))
 
     def show_board(self) -> None:
@@ -148,7 +148,8 @@ class Terminal:
                 self.say(f"The bot plays {position.action_name(choice)}.")
                 self.play(choice)
             return
-        result = self.search(position, self.bot)
+        with self.bot.clock.running() if self.bot.clock else nullcontext():
+            result = self.search(position, self.bot)
         self.last_search = (position, result)
         action = self.bot.select_action(result)
         self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, result)}.")
@@ -162,7 +163,7 @@ class Terminal:
 
             def show(slots: SearchSlots) -> None:
                 best = position.action_name(slots.result(0).best_action())
-                report(f"searching: {slots.simulations()} of {bot.simulations} simulations, best move so far {best}")
+                report(f"searching: {slots.simulations()} of {slots.budget()} simulations, best move so far {best}")
 
             return bot.search([position], on_batch=at_intervals(0.1, show))[0]
 
@@ -242,6 +243,7 @@ class Terminal:
     def start(self, session: Session) -> None:
         """Replace the current game by `session`."""
         self.session, self.last_search, self.is_outdated = session, None, True
+        begin_game(self.bot)
         self.say(f"Y{self.sides()[1:]}.")
 
     def sides(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Final
 
@@ -18,6 +19,7 @@ from plyzero.gtp.graphics import COLOURS, info_line, parse_request, policy_graph
 from plyzero.gtp.points import LETTERS, Points, Words
 from plyzero.gtp.spelled_game import PASS, SpelledGame
 from plyzero.play.analysis import COLOURS as PLAYERS
+from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec, with_location
 from plyzero.rules.game import Game, board_of
@@ -32,6 +34,7 @@ class Engine:
         player: Player,
         *,
         points: bool = False,
+        most: int | None = None,
         rng: np.random.Generator | None = None,
         write: Callable[[str], None] = lambda text: None,
         has_input: Callable[[float], bool] = lambda seconds: True,
@@ -39,6 +42,7 @@ class Engine:
         """Begin a game.
 
         points:    name moves by the points of the board (plyzero.gtp.points) and not as the game does.
+        most:      largest number of simulations of a bot when the controller limits the time; None = no limit.
         rng:       rolls the dice.
         write:     takes what an analysis finds while it goes on.
         has_input: waits up to a number of seconds for further input and returns whether there is some, which ends an
@@ -51,6 +55,7 @@ class Engine:
         self._points = Points(board) if board and board.cells else None
         self._spelling = self._need_points() if points else None
         self._rng = rng or np.random.default_rng()
+        self._clock, self._most = player.clock if isinstance(player, Bot) else None, NO_LIMIT if most is None else most
         self._write, self._has_input = write, has_input
         self._clear_board()
 
@@ -92,6 +97,27 @@ class Engine:
 
     def _clear_board(self) -> None:
         self._moves = SpelledGame(self.game, self._spelling, self._rng)
+        self._movers = [self._mover(), self._mover()]
+
+    def _mover(self) -> Player:
+        """Return the player with a clock of its own for a new game, if there is one."""
+        if self._clock is None or not isinstance(self.player, Bot):
+            return self.player
+        return self.player.with_clock(replace(self._clock), simulations=self._most)
+
+    def _time_settings(self, main_time: str, byo_yomi_time: str, byo_yomi_stones: str) -> None:
+        main, period, stones = map(_seconds, (main_time, byo_yomi_time, byo_yomi_stones))
+        is_limited = period > 0 if stones else main > period == 0
+        self._clock = Clock(main, per_move=period / (stones or 1)) if is_limited else None
+        self._movers = [self._mover(), self._mover()]
+
+    def _time_left(self, colour: str, time: str, stones: str) -> None:
+        seconds, number, player = _seconds(time), _seconds(stones), PLAYERS.get(colour.lower())
+        if player is None:
+            raise UserError(f"syntax error: expected black or white, got {shown(colour)}")
+        mover = self._movers[player]
+        if isinstance(mover, Bot) and mover.clock:
+            mover.clock.left, mover.clock.per_move = (0.0, seconds / number) if number else (seconds, 0.0)
 
     def _check_size(self, columns: str, rows: str) -> None:
         if not (columns.isdecimal() and rows.isdecimal()):
@@ -140,7 +166,7 @@ class Engine:
         if state.begun:
             begun = " ".join(state.begun)
             raise UserError(f"a move has been begun with {begun}: go on with play, or take it back with undo")
-        action = self.player.choose_all([position])[0]
+        action = self._movers[position.to_play].choose_all([position])[0]
         position.play(action)  # raises an error if it is not legal
         return self._moves.spelled(action)
 
@@ -228,6 +254,13 @@ class Engine:
         return self._points
 
 
+def _seconds(text: str) -> float:
+    """Return a time or a number of stones. Raises UserError if it is none."""
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
+        raise UserError(f"syntax error: expected a number, got {shown(text)}")
+    return float(text)
+
+
 def words_of(line: str) -> list[str]:
     """Return the words of a line of GTP: without comments and control characters, and a tab is a blank."""
     text = "".join(char for char in line.replace("\t", " ") if char.isprintable())
@@ -260,8 +293,8 @@ COMMANDS: Final[dict[str, Callable[..., str | None]]] = {
     "undo": lambda engine: engine._moves.undo(),
     "showboard": Engine._showboard,
     "final_score": Engine._final_score,
-    "time_settings": lambda engine, main_time, byo_yomi_time, byo_yomi_stones: None,
-    "time_left": lambda engine, colour, time, stones: None,
+    "time_settings": Engine._time_settings,
+    "time_left": Engine._time_left,
     "plyzero-rolls": Engine._rolls,
     "plyzero-policy": Engine._policy,
     "plyzero-values": Engine._values,
@@ -275,5 +308,4 @@ COMMANDS: Final[dict[str, Callable[..., str | None]]] = {
     "gogui-rules_side_to_move": lambda engine: COLOURS[engine._position.to_play],
     "gogui-rules_final_result": Engine._final_result,
 }
-"""The other commands with the arguments of their functions, which return a text if there is one to respond with. Times
-have no effect: a bot is limited by simulations."""
+"""The other commands with the arguments of their functions, which return a text if there is one to respond with."""

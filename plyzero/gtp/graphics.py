@@ -82,7 +82,8 @@ def watch_search(
             due = time.monotonic() + interval
 
     try:
-        result = bot.with_simulations(max(10_000, bot.simulations)).search([position], on_batch=on_batch)[0]
+        watcher = bot.with_clock(None, simulations=10_000 if bot.clock else max(10_000, bot.simulations))
+        result = watcher.search([position], on_batch=on_batch)[0]
     except _InterruptedError:
         return
     show(result)

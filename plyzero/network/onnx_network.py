@@ -323,6 +323,8 @@ def open_session(content: bytes, threads: int, *, halve: bool, plan_memory: bool
     options.enable_mem_pattern = plan_memory
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    if threads > 1:  # threads that wait would compute nothing, yet take the cores from everything else
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     options.add_session_config_entry("session.load_model_format", "ONNX")
     if halve and has_gpu():

@@ -1,6 +1,7 @@
 """How is a bot used?
 
 players          players, and how to find one by name
+clock            the time of a player, and the end of a search in time
 agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/

@@ -9,7 +9,7 @@ import numpy as np
 
 from plyzero.errors import UserError
 from plyzero.play.agents import Forfeit
-from plyzero.play.players import Player, choices
+from plyzero.play.players import Player, begin_game, choices
 from plyzero.play.ratings import MatchResult
 from plyzero.play.session import STARTED
 from plyzero.rules.catalog import GameSpec, check_not_over
@@ -61,10 +61,11 @@ def play_match(
     rng: np.random.Generator,
     opening_plies: int | None = None,
     openings: Sequence[Sequence[int]] | None = None,
+    at_once: int | None = None,
     on_progress: Callable[[int, int], None] = lambda finished, plies: None,
     on_game: Callable[[PlayedGame], None] = lambda game: None,
 ) -> MatchResult:
-    """Play `games` games between `first` and `second`, all in parallel, and return the result for `first`.
+    """Play `games` games between `first` and `second`, in parallel, and return the result for `first`.
 
     Every opening is played twice, with sides swapped, so that no opening favours a player. The two games share their
     dice: the n-th roll has the same random number in both. A game that reaches the max_plies of the rules counts as a
@@ -72,6 +73,7 @@ def play_match(
 
     opening_plies: number of random moves in an opening; None = a fifth of max_plies, at most 4.
     openings:      at least (games + 1) // 2 openings as sequences of actions and rolls, in place of random ones.
+    at_once:       number of games in parallel; None = all. With clocks it must be 1.
     on_progress:   called after every move with the number of finished games and the plies of the longest game.
     on_game:       called with every game when it is finished.
     Raises UserError if there is no game to play, or no move left after the openings.
@@ -103,7 +105,7 @@ def play_match(
     while playing:
         for player, player_side in ((first, 0), (second, 1)):
             # In game i, `first` plays side i % 2.
-            to_move = [i for i in playing if positions[i].to_play ^ (i % 2) == player_side]
+            to_move = [i for i in playing[:at_once] if positions[i].to_play ^ (i % 2) == player_side]
             if not to_move:
                 continue
             for i, choice in zip(to_move, choices(player, [positions[i] for i in to_move]), strict=True):
@@ -120,6 +122,8 @@ def play_match(
                     points[1 if outcome is None else 1 - outcome.value(i % 2)] += 1
                     leads += [outcome.lead(i % 2)] if outcome is not None and outcome.score is not None else []
                     playing.remove(i)
+                    begin_game(first)
+                    begin_game(second)
                     on_game(PlayedGame(moves[i], opening[i], i % 2 == 1, outcome, forfeits.get(i)))
             on_progress(games - len(playing), max(plies))
     wins, draws, losses = points

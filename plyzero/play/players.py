@@ -7,6 +7,8 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
@@ -18,10 +20,21 @@ from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
 from plyzero.play.agents import Agent, AgentPlayer, Forfeit
 from plyzero.play.bundled_bots import find_card
+from plyzero.play.clock import (
+    DEFAULT_SIMULATIONS,
+    END_SHARE,
+    NO_LIMIT,
+    UNCHANGED,
+    UNKNOWN_RATE,
+    Clock,
+    TimeLimit,
+    describe_limits,
+)
 from plyzero.play.ratings import MatchResult
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.play.strength import UNKNOWN, Strength, strength_of
 from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
+from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
 from plyzero.run.directory import to_path
@@ -30,23 +43,15 @@ from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.search.solver import with_exact_end
 from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
 
-DEFAULT_SIMULATIONS: Final = 64
-"""Simulations per move of a bot with a network, unless another number is given."""
-
 MAX_NODES: Final = 1_000_000
 """Number of nodes, in all trees together, above which positions are searched one group after another."""
 
-UNCHANGED: Final[Mapping[str, object]] = {}
-"""No changes of the search settings."""
+MAX_LEAVES: Final = 16
+"""Largest number of leaves of one search in a batch; it is also at most one in MAX_LEAVES of its simulations."""
 
 
 def find_player(
-    name: str,
-    game: GameSpec,
-    rng: np.random.Generator,
-    *,
-    simulations: int = DEFAULT_SIMULATIONS,
-    search: Mapping[str, object] = UNCHANGED,
+    name: str, game: GameSpec, rng: np.random.Generator, *, search: Mapping[str, object] = UNCHANGED, **limits: Any
 ) -> Player:
     """Return the player that `name` describes.
 
@@ -60,8 +65,10 @@ def find_player(
     MODULE:CLASS    an agent of your own, MODULE:CLASS(parameter=value) with parameters
     MODULE:FUNCTION a bot with your own evaluator
 
-    simulations, search: of a run, a file or an evaluator: number per move, and changes of the search settings. Raises
-                         UserError for any other name.
+    search: of a run, a file or an evaluator: changes of the search settings.
+    limits: simulations, clock and threads of these; see `Bot`.
+
+    Raises UserError for any other name.
     """
     kind, _, number = name.partition(":")
     if name == "random":
@@ -82,7 +89,7 @@ def find_player(
             raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
         return Bot.at_level(game, int(number) if number else None)
     if named := named_model(name):
-        return Bot.of_model(named[0], game, model=named[1], simulations=simulations, search=search)
+        return Bot.of_model(named[0], game, model=named[1], search=search, **limits)
     target, bracket, _ = name.partition("(")
     if re.fullmatch(OBJECT_NAME, target):
         found = load_object(target)
@@ -90,7 +97,7 @@ def find_player(
             return _agent_player(name, found, rng, parse_parameters(name))
         if not bracket:
             settings = change_search(SearchSettings(), search)
-            return Bot(name, game, found, simulations=simulations, settings=settings)
+            return Bot(name, game, found, settings=settings, **limits)
         raise UserError(f"{target} is not a subclass of plyzero.Agent, so it has no parameters")
     raise UserError(
         f"{shown(re.sub('@[^/]*$', '', name))} does not exist; expected a player: random, greedy, alphabeta:4, "
@@ -148,6 +155,12 @@ class Player(Protocol):
         ...
 
 
+def begin_game(player: Player) -> None:
+    """Give a bot under a clock the time of a new game."""
+    if isinstance(player, Bot) and player.clock:
+        player.clock.restart()
+
+
 class RandomPlayer:
     """A player that chooses uniformly among the legal actions."""
 
@@ -177,11 +190,16 @@ class Bot:
         simulations: int = DEFAULT_SIMULATIONS,
         settings: SearchSettings | None = None,
         temperature: float = 0.0,
+        clock: Clock | None = None,
+        threads: int = 0,
     ) -> None:
         """Make a bot that evaluates leaves with `evaluate`, a network or any other evaluator.
 
         settings:    of the search; None = the defaults.
         temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
+        clock:       limits the time, and `simulations` is then the largest number.
+        threads:     of a network that is loaded; from 1 on, leaves of one position are evaluated together, which finds
+                     nearly the same. 0 = one leaf at a time, as in self-play.
 
         Raises UserError for a negative temperature, and for simulations that are negative or above MAX_SIMULATIONS.
         """
@@ -192,6 +210,9 @@ class Bot:
         self._own_evaluate, self._temperature = evaluate, temperature
         self._rng = np.random.default_rng()
         self._strength: Callable[[Bot], Strength] = lambda bot: UNKNOWN
+        self.clock = clock and replace(clock, rate=[UNKNOWN_RATE])
+        self._leaves = MAX_LEAVES if threads else 1
+        self._measure_rate()
 
     @classmethod
     def load(
@@ -231,7 +252,7 @@ class Bot:
 
         options: of `from_network`. Raises what `load_network` raises, whose other arguments these are.
         """
-        network = load_network(path, game, model=model)
+        network = load_network(path, game, model=model, threads=max(1, options.get("threads", 0)))
         bot = cls.from_network(network, **options)
         bot._strength = lambda _: strength_of(path, network.game, network.step)
         return bot
@@ -243,21 +264,24 @@ class Bot:
         *,
         simulations: int = DEFAULT_SIMULATIONS,
         search: Mapping[str, object] = UNCHANGED,
-        temperature: float = 0.0,
         name: str | None = None,
+        **options: Any,
     ) -> Self:
-        """Return a bot that plays with `network`, and with `search` the settings it was trained with are changed."""
+        """Return a bot that plays with `network`, and with `search` the settings it was trained with are changed.
+
+        options: temperature, clock and threads, as of `Bot`.
+        """
         return cls(
-            name or f"{network.label} with {simulations} simulations",
+            name or f"{network.label} with {describe_limits(simulations, clock=options.get('clock'))}",
             network.game,
             network,
             simulations=simulations,
             settings=change_search(network.search_settings, search),
-            temperature=temperature,
+            **options,
         )
 
     @classmethod
-    def at_level(cls, game: GameSpec, number: int | None = None) -> Self:
+    def at_level(cls, game: GameSpec, number: int | None = None, *, threads: int = 0) -> Self:
         """Return the bundled bot for `game` at a level, by default its default level.
 
         Raises UserError if there is no bundled bot for the game, or no such level.
@@ -274,6 +298,7 @@ class Bot:
             game,
             simulations=level.simulations,
             temperature=level.temperature,
+            threads=threads,
             name=f"the bundled bot, {level}",
         )
 
@@ -296,6 +321,23 @@ class Bot:
         other.simulations = _checked(simulations, most)
         return other
 
+    def with_clock(self, clock: Clock | None, *, simulations: int = NO_LIMIT) -> Self:
+        """Return the same bot with a clock or without one, and with at most so many simulations."""
+        other = copy.copy(self)
+        other.simulations, other.clock = simulations, clock
+        other._measure_rate()
+        return other
+
+    def _measure_rate(self) -> None:
+        """Measure how fast the bot searches if its clock does not know it, within a second once it is compiled."""
+        if self.clock and self.simulations and self.clock.rate[0] == UNKNOWN_RATE:
+            other, position = copy.copy(self), first_decision(self.game.start)
+            other.simulations, other.clock = 1, None  # which loads or compiles the search
+            other.search([position])
+            other.simulations = min(self.simulations, MAX_LEAVES**2)
+            other.clock = replace(self.clock, main=0.0, per_move=0.4)
+            other.search([position])
+
     def with_rng(self, rng: np.random.Generator) -> Self:
         """Return the same bot that samples its moves with `rng`; without a temperature this changes nothing."""
         other = copy.copy(self)
@@ -304,11 +346,12 @@ class Bot:
 
     def choose(self, position: Game) -> int:
         """Return the action to play in `position`, which must not be finished."""
-        return self.select_action(self.search([position])[0])
+        return self.choose_all([position])[0]
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
         """Return the action to play in each of `positions`, none of which may be finished."""
-        return [self.select_action(result) for result in self.search(positions)]
+        with self.clock.running() if self.clock else nullcontext():
+            return [self.select_action(result) for result in self.search(positions)]
 
     def select_action(self, result: SearchResult) -> int:
         """Return the action to play after a search: the best one, or sampled if the bot has a temperature."""
@@ -330,18 +373,31 @@ class Bot:
         """
         for position in positions:
             _check_position(position, self.game)
-        together = max(1, MAX_NODES // (self.simulations + 1))
+        limit, seconds, simulations = TimeLimit(self.clock) if self.clock else None, math.inf, self.simulations
+        if limit:
+            simulations = min(simulations, limit.simulations // max(1, len(positions)))
+        together = len(positions) if limit else max(1, MAX_NODES // (simulations + 1))
+        leaves = max(1, min(self._leaves, simulations // MAX_LEAVES)) if len(positions) == 1 else 1
         results: list[SearchResult] = []
         for first in range(0, len(positions), together):
             part = positions[first : first + together]
-            found = search(
-                part, self._evaluate, simulations=self.simulations, settings=self.settings, on_batch=on_batch
+            results += search(
+                part,
+                self._evaluate,
+                simulations=simulations,
+                settings=self.settings,
+                leaves=leaves,
+                on_batch=on_batch,
+                is_over=limit.is_over if limit else lambda slots: False,
             )
-            results += [
-                with_exact_end(position, result, nodes=self.settings.solver_nodes)
-                for position, result in zip(part, found, strict=True)
-            ]
-        return results
+        if limit and self.clock:
+            limit.measure(sum(result.simulations for result in results))
+            seconds = END_SHARE * self.clock.seconds() / max(1, len(positions))
+        nodes = self.settings.solver_nodes
+        return [
+            with_exact_end(position, result, nodes=nodes, seconds=seconds)
+            for position, result in zip(positions, results, strict=True)
+        ]
 
     def final_board(self, position: Game) -> NDArray[np.float32] | None:
         """Return the final board that the network expects, `[P, H, W]` from -1 to 1 for the player to move, or None."""

@@ -1,4 +1,4 @@
-"""Monte Carlo tree search guided by a network: one simulation, and many searches that share the network's batches.
+"""Monte Carlo tree search guided by a network: one simulation.
 
 The algorithms are PUCT (AlphaZero: Silver et al., 2018, "Methods, Search") and Gumbel AlphaZero (Danihelka et al.,
 2022). Both make the same simulation and differ in how an edge is selected. Symbols as in the papers: a simulation runs
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.search import rule_calls, tree
-from plyzero.search.evaluation_cache import ABSENT, find, recall, remember
-from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
+from plyzero.search.evaluation_cache import ABSENT, find, recall
+from plyzero.search.numba_kernel import cached_njit, copy_to
 from plyzero.search.policy import utility
 from plyzero.search.selection import (
     expectation,
@@ -88,7 +88,9 @@ def select(
         else:
             e = select_gumbel(nodes[n], edges, settings, scratch)
         edge = edges[e]
-        if edge["proven"] != tree.UNPROVEN or edge["child"] == tree.NO_NODE or nodes[edge["child"]]["is_exact"]:
+        if edge["proven"] != tree.UNPROVEN or edge["child"] == tree.NO_NODE:
+            break
+        if nodes[edge["child"]]["is_exact"] or nodes[edge["child"]]["visits"] == 0:
             break
         n = edge["child"]
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
@@ -96,6 +98,8 @@ def select(
         set_proven_value(slot, edge["proven"], abs(edge["proven"]) * nodes[n]["score_sum"] / max(1, nodes[n]["visits"]))
     elif edge["child"] == tree.NO_NODE:
         slot["phase"] = tree.READ
+    elif nodes[edge["child"]]["visits"] == 0:  # a leaf of plyzero.search.batches, which has no value yet
+        slot["phase"] = tree.NETWORK
     else:
         set_mean_value(slot, nodes[n], nodes[edge["child"]])
 
@@ -356,64 +360,12 @@ def set_expectation(nodes: Records, edges: Records, n: int, settings: Record) ->
     """Give chance node `n`, whose rolls are all proven, and the edge that leads to it their exact expected value."""
     node = nodes[n]
     value, draw, _ = expectation(nodes, edges, n)
-    node["is_exact"], node["value_sum"], node["draw_sum"] = 1, value * node["visits"], draw * node["visits"]
+    node["value_sum"], node["draw_sum"] = value * node["visits"], draw * node["visits"]
+    node["is_exact"] = node["in_full"] = 1  # the second for leaves below it that wait for the network meanwhile
     above = edges[node["edge"]]
     same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
     if settings["score_weight"] == 0:  # else its utilities stay, and only what is added later is exact
         above["value_sum"] = above["visits"] * (value if same_player else -value)
-
-
-# --- many searches ---
-
-
-@cached_njit
-def advance_all(trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> int:
-    """Advance every slot; return how many wait for the network.
-
-    logits, wdl: the network's answer to the batch of the call before, `[n, A]` and `[n, 3]`, or of no rows.
-    """
-    trees = borrowed(trees)
-    logits = borrowed(logits)
-    wdl = borrowed(wdl)
-    waiting = 0
-    for b in range(len(trees.slots)):
-        advance(trees, b, logits, wdl)
-        waiting = join_batch(trees, b, waiting)
-    return waiting
-
-
-@cached_njit(inline="always")
-def advance(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
-    """Make simulations in slot `b` until it waits for something outside of compiled code, or is done."""
-    take_answer(trees, b, logits, wdl)
-    slot, reads = trees.slots[b], trees.settings[0]["has_compiled_rules"]
-    while True:
-        simulate(trees, b)
-        phase = slot["phase"]
-        if phase != tree.SELECT and phase != tree.ROLL and not (phase == tree.READ and reads):
-            break
-
-
-@cached_njit(inline="always")
-def take_answer(trees: Trees, b: int, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> None:
-    """Give slot `b` its row of the network's answer, if it waits for one, and remember it for equal positions."""
-    slot = trees.slots[b]
-    if slot["phase"] == tree.NETWORK and len(logits):
-        row = edges_below(trees.edges[b], trees.nodes[b, slot["leaf"]])
-        for e in range(len(row)):
-            row[e]["logit"] = logits[slot["row"], row[e]["action"]]
-        remember(trees.cache, trees.observations[b], row, wdl[slot["row"]])
-        set_evaluation(trees, b, row, wdl[slot["row"]])
-
-
-@cached_njit(inline="always")
-def join_batch(trees: Trees, b: int, row: int) -> int:
-    """Put the leaf of slot `b`, if it waits for the network, into `row` of the batch; return the next free row."""
-    if trees.slots[b]["phase"] != tree.NETWORK:
-        return row
-    trees.slots[b]["row"] = row
-    copy_to(trees.batch[row], trees.observations[b])
-    return row + 1
 
 
 # --- the beginning of a search ---
@@ -425,7 +377,7 @@ def begin_search(slot: Record, algorithm: int, simulations: int, noisy: bool, no
     slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = algorithm, simulations, noisy, noise_seed
     slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, tree.NO_EDGE, tree.NO_NODE
-    slot["rolling"] = tree.NO_NODE
+    slot["rolling"], slot["row"] = tree.NO_NODE, 0
     slot["phase"] = tree.READ
 
 

@@ -76,7 +76,7 @@ for _function in (murmur_finalizer, random_bits):
 def is_compiled() -> bool:
     """Return whether a process that imports the search now will find its machine code on disk."""
     digest = kernel_digest(PACKAGE / "search" / "mcts.py")
-    names = ("mcts.advance_all", "policy.principal_variation", "policy.policy_target")  # first and last of a move
+    names = ("batches.advance_all", "policy.principal_variation", "policy.policy_target")  # first and last of a move
     return all(is_kept(cached_njit, name, digest) for name in names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic, perf_counter
 from typing import Final, TypeVar
@@ -14,25 +15,15 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import failed_rules
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import ONGOING, Game
+from plyzero.search.batches import LEAF, advance_all
 from plyzero.search.evaluation_cache import forget
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.known_position import KnownPosition
-from plyzero.search.mcts import advance_all, begin_search
+from plyzero.search.mcts import begin_search
 from plyzero.search.policy import policy_target, principal_variation, root_value
 from plyzero.search.selection import edge_values
 from plyzero.search.storage import make_trees
-from plyzero.search.tree import (
-    DONE,
-    EXPAND,
-    GUMBEL,
-    IDLE,
-    NETWORK,
-    NO_MOVE,
-    NO_NODE,
-    NO_ROOM,
-    PUCT,
-    READ,
-)
+from plyzero.search.tree import DONE, EXPAND, GUMBEL, IDLE, NETWORK, NO_MOVE, NO_NODE, NO_ROOM, PUCT, READ
 from plyzero.settings import SearchSettings
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -48,12 +39,16 @@ def search(
     simulations: int,
     settings: SearchSettings | None = None,
     rng: np.random.Generator | None = None,
+    leaves: int = 1,
     on_batch: Callable[[SearchSlots], None] = lambda slots: None,
+    is_over: Callable[[SearchSlots], bool] = lambda slots: False,
 ) -> list[SearchResult]:
     """Search every position, none of them finished, and return the results in the same order.
 
     With `rng` the roots get noise, as in self-play; without it the result depends on nothing but the arguments.
+    leaves:   number of leaves of one position that are evaluated together; see plyzero.search.batches.
     on_batch: called before every batch of evaluations, to show progress.
+    is_over:  called then, once all roots are evaluated; True ends all searches with what they have found.
     """
     if simulations < 0:
         raise ValueError(f"expected at least 0 simulations, got {simulations}")
@@ -62,20 +57,27 @@ def search(
     settings = settings or SearchSettings()
     if simulations == 0:
         settings = settings.model_copy(update={"algorithm": "puct"})  # the raw network needs no visit schedule
-    slots = SearchSlots(positions[0], settings, slots=len(positions), simulations=simulations)
+    slots = SearchSlots(positions[0], settings, slots=len(positions), simulations=simulations, leaves=leaves)
     for slot, position in enumerate(positions):
         slots.begin(slot, position, simulations=simulations, rng=rng)
 
     def evaluate_and_report(batch: EvaluationBatch) -> Evaluation:
         on_batch(slots)
+        if slots.trees.nodes["visits"][:, 0].all() and is_over(slots):
+            raise _OverError
         return evaluate(batch)
 
     results: dict[int, SearchResult] = {}
-    while len(results) < len(positions):
-        for slot in slots.run(evaluate_and_report):
-            results[slot] = slots.result_with_lines(slot)
-            slots.idle(slot)
-    return [results[slot] for slot in range(len(positions))]
+    with suppress(_OverError):
+        while len(results) < len(positions):
+            for slot in slots.run(evaluate_and_report):
+                results[slot] = slots.result_with_lines(slot)
+                slots.idle(slot)
+    return [results.get(slot) or slots.result_with_lines(slot) for slot in range(len(positions))]
+
+
+class _OverError(Exception):
+    """The searches are to end before their last simulation."""
 
 
 def at_intervals(
@@ -165,10 +167,19 @@ class SearchSlots:
     """
 
     def __init__(
-        self, start: Game, settings: SearchSettings, *, slots: int, simulations: int, cache_bytes: int = 0
+        self,
+        start: Game,
+        settings: SearchSettings,
+        *,
+        slots: int,
+        simulations: int,
+        leaves: int = 1,
+        cache_bytes: int = 0,
     ) -> None:
         """Make room for `slots` searches of at most `simulations` each, of the game that `start` belongs to.
 
+        leaves:      most leaves of one search in a batch. There is one if several positions are searched, if they are
+                     large, and if each roll of a chance node is evaluated.
         cache_bytes: memory for evaluations, which are remembered until another evaluator is used.
         """
         self._start = start
@@ -182,8 +193,10 @@ class SearchSlots:
         self.waiting = self.evaluations = self.failing = 0
         self.rules_seconds = 0.0
         self.trees, self._edge_memory = make_trees(
-            start, settings, slots=slots, nodes=simulations + 1, cache_bytes=cache_bytes
+            start, settings, slots=slots, nodes=simulations + 1, leaves=leaves, cache_bytes=cache_bytes
         )
+        collects = slots == 1 and self.trees.settings[0]["keeps_all_states"] and not settings.all_rolls
+        self._leaves = np.zeros(leaves if collects else 1, LEAF)
 
     def begin(
         self,
@@ -247,7 +260,7 @@ class SearchSlots:
         self._use(evaluate)
         while True:
             logits, wdl = self.take_answer()
-            self.waiting = advance_all(self.trees, logits, wdl)
+            self.waiting = advance_all(self.trees, self._leaves, logits, wdl)
             if self.supply():
                 continue
             done = np.flatnonzero(self.trees.slots["phase"] == DONE)
@@ -373,6 +386,10 @@ class SearchSlots:
         """Return the number of simulations that the current searches have made together."""
         return int(self.trees.slots["simulations"].sum())
 
+    def budget(self) -> int:
+        """Return the number of simulations that the current searches may make together."""
+        return int(self.trees.slots["budget"].sum())
+
     def _use(self, evaluator: object) -> None:
         if evaluator != self._evaluator:  # equal, not the same: a method is a new object each time it is looked up
             self._evaluator = evaluator
@@ -415,6 +432,8 @@ class SearchSlots:
     def _leaf_positions(self) -> list[Game]:
         waiting = np.flatnonzero(self.trees.slots["phase"] == NETWORK)
         leaves = self.trees.slots["leaf"][waiting]
+        if len(self._leaves) > 1:
+            waiting, leaves = np.zeros(self.waiting, np.intp), self._leaves["node"][: self.waiting]
         if isinstance(self._start, CompiledGame):
             rows = leaves if self.trees.settings[0]["keeps_all_states"] else np.minimum(leaves, 1)
             return [self._start.with_state(state) for state in self.trees.states[waiting, rows]]

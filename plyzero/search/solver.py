@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numba
@@ -32,6 +33,9 @@ FIRST_SHARE: Final = 8
 
 ROOM_FOR_LUCK: Final = 50.0
 """A search is tried if it seems to need at most so many times the positions that it may make."""
+
+FEW: Final = 100
+"""Positions that are made to measure how long one takes."""
 
 FRAME: Final = np.dtype(
     [
@@ -188,10 +192,11 @@ def log_size(rules: Rules, path: Path) -> float:
     return math.inf
 
 
-def with_exact_end(position: Game, result: SearchResult, *, nodes: int) -> SearchResult:
+def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds: float = math.inf) -> SearchResult:
     """Return `result`, of a search of `position`, with the values that alpha-beta proves.
 
-    nodes: positions that it may make; where it seems to need many more, it is not tried.
+    nodes:   positions that it may make; where it seems to need many more, it is not tried.
+    seconds: time that it may take: it makes no more positions than seem to fit.
 
     The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
     proven. Nothing changes for games with dice or in plain Python, nor without simulations: that is the raw network.
@@ -204,7 +209,11 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int) -> Searc
     rules, to_play = rule_calls.addresses(position.rules), position.State.fields["to_play"][1]
     path = _room(position)
     path.states[0] = position.state
-    if log_size(rules, path) > math.log(ROOM_FOR_LUCK * nodes):
+    if seconds < math.inf:
+        began = perf_counter()
+        made = solve(rules, path, to_play, FEW)[1]
+        nodes = min(nodes, int(made * seconds / (perf_counter() - began)))
+    if not nodes or log_size(rules, path) > math.log(ROOM_FOR_LUCK * nodes):
         return result
     q, lines = result.q.copy(), [*result.principal_variations]
     left, limit = nodes, nodes // FIRST_SHARE

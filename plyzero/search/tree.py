@@ -42,7 +42,8 @@ IDLE, SELECT, READ, EXPAND, ROLL, NO_ROOM, NO_MOVE, EVALUATE, NETWORK, BACKUP, D
 phase     waits for                      moved on by                           to
 IDLE      a position to search           begin_search                          READ
 SELECT    nothing                        select: from the root to a leaf       READ; BACKUP at an edge that is proven;
-                                                                               DONE after the last simulation or proof
+                                                                               DONE after the last simulation or proof;
+                                                                               NETWORK at a leaf that waits for it
 READ      the rules: play, legal         read_leaf if the rules are compiled,  EXPAND
           actions, observation, chances  else SearchSlots.supply
 EXPAND    room for the leaf's edges      expand: a new node                    EVALUATE; BACKUP if the game is over;
@@ -83,7 +84,7 @@ SLOT: Final = np.dtype(
         ("leaf_draw", "f4"),  # probability of a draw
         ("leaf_score", "f4"),  # score for the player to move at leaf_parent, as a share of max_score
         ("rolling", "i4"),  # chance node whose rolls the simulation evaluates, one after the other; or NO_NODE
-        ("row", "i4"),  # of the network's batch, in phase NETWORK
+        ("row", "i4"),  # of the network's batch, in phase NETWORK; the next one while a slot collects many leaves
     ],
     align=True,
 )
@@ -169,11 +170,12 @@ class Trees(NamedTuple):
     chances:      `[B, K]` float32, the probability of each roll there, if chance moves; K is the game's num_chances.
     observations: `[B, C, H, W]` float32, what the network sees of the position just read.
     roots:        `[B, C, H, W]` float32, what the network sees of the root.
-    batch:        `[B, C, H, W]` float32, the observations that wait for the network, row after row.
+    batch:        `[B, C, H, W]` float32, the observations that wait for the network, row after row; there are more rows
+                  where one search has many (plyzero.search.batches).
     noise:        `[B, A]` float32, noise of the root's edges, in their order.
     schedules:    `[B, S + 1]` int32, visits that sequential halving wants at the root, by simulation, at most S.
     scratch:      `[A]` float64, room to compute in.
-    renumbered:   `[2, N]` int32, room for plyzero.search.tree_reuse and plyzero.search.storage.
+    renumbered:   `[2, N]` int32, room for plyzero.search.storage.
     wdl:          `[3]` float32, room for an evaluation; `[4]` in a game with points.
     cache:        stored evaluations.
     settings:     `[1]` SETTINGS.

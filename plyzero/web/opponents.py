@@ -12,12 +12,16 @@ import numpy as np
 
 from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.players import DEFAULT_SIMULATIONS, Bot, Player, find_player
+from plyzero.play.clock import DEFAULT_SIMULATIONS, Clock
+from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
 
 ANALYSIS: Final = "analysis"
 """The player of analyses and reviews: the strongest there is, which plays the best move."""
+
+TIMED: Final = "clock"
+"""The same player under a clock."""
 
 SIMULATIONS: Final = (0, 16, 64, 256, 1024)
 """The strengths of a network that can be chosen as an opponent, in simulations per move."""
@@ -39,10 +43,21 @@ class Opponents:
     """
 
     def __init__(
-        self, game: GameSpec, *, run: Path | None = None, net: Path | None = None, others: Sequence[str] = ()
+        self,
+        game: GameSpec,
+        *,
+        run: Path | None = None,
+        net: Path | None = None,
+        others: Sequence[str] = (),
+        clock: Clock | None = None,
+        threads: int = 0,
     ) -> None:
-        """`others`: players by name, as `find_player` knows them. Raises UserError if one does not exist."""
-        self.game, self._others = game, others
+        """Find the models.
+
+        others:         players by name, as `find_player` knows them. Raises UserError if one does not exist.
+        clock, threads: of a further opponent, the player of analyses under a clock; of all bots with a network.
+        """
+        self.game, self._others, self._clock, self._threads = game, others, clock, threads
         self._run, self._net = run and run.absolute(), net and net.absolute()  # rules may leave the current directory
         for name in others:
             find_player(name, game, np.random.default_rng())
@@ -53,6 +68,8 @@ class Opponents:
     def names(self) -> dict[str, str]:
         """Return the ids and the names of all opponents."""
         found = {name: name for name in self._others}
+        if self._clock:
+            found[TIMED] = f"the strongest bot, {self._clock}"
         if self._card:
             found |= {f"level:{level.number}": f"the bundled bot, {level}" for level in self._card.levels}
         elif self.has_network:
@@ -65,6 +82,8 @@ class Opponents:
         """Return the id of the opponent of a new game."""
         if self._others:
             return self._others[0]
+        if self._clock:
+            return TIMED
         if self._card:
             return f"level:{self._card.default}"
         return f"net:{DEFAULT_SIMULATIONS}" if self.has_network else f"mcts:{ROLLOUTS[-1]}"
@@ -74,10 +93,11 @@ class Opponents:
         models = list_models(self._run / "models") if self._run else []
         return models[0].step if models else None
 
-    def find(self, name: str, *, step: str = "") -> Player:
+    def find(self, name: str, *, step: str = "", moves: int = 0) -> Player:
         """Return the opponent with the id `name`, or the player of analyses.
 
-        step: of the model, for a run; "" = the newest. Raises UserError if there is no such opponent or model.
+        step:  of the model, for a run; "" = the newest. Raises UserError if there is no such opponent or model.
+        moves: number that it has made in the game, each of which has taken its time at most.
         """
         kind, _, number = name.partition(":")
         if name in self._others or name in RULES:
@@ -89,6 +109,8 @@ class Opponents:
         if kind == "mcts":
             return self._pure_mcts().with_simulations(int(number))
         bot = self._with_network(step)
+        if name == TIMED and self._clock:
+            return bot.with_clock(self._clock.after(moves))
         return bot if kind == ANALYSIS else bot.with_simulations(int(number))
 
     def judge(self, step: str, simulations: int | None, *, most: int) -> tuple[Bot, str]:
@@ -133,4 +155,6 @@ class Opponents:
             return self._bots(path, model)
 
     def _make(self, path: Path | None, model: str) -> Bot:
-        return Bot.of_model(path, self.game, model=model) if path else Bot.at_level(self.game, int(model))
+        if path is None:
+            return Bot.at_level(self.game, int(model), threads=self._threads)
+        return Bot.of_model(path, self.game, model=model, threads=self._threads)

@@ -123,9 +123,9 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
             return {"choice": position.action_name(player.choose_all([position])[0])}
 
         def show(slots: SearchSlots) -> None:
-            report(describe(slots.result_with_lines(0)))
+            report(describe(slots.result_with_lines(0), of=slots.budget()))
 
-        def describe(result: SearchResult, *, lines: int = 0) -> Event:
+        def describe(result: SearchResult, *, of: int, lines: int = 0) -> Event:
             names = map(position.action_name, map(int, result.actions))
             policy = dict(zip(names, result.policy.tolist(), strict=True))
             infos: list[dict[str, object]] = []
@@ -135,14 +135,15 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
                     infos[-1]["line"] = _line(position, info["pv"])
             return {
                 "simulations": result.simulations,
-                "of": player.simulations,
+                "of": of,
                 "moveInfos": infos,
                 "rootInfo": root_info(position, result),
             }
 
         result = player.search([position], on_batch=at_intervals(EVENT_SECONDS, show))[0]
         choice = position.action_name(player.select_action(result))
-        return {**describe(result, lines=3), "choice": choice, "judge": f"The judge: {player.strength().text}."}
+        of = result.simulations if player.clock else player.simulations
+        return {**describe(result, of=of, lines=3), "choice": choice, "judge": f"The judge: {player.strength().text}."}
 
     return run
 

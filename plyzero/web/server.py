@@ -32,7 +32,7 @@ from plyzero.machine import usable_cores
 from plyzero.play.players import Bot
 from plyzero.rules.board_svg import board_css
 from plyzero.rules.catalog import GameSpec, with_location
-from plyzero.rules.chance import first_decision
+from plyzero.rules.chance import first_decision, is_chance
 from plyzero.run.directory import RunDirectory
 from plyzero.web.opponents import ANALYSIS, Opponents
 from plyzero.web.pages import PAGE
@@ -113,10 +113,13 @@ def make_app(
         name, simulations = request.query_params.get("player", ANALYSIS), _number(request, "simulations")
 
         def search(report: Report) -> Event:
-            player = opponents.find(name, step=step)
+            position = unfinished_position(game, text)
+            before = parse_moves(game, text)[0][:-1]
+            moves = sum(each.to_play == position.to_play for each in before if not is_chance(each))
+            player = opponents.find(name, step=step, moves=moves)
             if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
                 player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
-            return search_position(player, unfinished_position(game, text))(report)
+            return search_position(player, position)(report)
 
         return _stream(request, searches, search)
 

@@ -167,6 +167,32 @@ def test_time_is_accepted():
     assert say(engine(), "time_settings 60 10 1", "time_left w 60 0") == ["", ""]
 
 
+def test_each_colour_has_a_clock_that_the_controller_sets():
+    game = plain("tic-tac-toe")
+    bot = Bot("b", game, Constant(9, 0.4, 0.2, 0.4), simulations=8)
+    asked = Engine(game, bot, most=20)
+
+    def clocks() -> list[tuple[float, float]]:
+        found = [mover.clock for mover in asked._movers if isinstance(mover, Bot)]
+        return [(clock.left, clock.per_move) for clock in found if clock]
+
+    say(asked, "time_settings 300 0 0")
+    assert clocks() == [(300, 0), (300, 0)]
+    say(asked, "time_left b 10 0", "time_left w 20 5")
+    assert clocks() == [(10, 0), (0, 4)]
+    say(asked, "genmove b")
+    assert 0 <= clocks()[0][0] < 10
+    say(asked, "clear_board")
+    assert clocks() == [(300, 0), (300, 0)]
+    say(asked, "time_settings 60 30 10")
+    assert clocks() == [(60, 3), (60, 3)]
+    say(asked, "time_settings 0 10 0")  # no limit
+    assert clocks() == []
+    assert asked._movers[0].simulations == 8
+    for wrong in ("time_settings a 0 0", "time_left b -1 0", "time_left green 1 0"):
+        assert asked.answer(wrong).startswith("? syntax error: expected ")
+
+
 class Broken(Relay):
     """Relay, whose second move divides by zero, and whose text has an empty line."""
 

@@ -20,7 +20,7 @@ VISITS = """
 import numpy as np
 from games.tic_tac_toe import TicTacToe
 from plyzero.search.evaluators import Evaluation
-from plyzero.search.mcts import advance_all
+from plyzero.search.batches import advance_all
 from plyzero.search.slots import search
 from plyzero.settings import SearchSettings
 
@@ -53,7 +53,7 @@ def test_it_is_known_whether_the_search_is_compiled(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     directory = _directory_of(cached_njit)
     digest = digest_of(kernel_digest(ROOT / "plyzero" / "search" / "mcts.py"))
-    for name in ("mcts.advance_all", "policy.principal_variation", "policy.policy_target"):
+    for name in ("batches.advance_all", "policy.principal_variation", "policy.policy_target"):
         assert not is_compiled()
         (directory / f"{name}-{digest}-1.machinecode").touch()
     assert is_compiled()
@@ -76,7 +76,7 @@ def test_an_edit_of_one_kernel_file_is_seen_by_functions_compiled_in_another(tmp
     after, was_cached = visits(tmp_path)
     assert after != before
     assert not was_cached
-    caches = list((tmp_path / "plyzero" / "search" / "__pycache__").glob("mcts.advance_all-*.machinecode"))
+    caches = list((tmp_path / "plyzero" / "search" / "__pycache__").glob("batches.advance_all-*.machinecode"))
     assert len(caches) == 1, "the cache of the older kernel is removed"
 
 

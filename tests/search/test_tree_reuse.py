@@ -10,8 +10,8 @@ from games.othello import Othello
 from games.tic_tac_toe import TicTacToe
 from plyzero.search.mcts import resume_search
 from plyzero.search.slots import SearchSlots
+from plyzero.search.storage import keep_subtree
 from plyzero.search.tree import NO_NODE, PUCT
-from plyzero.search.tree_reuse import keep_subtree
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
 from tests.helpers import toys

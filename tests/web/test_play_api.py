@@ -5,8 +5,10 @@ import pytest
 
 from plyzero import Bot
 from plyzero.errors import UserError
+from plyzero.play.clock import Clock
 from plyzero.play.players import RandomPlayer
 from plyzero.rules.catalog import load_game
+from plyzero.web.opponents import Opponents
 from plyzero.web.play_api import (
     MAX_TEXT,
     describe_position,
@@ -15,6 +17,18 @@ from plyzero.web.play_api import (
     unfinished_position,
 )
 from tests.helpers.toys import Constant, after
+
+
+def test_the_opponent_under_a_clock_has_less_time_after_each_of_its_moves():
+    game, clock = load_game("tic-tac-toe"), Clock(main=1.0, per_move=0.01)
+    opponents = Opponents(game, clock=clock, threads=1)
+    assert opponents.usual() == "clock"
+    assert opponents.names()["clock"] == "the strongest bot, 1 s"
+    found = [opponents.find("clock", moves=moves) for moves in (0, 3)]
+    assert [bot.clock.left for bot in found] == [1.0, clock.after(3).left]
+    assert found[1].clock.left < 1.0
+    last = search_position(found[1], game.start)(lambda event: None)
+    assert last["simulations"] == last["of"]
 
 
 def described(game: str, moves: str = ""):
