@@ -119,8 +119,8 @@ class Backgammon(CompiledGame, version=1):
 
     def render(self) -> Board:
         """Return the board with five places a point. Points have the numbers of the player to move."""
-        s = self.record
-        cells, labels = [], [Label(6, 5, self.dice_to_play())]
+        s, dice = self.record, self.dice_to_play()
+        cells, labels = [], [Label(6, 5, dice.translate(str.maketrans("123456", "⚀⚁⚂⚃⚄⚅")))]
         for point in range(1, BAR):  # as player 0 numbers them
             x = (12 - point if point < 13 else point - 13) + (point < 7 or point > 18)
             edge, inwards = (10, -1) if point < 13 else (0, 1)
@@ -130,7 +130,8 @@ class Backgammon(CompiledGame, version=1):
             labels.append(Label(x, edge - inwards, name))
             for row in range(5):
                 piece = f"{owner}:{count}" if row == 4 and count > 5 else str(owner) if count > row else ""
-                cells.append(Cell(name, x, edge + inwards * row, piece))
+                shape = "free" if row else "spike-up" if inwards < 0 else "spike-down"
+                cells.append(Cell(name, x, edge + inwards * row, piece, shape))
         for player, y in ((0, 8), (1, 2)):
             for name, place, x in (("bar", BAR, 6), ("off", OFF, 13)):
                 count = int(s["checkers"][player, place])

@@ -80,7 +80,7 @@ def make_app(
                 "game": game.name,
                 "identity": game.identity,
                 "rules": inspect.cleandoc(type(game.start).__doc__ or ""),
-                "players": [{"id": key, "name": name} for key, name in opponents.names().items()],
+                "players": await run_in_threadpool(players),
                 "opponent": opponents.usual(),
                 "newest": await run_in_threadpool(opponents.newest_step),
                 "hasNetwork": opponents.has_network,
@@ -89,6 +89,10 @@ def make_app(
                 "waitsFor": None if ready else waits_for,
             }
         )
+
+    def players() -> list[dict[str, str | None]]:
+        strengths = opponents.strengths()
+        return [{"id": key, "name": name, "strength": strengths.get(key)} for key, name in opponents.names().items()]
 
     def warm_up() -> str:
         """Compile what a search needs. Return "", or what is missing, such as a first model."""

@@ -156,6 +156,46 @@ def test_a_game_is_played_to_its_end(how, game, serve, open_page):
     assert re.search("You have won|You have lost|The game is drawn", shown)
 
 
+def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve, open_page):
+    page = open_page(serve("connect-four") + "/#first=level:6&second=you&moves=4", viewport={"width": 1440, "height": 900})
+    page.wait_for_selector(".player.lit")
+    above, below = page.locator(".player").all()
+    assert re.match(r"Red.*Bundled bot, strong: level 6 of 9.*scores 97 %", above.inner_text(), re.DOTALL)
+    assert re.match("Yellow.*You.*to move", below.inner_text(), re.DOTALL)
+    assert "lit" not in above.get_attribute("class")
+    board = page.locator("svg.board").bounding_box()
+    assert above.bounding_box()["y"] < board["y"] < below.bounding_box()["y"]
+    assert board["height"] > 600  # as large as the window allows
+    assert below.bounding_box()["y"] + below.bounding_box()["height"] <= 900
+    by_mouse(page, "4")
+    wait_for_moves(page, 3)
+    page.wait_for_selector(".overlay .placed", state="attached")
+    page.get_by_role("button", name="Off", exact=True).click()
+    page.wait_for_selector(".evaluation span")
+    assert re.match("Expected score of the second player: [0-9]+ percent", page.locator(".evaluation").get_attribute("aria-label"))
+
+
+def test_what_can_be_picked_is_marked_and_then_where_it_can_go(serve, open_page):
+    page = open_page(serve("breakthrough(size=5)") + "/#first=you&second=you", **PHONE)
+    page.wait_for_selector(".overlay .pick", state="attached")
+    assert page.locator(".overlay .pick").count() == 5  # the front row
+    by_touch(page, "a2")
+    page.wait_for_selector(".overlay .target", state="attached")
+    assert page.locator(".overlay .target").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_focus_stays_on_the_board_for_a_whole_game_by_keyboard(serve, open_page):
+    page = open_page(serve("connect-four") + "/#first=you&second=you")
+    page.wait_for_selector("svg.board [tabindex='0']")
+    by_keyboard(page, "4")
+    wait_for_moves(page, 1)
+    page.wait_for_function("() => document.activeElement.dataset.cell === '4'")
+    assert page.locator(".framing .frame").count() == 1
+    page.keyboard.press("Enter")
+    wait_for_moves(page, 2)
+
+
 def test_a_pass_is_a_button(serve, open_page):
     page = open_page(serve("othello(size=6)") + "/" + AGAINST_RANDOM)
     for seed in range(40):  # some game has a pass

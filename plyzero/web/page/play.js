@@ -3,10 +3,11 @@
 import { html, render, useEffect, useMemo, useRef, useState } from "/static/vendor/htm-preact.js";
 import { get, readAddress, stream, writeAddress } from "/static/api.js";
 import { BoardView } from "/static/board.js";
+import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis } from "/static/analysis.js";
 import { Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
-import { nameOf, needsNetwork, SIDES, statusOf } from "/static/status.js";
+import { explained, nameOf, needsNetwork, SIDES, statusOf } from "/static/status.js";
 
 function Page() {
   const [about, setAbout] = useState(null);
@@ -113,8 +114,8 @@ function Page() {
     stream("think", { moves: shown.join(" "), simulations: 256, step: game.step }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
-      say(`Hint: ${best.move}. ${event.judge}`);
-      setHover({ line: [{ by: position.toPlay, spots: best.line?.[0]?.spots ?? [] }] });
+      say(`Hint: ${best.move}. ${explained(event.judge)}`);
+      setHover({ line: best.line ?? [] });
     }, setError);
   }
 
@@ -129,44 +130,59 @@ function Page() {
   const status = settled ? statusOf({ about, position, game, players }) : "";
   const why = about.ready ? null : `Not ready: ${about.waitsFor}.`;
   const canUndo = settled && live && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
+  const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
+  const judged = review?.of === all ? review : null;
+  const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
+  const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
+  const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
+    badge=${winner === side ? "has won" : !over && settled && position.toPlay === side ? "to move" : ""}
+    onChange=${(player) => change({ [SIDES[side]]: player })} />`;
+  const [, width, height] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(position?.svg ?? "") ?? [0, 1, 1];
   return html`
     <header>
       <h1>${about.game}</h1>
-      <span class="dim">${nameOf(about, players[0])} against ${nameOf(about, players[1])}</span>
       ${about.hasRun ? html`<a href="/run">The run</a>` : null}
       ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
-      ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
     </header>
     <main>
-      <section class="card" aria-label="Board">
-        ${position ? html`<${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${(name) => play(name)} />` : null}
-        <p role="status" aria-live="polite" class="status">${status} ${said.here === here ? said.text : ""}</p>
-        ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
-        ${about.newest !== null && game.step && String(about.newest) !== game.step
-          ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
-              Use the newest model, of step ${about.newest}</button></p>` : null}
-        <div class="row">
-          <button disabled=${!canUndo} onClick=${undo}>Undo</button>
-          <button disabled=${!canMove || !about.ready} title=${why} onClick=${hint}>Hint</button>
-          <button disabled=${Boolean(over) || !players.includes("you")}
-            onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
-            Resign</button>
-          <button onClick=${() => newGame(false)}>New game</button>
-          <button onClick=${() => newGame(true)}>New game, sides swapped</button>
+      ${position ? html`<section class=${position.svg ? "table" : ""} aria-label="Board" style=${{ "--ratio": width / height }}>
+        ${strip(top)}
+        <div class="middle">
+          <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
+          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${(name) => play(name)} />
         </div>
-        <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
-        ${live ? null : html`<p class="dim">Undo is possible at the last position. A move that is played here replaces those after
-          it; the browser's Back button brings them back.</p>`}
-        <${Players} about=${about} players=${players} onChange=${change} />
-        <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${go} onError=${setError} say=${say} />
-      </section>
+        ${strip(1 - top)}
+      </section>` : html`<p>Loading.</p>`}
       <div>
-        <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
-          position=${position} why=${why} onLine=${setHover} />
-        ${position ? html`<${Review} review=${review?.of === all ? review : null} game=${game} position=${position} why=${why}
+        <section class="card" aria-label="Play">
+          <p role="status" aria-live="polite" class="status">${status} ${said.here === here ? said.text : ""}</p>
+          ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
+          ${about.newest !== null && game.step && String(about.newest) !== game.step
+            ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
+                Use the newest model, of step ${about.newest}</button></p>` : null}
+          <div class="row">
+            <button disabled=${!canUndo} onClick=${undo}>Undo</button>
+            <button disabled=${!canMove || !about.ready} title=${why} onClick=${hint}>Hint</button>
+            <button disabled=${Boolean(over) || !players.includes("you")}
+              onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
+              Resign</button>
+            <button onClick=${() => newGame(false)}>New game</button>
+            <button onClick=${() => newGame(true)}>New game, sides swapped</button>
+          </div>
+          ${live ? null : html`<p class="dim">Undo is possible at the last position. A move that is played here replaces those after
+            it; the browser's Back button brings them back.</p>`}
+          <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
+          ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
+        </section>
+        ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
           onShow=${(at) => go({ at })}
           onReview=${(simulations) => reviewGame({ moves: all, simulations, step: game.step },
             (found) => setReview(found && { ...found, of: all }), setError)} />` : null}
+        <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
+          position=${position} why=${why} onLine=${setHover} />
+        <section class="card" aria-label="Files">
+          <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${go} onError=${setError} say=${say} />
+        </section>
         ${about.hasNetwork ? html`<${NetworkView} moves=${shown.join(" ")} step=${game.step} why=${why}
           ready=${about.ready && settled && !position.outcome} />` : null}
       </div>
@@ -212,15 +228,6 @@ function MoveEntry({ position, canMove, onMove }) {
       <div class="row">${fits.slice(0, 100).map(({ name }) => html`<button disabled=${!canMove} onClick=${() => onMove(name)}>${name}</button>`)}</div>
       ${fits.length > 100 ? html`<p class="dim">${fits.length - 100} more; type the beginning of a move.</p>` : null}
     </details>`;
-}
-
-function Players({ about, players, onChange }) {
-  return html`<div class="row">${SIDES.map((side, i) => html`<span class="pair">
-    <label for=${side}>${side === "first" ? "First player" : "Second player"}</label>
-    <select id=${side} value=${players[i]} onChange=${(event) => onChange({ [side]: event.target.value })}>
-      <option value="you">you</option>
-      ${about.players.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}
-    </select></span>`)}</div>`;
 }
 
 // Save and load the same JSON as the terminal does, and share the address.
