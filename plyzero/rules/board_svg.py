@@ -44,7 +44,8 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
         _beginning(board.style, title, style, *(UNIT * each for each in (left, top, right - left, bottom - top))),
         *("".join(_draw_cell(cell, board, cell in last, neighbours)) for cell in board.cells),
         *(
-            f'<text class="label{" dice" * (set(text) <= DICE)}" x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
+            f'<text class="{"label dice" if set(text) <= DICE else "label"}"'
+            f' x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
             for x, y, text in board.labels
         ),
         "</svg>",

@@ -29,7 +29,7 @@ ROLLOUTS: Final = (100, 1000)
 RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy player", "random": "the random player"}
 """Players without a network or rollouts: name -> name on the page."""
 
-LEVELS: Final = "beginner novice casual intermediate advanced strong expert master strongest".split()
+LEVELS: Final = ("beginner", "novice", "casual", "intermediate", "advanced", "strong", "expert", "master", "strongest")
 """Names of a bot's levels, the weakest first; a bot with fewer levels has the first, the last, and some between."""
 
 REVIEW_ROLLOUTS: Final = 256

@@ -30,6 +30,7 @@ GAMES = (
     "openspiel:tic_tac_toe",
 )
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+WINDOW = {"viewport": {"width": 1440, "height": 900}}
 AGAINST_RANDOM = "#first=you&second=random"
 
 STATE = """async () => {
@@ -157,7 +158,7 @@ def test_a_game_is_played_to_its_end(how, game, serve, open_page):
 
 
 def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve, open_page):
-    page = open_page(serve("connect-four") + "/#first=level:6&second=you&moves=4", viewport={"width": 1440, "height": 900})
+    page = open_page(serve("connect-four") + "/#first=level:6&second=you&moves=4", **WINDOW)
     page.wait_for_selector(".player.lit")
     above, below = page.locator(".player").all()
     assert re.match(r"Red.*Bundled bot, strong: level 6 of 9.*scores 97 %", above.inner_text(), re.DOTALL)
@@ -172,7 +173,8 @@ def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve,
     page.wait_for_selector(".overlay .placed", state="attached")
     page.get_by_role("button", name="Off", exact=True).click()
     page.wait_for_selector(".evaluation span")
-    assert re.match("Expected score of the second player: [0-9]+ percent", page.locator(".evaluation").get_attribute("aria-label"))
+    said = page.locator(".evaluation").get_attribute("aria-label")
+    assert re.match("Expected score of the second player: [0-9]+ percent", said)
 
 
 def test_what_can_be_picked_is_marked_and_then_where_it_can_go(serve, open_page):
