@@ -41,6 +41,14 @@ class Backgammon(CompiledGame, version=1):
     Player 0 is who won the opening roll, which is therefore no double.
     """
 
+    rules_text = """Both players move 15 checkers around the board into their home, the points 1 to 6, and then off
+    it. Points are numbered for the player to move, who moves from high to low numbers by each of the two dice, four
+    times after a double. Both dice are played if that is possible, otherwise the larger one. A checker may not go to
+    a point with two or more of the opponent's; a single one there is hit, and enters again from the bar before
+    anything else. Who has all checkers at home may bear off. Who has borne off all of them first wins: a gammon if
+    the opponent has borne off none, a backgammon if one is still on the bar or in the winner's home. There is no
+    cube."""
+
     # `dice` is how often each number from 1 to 6 is still to be played; none = the dice have to be thrown.
     State = np.dtype([("checkers", "i1", (2, PLACES)), ("dice", "i1", (7,)), ("is_opening", "i1"), ("to_play", "i1")])
     num_actions, num_chances = PASS + 1, len(THROWS)

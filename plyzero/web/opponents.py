@@ -13,7 +13,7 @@ import numpy as np
 from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import Level, find_card
 from plyzero.play.players import DEFAULT_SIMULATIONS, Bot, Player, find_player
-from plyzero.play.strength import strength_of
+from plyzero.play.strength import explained, strength_of
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
 
@@ -73,7 +73,7 @@ class Opponents:
         found = {f"level:{each.number}": _score_of(each) for each in self._card.levels} if self._card else {}
         step = self.newest_step()
         if self._run and step is not None:
-            measured = strength_of(self._run, self.game, step).text
+            measured = explained(strength_of(self._run, self.game, step).text)
             found |= {f"net:{number}": measured for number in SIMULATIONS}
         return found
 
@@ -118,9 +118,9 @@ class Opponents:
         bot = bot if simulations is None else bot.with_simulations(simulations, most=most)
         text, judges = bot.strength()
         if judges:
-            return bot, f"The judge: {text}."
+            return bot, explained(f"The judge: {text}.")
         rollouts = max(bot.simulations, REVIEW_ROLLOUTS)
-        why = f"because the network has not beaten mcts:100 yet ({text})"
+        why = explained(f"because the network has not beaten mcts:100 yet ({text})")
         return self._pure_mcts().with_simulations(rollouts), f"The judge: pure MCTS with {rollouts} rollouts, {why}."
 
     @property
@@ -155,4 +155,4 @@ class Opponents:
 def _score_of(level: Level) -> str:
     """Return the score that a level's Elo difference to mcts:200 stands for."""
     score, low, high = (100 / (1 + 10 ** (-elo / 400)) for elo in (level.elo, level.low, level.high))
-    return f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200"
+    return explained(f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200")

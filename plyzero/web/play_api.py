@@ -17,6 +17,7 @@ from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.game_record import from_moves
 from plyzero.play.players import Bot, Player
 from plyzero.play.session import Session
+from plyzero.play.strength import explained
 from plyzero.rules.board import Board
 from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
@@ -158,7 +159,11 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
 
         result = player.search([position], on_batch=at_intervals(EVENT_SECONDS, show))[0]
         choice = position.action_name(player.select_action(result))
-        return {**describe(result, lines=3), "choice": choice, "judge": f"The judge: {player.strength().text}."}
+        return {
+            **describe(result, lines=3),
+            "choice": choice,
+            "judge": explained(f"The judge: {player.strength().text}."),
+        }
 
     return run
 

@@ -2,7 +2,6 @@
 
 import { html } from "/static/vendor/htm-preact.js";
 import { ahead } from "/static/network.js";
-import { explained } from "/static/status.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
 
@@ -41,7 +40,7 @@ function Found({ found, mode, hasBoard, onChange, onLine }) {
       ${["visits", "policy", "line", "nothing"].map((each) =>
         html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
     </div>` : null}
-    ${found.judge ? html`<p class="dim">${explained(found.judge)}</p>` : null}
+    ${found.judge ? html`<p class="dim">${found.judge}</p>` : null}
     <p>The search plays <b>${best.move}</b>, the most visited move${best.visits < most ? " that is not proven to be worse" : ""}.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
       <thead><tr><th class="text">move</th><th>visits</th><th>wins</th><th>policy</th><th>prior</th><th class="text">line</th></tr></thead>

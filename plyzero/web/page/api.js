@@ -3,7 +3,7 @@
 export async function get(path, fields = {}) {
   let answer;
   try {
-    answer = await fetch(`/api/${path}?${new URLSearchParams(fields)}`);
+    answer = await fetch(`api/${path}?${new URLSearchParams(fields)}`);
   } catch {
     throw new Error("The server does not answer.");
   }
@@ -14,7 +14,7 @@ export async function get(path, fields = {}) {
 
 // Calls onEvent with every event of a search, and onError with a sentence. Returns a function that ends the search.
 export function stream(path, fields, onEvent, onError) {
-  const source = new EventSource(`/api/${path}?${new URLSearchParams(fields)}`);
+  const source = new EventSource(`api/${path}?${new URLSearchParams(fields)}`);
   source.onmessage = ({ data }) => {
     const event = JSON.parse(data);
     if (event.done) source.close();

@@ -7,7 +7,7 @@ import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis } from "/static/analysis.js";
 import { Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
-import { explained, nameOf, needsNetwork, SIDES, statusOf } from "/static/status.js";
+import { nameOf, needsNetwork, SIDES, statusOf } from "/static/status.js";
 
 function Page() {
   const [about, setAbout] = useState(null);
@@ -114,7 +114,7 @@ function Page() {
     stream("think", { moves: shown.join(" "), simulations: 256, step: game.step }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
-      say(`Hint: ${best.move}. ${explained(event.judge)}`);
+      say(`Hint: ${best.move}. ${event.judge}`);
       setHover({ line: best.line ?? [] });
     }, setError);
   }
@@ -141,7 +141,8 @@ function Page() {
   return html`
     <header>
       <h1>${about.game}</h1>
-      ${about.hasRun ? html`<a href="/run">The run</a>` : null}
+      ${about.hasHome ? html`<a href="../../">All games</a>` : null}
+      ${about.hasRun ? html`<a href="run">The run</a>` : null}
       ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
     </header>
     <main>

@@ -1,12 +1,12 @@
 // The players, above and below the board, and the expected result beside it.
 
 import { html } from "/static/vendor/htm-preact.js";
-import { capital, explained, SIDES } from "/static/status.js";
+import { capital, SIDES } from "/static/status.js";
 
 // side: 0 or 1. badge: "to move", "has won" or nothing. onChange is called with the id of another player.
 export function PlayerStrip({ about, position, side, player, badge, onChange }) {
   const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
-  const strength = explained(about.players.find(({ id }) => id === player)?.strength);
+  const strength = about.players.find(({ id }) => id === player)?.strength;
   return html`<div class=${`player ${badge ? "lit" : ""}`}>
     <span class=${`piece ${colour}`}></span>
     <span>${capital(colour || SIDES[side])}</span>

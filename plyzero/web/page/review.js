@@ -4,7 +4,7 @@ import { html, useState } from "/static/vendor/htm-preact.js";
 import { stream } from "/static/api.js";
 import { Graph, Moves } from "/static/moves.js";
 import { ahead } from "/static/network.js";
-import { explained, stepsOf } from "/static/status.js";
+import { stepsOf } from "/static/status.js";
 
 const STRENGTHS = [256, 1024, 4096];
 
@@ -41,7 +41,7 @@ export function Review({ review, game, position, why, onShow, onReview }) {
       ${plies[at]?.lead === undefined || plies[at].lead === null ? null
         : html`<p>Here the first player is ${ahead(plies[at].lead)}.</p>`}
       <p>Accuracy: first player ${accuracy(review, 0)}, second player ${accuracy(review, 1)}.</p>
-      <p class="dim">${explained(review.judge)}</p>
+      <p class="dim">${review.judge}</p>
       ${judged?.mistake ? html`<p>${moves[played]}: ${judged.mistake}, lost ${points(judged.lost)}.
         ${better ? ` Better: ${judged.best}.` : ""}</p>` : null}
       <${Mistakes} plies=${plies} moves=${moves} numbers=${numbers} better=${better} onShow=${onShow} />` : null}

@@ -54,9 +54,9 @@ function merged(old, more) {
 
 async function newSeries(old) {
   const isLong = (old?.learning.step.length ?? 0) > MOST_POINTS;
-  const more = await ask(`/api/run/series?since=${isLong ? 0 : old?.next ?? 0}`);
+  const more = await ask(`api/run/series?since=${isLong ? 0 : old?.next ?? 0}`);
   if (isLong) return more;
-  return old && more.reader !== old.reader ? ask("/api/run/series?since=0") : merged(old, more);
+  return old && more.reader !== old.reader ? ask("api/run/series?since=0") : merged(old, more);
 }
 
 function useRun() {
@@ -71,7 +71,7 @@ function useRun() {
       if (asking || performance.now() - gamesAt < GAMES_MS) return;
       asking = true;
       try {
-        show({ games: await ask("/api/run/games?newest=50", GAMES_TIMEOUT_MS) });
+        show({ games: await ask("api/run/games?newest=50", GAMES_TIMEOUT_MS) });
         gamesAt = performance.now();
       } catch {
         // The state tells whether the server is gone; this is asked again.
@@ -80,7 +80,7 @@ function useRun() {
     };
     const look = async () => {
       try {
-        const state = await ask("/api/run/state");
+        const state = await ask("api/run/state");
         lookAtGames();
         show({ state, series: await newSeries(seen.series), at: Date.now(), gone: null });
       } catch (error) {
@@ -376,7 +376,7 @@ function GameItem({ game }) {
   const about = html`<${Curve} game=${game} />${result} in ${game.values.length} plies<br />
     <span class="dim">${game.step ? `model of step ${whole(game.step)}` : "before the first model"}</span>`;
   if (REPORT) return html`<details><summary>${about}</summary><p class="moves">${game.moves.join(" ")}</p></details>`;
-  return html`<a href=${`/#${new URLSearchParams({ moves: game.moves.join(" ") })}`}>${about}</a>`;
+  return html`<a href=${`./#${new URLSearchParams({ moves: game.moves.join(" ") })}`}>${about}</a>`;
 }
 
 function Games({ found }) {
@@ -410,7 +410,7 @@ function Page() {
   }, [state?.game]);
   const when = made ? `report of ${new Date(1000 * made).toLocaleString()}` : at ? `as of ${new Date(at).toLocaleTimeString()}` : "";
   return html`<header><h1>${state?.game ? `Run of ${state.game}` : "Run"}</h1>
-      ${REPORT ? null : html`<a href="/">Play</a>`}<span class="dim">${state?.run ?? ""}</span><span class="dim">${when}</span></header>
+      ${REPORT ? null : html`<a href="./">Play</a>`}<span class="dim">${state?.run ?? ""}</span><span class="dim">${when}</span></header>
     <main>
       <div role="status">${gone ? html`<p class="card banner warning">${gone}; trying again every two seconds.${state ? " What is shown is older." : ""}</p>` : null}
         ${state?.waits_for ? html`<p class="card">Waiting: ${state.waits_for}.</p>` : null}</div>

@@ -8,9 +8,6 @@ export function nameOf(about, player) {
 
 const spoken = (about, player) => nameOf(about, player).replace(/, .*$/, "");
 
-// What is measured names a player such as mcts:100, which few people know.
-export const explained = (text) => text?.replace(/\bmcts:(\d+)/g, "pure MCTS ($1 random games a move)");
-
 // Names such as "the network" begin a sentence with a capital letter; those of agents, such as pairs:Pairs, stay.
 export const capital = (sentence) => (/^[a-z]+([-, ]|$)/.test(sentence) ? sentence[0].toUpperCase() + sentence.slice(1) : sentence);
 
