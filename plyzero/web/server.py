@@ -46,6 +46,9 @@ from plyzero.web.searches import Event, Report, Searches
 MAX_SIMULATIONS: Final = 10_000
 """Most simulations that a visitor may ask for."""
 
+MAX_START: Final = 4000
+"""Longest text of a position that a visitor may set up, in characters."""
+
 REQUEST_SECONDS: Final = 20.0
 """Time in which a request must arrive, in seconds."""
 
@@ -166,36 +169,46 @@ def game_routes(
         assert isinstance(player, Bot)
         return player
 
+    @lru_cache(64)
+    def began(start: str) -> GameSpec:
+        return game.set_up(start, "the text") if start else game
+
+    def asked(request: Request) -> tuple[GameSpec, str]:
+        """Return the game, which begins at the position `start` if a visitor has set one up, and the moves."""
+        start = request.query_params.get("start", "")
+        if len(start) > MAX_START:
+            raise UserError(f"expected a position of at most {MAX_START} characters, got {len(start)}")
+        return began(start), request.query_params.get("moves", "")
+
     async def position(request: Request) -> Response:
-        text, at = request.query_params.get("moves", ""), _number(request, "at")
-        return JSONResponse(await run_in_threadpool(describe_position, game, text, np.random.default_rng(), at=at))
+        at, rng = _number(request, "at"), np.random.default_rng()
+        return JSONResponse(await run_in_threadpool(lambda: describe_position(*asked(request), rng, at=at)))
 
     async def think(request: Request) -> Response:
         """Stream a search, as events whose data is JSON."""
-        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
+        step = request.query_params.get("step", "")
         name, simulations = request.query_params.get("player", ANALYSIS), _number(request, "simulations")
 
         def search(report: Report) -> Event:
             player = opponents.find(name, step=step)
             if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
                 player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
-            return search_position(player, unfinished_position(game, text))(report)
+            return search_position(player, unfinished_position(*asked(request)))(report)
 
         return _stream(request, searches, search)
 
     async def review_game(request: Request) -> Response:
-        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
-        simulations = _number(request, "simulations")
+        step, simulations = request.query_params.get("step", ""), _number(request, "simulations")
 
         def search(report: Report) -> Event:
             bot, judge = opponents.judge(step, simulations, most=MAX_SIMULATIONS)
-            return {**review(bot, *parse_moves(game, text))(report), "judge": judge}
+            return {**review(bot, *parse_moves(*asked(request)))(report), "judge": judge}
 
         return _stream(request, searches, search)
 
     async def inspect_network(request: Request) -> Response:
-        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
-        found = await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
+        step = request.query_params.get("step", "")
+        found = await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(*asked(request))))
         return JSONResponse(found)
 
     return [

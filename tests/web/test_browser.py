@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from urllib.parse import quote_plus
+from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import numpy as np
 import pytest
@@ -196,6 +196,71 @@ def test_the_focus_stays_on_the_board_for_a_whole_game_by_keyboard(serve, open_p
     assert page.locator(".framing .frame").count() == 1
     page.keyboard.press("Enter")
     wait_for_moves(page, 2)
+
+
+def hash_fields(page):
+    return parse_qs(urlsplit(page.url).fragment)
+
+
+def test_another_move_in_an_earlier_position_is_a_variation(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=a1+b1+a2")
+    page.get_by_role("button", name="Move 1, a1").click()
+    wait_for_status(page, "position 1 of 3")
+    by_mouse(page, "c3")
+    wait_for_status(page, "plays c3. The first player is to move")
+    assert hash_fields(page)["moves"] == ["a1 c3"]
+    assert hash_fields(page)["line"] == ["a1 b1 a2"]
+    page.get_by_role("button", name="Variation b1 a2").click()
+    wait_for_status(page, "position 2 of 3")
+    assert hash_fields(page)["moves"] == ["a1 b1 a2"]
+    assert hash_fields(page)["line"] == ["a1 c3"]
+    by_mouse(page, "a2")  # the move that was played there
+    wait_for_status(page, "plays a2. The second player is to move")
+    assert hash_fields(page)["line"] == ["a1 c3"]
+    page.get_by_role("button", name="New game", exact=True).click()
+    wait_for_moves(page, 0)
+    assert "line" not in hash_fields(page)
+
+
+def test_keys_walk_through_a_game(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=a1+b1+a2")
+    wait_for_status(page, "is to move")
+    page.keyboard.press("ArrowLeft")
+    wait_for_status(page, "position 2 of 3")
+    page.keyboard.press("Home")
+    wait_for_status(page, "position 0 of 3")
+    page.locator("svg.board [tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")  # to the next cell
+    page.keyboard.press("PageDown")
+    wait_for_status(page, "position 1 of 3")
+    assert page.evaluate("document.activeElement.dataset.cell")
+    page.keyboard.press("End")
+    wait_for_status(page, "second player is to move")
+
+
+def test_a_position_is_set_up_from_text_and_played_on(serve, open_page, tmp_path):
+    page = open_page(serve("tic-tac-toe") + "/" + AGAINST_RANDOM, refusals=True, accept_downloads=True)
+    wait_for_status(page, "It is your move")
+    page.locator("summary", has_text="Set up a position").click()
+    field = page.get_by_label("Position as text")
+    field.fill("no position")
+    page.get_by_role("button", name="Set up", exact=True).click()
+    page.wait_for_selector("[role=alert]")
+    assert page.locator("[role=alert]").inner_text().startswith("cannot begin at the position in the text: expected")
+    field.fill(" 1 x . .\n 2 . o .\n 3 . . .\n   a b c")
+    page.get_by_role("button", name="Set up", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 2")
+    by_mouse(page, "c3")
+    wait_for_moves(page, 2)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save").click()
+    download.value.save_as(tmp_path / "game.json")
+    record = json.loads((tmp_path / "game.json").read_text())
+    assert (record["version"], record["start"].split()[1:4]) == (2, ["x", ".", "."])
+    page.get_by_role("button", name="Initial position").click()
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 0")
+    page.get_by_label("File of a game").set_input_files(tmp_path / "game.json")
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 4")
 
 
 def test_a_pass_is_a_button(serve, open_page):

@@ -3,16 +3,16 @@
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
 import { get } from "/static/api.js";
 
-export function NetworkView({ moves, step, ready, why }) {
+export function NetworkView({ asked, ready, why }) {
   const [open, setOpen] = useState(false), [found, setFound] = useState(null), [error, setError] = useState("");
   useEffect(() => {
     setFound(null);
     setError("");
     if (!open || !ready) return undefined;
     let left = false;
-    get("inspect", { moves, step }).then((view) => left || setFound(view), (problem) => left || setError(problem.message));
+    get("inspect", asked).then((view) => left || setFound(view), (problem) => left || setError(problem.message));
     return () => { left = true; };
-  }, [open, ready, moves, step]);
+  }, [open, ready, ...Object.values(asked)]);
   return html`<section class="card" aria-label="Network">
     <details onToggle=${(event) => setOpen(event.target.open)}>
       <summary>What the network sees</summary>

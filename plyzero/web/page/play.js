@@ -7,7 +7,9 @@ import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis } from "/static/analysis.js";
 import { Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
-import { nameOf, needsNetwork, SIDES, statusOf } from "/static/status.js";
+import { nameOf, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
+
+const KEYS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -1, PageDown: 1, Home: -Infinity, End: Infinity };
 
 function Page() {
   const [about, setAbout] = useState(null);
@@ -22,6 +24,7 @@ function Page() {
   const players = about ? [game.first, game.second ?? about.opponent] : [];
   const shown = game.moves.slice(0, game.at);
   const all = game.moves.join(" ");
+  const asked = { moves: shown.join(" "), step: game.step, start: game.start };
   const live = game.at === game.moves.length;
   const over = position && (position.outcome || (live && game.resigned !== null));
   const mover = position && !over ? players[position.toPlay] : null;
@@ -63,7 +66,7 @@ function Page() {
   useEffect(() => {
     let left = false;
     setHover(null);
-    get("position", { moves: all, at: game.at }).then((found) => {
+    get("position", { ...asked, moves: all, at: game.at }).then((found) => {
       if (left) return;
       setError("");
       setPosition(found);
@@ -71,13 +74,13 @@ function Page() {
         : { ...now, moves: found.moves, at: live ? found.moves.length : found.at }));
     }, (problem) => left || setError(problem.message));
     return () => { left = true; };
-  }, [all, game.at]);
+  }, [all, game.at, game.start]);
 
   const settled = position && position.at === game.at && position.moves.join(" ") === all;
 
   useEffect(() => {  // the bot's move
     if (!settled || !live || !mover || mover === "you" || !(about.ready || !needsNetwork(mover))) return undefined;
-    return stream("think", { moves: shown.join(" "), player: mover, step: game.step }, (event) => {
+    return stream("think", { ...asked, player: mover }, (event) => {
       if (event.done) play(event.choice, change);
     }, setError);
   }, [about?.ready, settled, position, mover, live]);
@@ -85,7 +88,7 @@ function Page() {
   useEffect(() => {  // the analysis
     setAnalysis((before) => ({ ...before, found: null }));
     if (!about?.ready || !settled || !analysis.on || position.outcome) return undefined;
-    const fields = { moves: shown.join(" "), simulations: analysis.simulations, step: game.step };
+    const fields = { ...asked, simulations: analysis.simulations };
     let close = () => {};
     const begin = () => {
       close();
@@ -99,9 +102,27 @@ function Page() {
   }, [about?.ready, settled, position, analysis.on, analysis.simulations, game.step]);
 
   function play(name, show = go) {
-    const moves = [...shown, name];
-    show({ moves, at: moves.length, resigned: null });
+    if (game.moves[game.at] === name) show({ at: game.at + 1 });
+    else follow([...shown, name], game.at + 1, show);
   }
+
+  // Show another line; the one before stays as a variation, unless the other continues it.
+  function follow(moves, at, show = go) {
+    const lines = [...game.lines, game.moves].filter((line) => !line.every((name, i) => name === moves[i]));
+    show({ moves, at, resigned: null, lines: lines.slice(-20) });
+  }
+
+  useEffect(() => {
+    const onKey = (event) => {
+      const field = "input, select, textarea, [role=region]" + (event.key.startsWith("Arrow") ? ", svg.board" : "");
+      if (!settled || !(event.key in KEYS) || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
+      event.preventDefault();
+      const steps = stepsOf(position.movers);
+      go({ at: steps[Math.min(steps.length - 1, Math.max(0, steps.indexOf(game.at) + KEYS[event.key]))] });
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [settled, position, game.at]);
 
   function undo() {
     const mine = players.map((player) => player === "you");
@@ -111,7 +132,7 @@ function Page() {
 
   function hint() {
     say("A hint is searched.");
-    stream("think", { moves: shown.join(" "), simulations: 256, step: game.step }, (event) => {
+    stream("think", { ...asked, simulations: 256 }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
       say(`Hint: ${best.move}. ${event.judge}`);
@@ -121,7 +142,13 @@ function Page() {
 
   function newGame(swap) {
     const [first, second] = swap ? [players[1], players[0]] : players;
-    go({ moves: [], at: 0, resigned: null, first, second });
+    begin({ first, second, start: game.start });
+  }
+
+  const begin = (fields) => go({ moves: [], at: 0, resigned: null, lines: [], start: "", ...fields });
+
+  function setUp(start) {
+    get("position", { start }).then(() => begin({ start }), (problem) => setError(problem.message));
   }
 
   const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : null), [hover, position, analysis]);
@@ -170,21 +197,21 @@ function Page() {
             <button onClick=${() => newGame(false)}>New game</button>
             <button onClick=${() => newGame(true)}>New game, sides swapped</button>
           </div>
-          ${live ? null : html`<p class="dim">Undo is possible at the last position. A move that is played here replaces those after
-            it; the browser's Back button brings them back.</p>`}
+          ${live ? null : html`<p class="dim">Undo is possible at the last position. Another move here begins a variation.</p>`}
           <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
           ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
         </section>
         ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
-          onShow=${(at) => go({ at })}
-          onReview=${(simulations) => reviewGame({ moves: all, simulations, step: game.step },
+          onShow=${(at) => go({ at })} onFollow=${follow}
+          onReview=${(simulations) => reviewGame({ ...asked, moves: all, simulations },
             (found) => setReview(found && { ...found, of: all }), setError)} />` : null}
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
           position=${position} why=${why} onLine=${setHover} />
         <section class="card" aria-label="Files">
-          <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${go} onError=${setError} say=${say} />
+          <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${begin} onError=${setError} say=${say} />
+          ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
         </section>
-        ${about.hasNetwork ? html`<${NetworkView} moves=${shown.join(" ")} step=${game.step} why=${why}
+        ${about.hasNetwork ? html`<${NetworkView} asked=${asked} why=${why}
           ready=${about.ready && settled && !position.outcome} />` : null}
       </div>
     </main>`;
@@ -238,7 +265,7 @@ function Records({ about, game, position, players, onLoad, onError, say }) {
   function save() {
     const result = game.resigned !== null ? SIDES[1 - game.resigned]
       : position.outcome ? (position.outcome.winner === null ? "draw" : SIDES[position.outcome.winner]) : null;
-    const record = { version: 1, game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
+    const record = { version: game.start ? 2 : 1, ...(game.start && { start: game.start }), game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
       moves: game.moves, result, resigned: game.resigned === person };
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(record)], { type: "application/json" }));
@@ -253,9 +280,9 @@ function Records({ about, game, position, players, onLoad, onError, say }) {
     if (!chosen) return;
     try {
       const record = parseRecord(await chosen.text(), about.identity);
-      await get("position", { moves: record.moves.join(" ") });
+      await get("position", { moves: record.moves.join(" "), start: record.start ?? "" });
       const sides = SIDES.map((side) => (side === record.person ? "you" : about.opponent));
-      onLoad({ moves: record.moves, at: record.moves.length, first: sides[0], second: sides[1],
+      onLoad({ moves: record.moves, at: record.moves.length, first: sides[0], second: sides[1], start: record.start ?? "",
         resigned: record.resigned ? SIDES.indexOf(record.person) : null });
       say("The game was loaded.");
     } catch (problem) {
@@ -271,6 +298,20 @@ function Records({ about, game, position, players, onLoad, onError, say }) {
   </div>`;
 }
 
+// A position as text, to begin with.
+function SetUp({ position, onStart }) {
+  const field = useRef(null);
+  return html`<details>
+    <summary>Set up a position</summary>
+    <p class="dim">As the game prints it, or the names of the moves that lead to it.</p>
+    <textarea ref=${field} aria-label="Position as text" rows="9">${position.text}</textarea>
+    <div class="row">
+      <button onClick=${() => onStart(field.current.value)}>Set up</button>
+      <button onClick=${() => onStart("")}>Initial position</button>
+    </div>
+  </details>`;
+}
+
 function parseRecord(text, identity) {
   let record;
   try {
@@ -278,7 +319,7 @@ function parseRecord(text, identity) {
   } catch {
     throw new Error("expected a game as JSON, as Save writes it.");
   }
-  if (record?.version !== 1) throw new Error("expected a game record of version 1.");
+  if (![1, 2].includes(record?.version)) throw new Error("expected a game record of version 1.");
   if (record.game !== identity) throw new Error(`it is a game of ${record.game}, not of ${identity}.`);
   if (!Array.isArray(record.moves) || !SIDES.includes(record.person)) throw new Error("expected moves as a list, and person as first or second.");
   return record;

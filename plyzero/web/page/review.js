@@ -15,13 +15,18 @@ export function reviewGame(fields, setReview, setError) {
   }, (problem) => { setReview(null); setError(problem); });
 }
 
-export function Review({ review, game, position, why, onShow, onReview }) {
+export function Review({ review, game, position, why, onShow, onFollow, onReview }) {
   const [better, setBetter] = useState(false), [simulations, setSimulations] = useState(1024);
   const { moves, at } = game, { movers } = position;
   const steps = stepsOf(movers), step = steps.indexOf(at);
   const numbers = numbersOf(movers), plies = review?.plies;
+  const forks = game.lines.map((line) => ({ line, from: line.findIndex((name, i) => name !== moves[i]) })).filter(({ from }) => from >= 0);
   const entries = moves.map((name, i) => movers[i] === null ? { name }
     : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: plies?.[i]?.mistake });
+  for (const { line, from } of forks.sort((one, other) => other.from - one.from)) {
+    const rest = line.slice(from);
+    entries.splice(from + 1, 0, { name: `${rest.slice(0, 4).join(" ")}${rest.length > 4 ? " …" : ""}`, onFollow: () => onFollow(line, from + 1) });
+  }
   const played = movers.slice(0, at).findLastIndex((by) => by !== null), judged = plies?.[played];
   return html`<section class="card" aria-label="Game">
     <h2>Game</h2>
