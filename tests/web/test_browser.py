@@ -364,10 +364,12 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     assert "a2 by the second player: " in game.inner_text()
     assert "The judge: the bundled bot, level " in game.inner_text()
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
-    assert "better:" not in game.inner_text()
-    game.get_by_role("button", name="Show better moves").click()
-    assert "better:" in game.inner_text()
-    game.get_by_role("button", name="Move 2", exact=True).click()
+    first = game.locator("ol.turning li").first
+    assert re.search(r"blunder, lost \d+ points of 100; better: [ac][13]", first.inner_text())
+    page.get_by_role("button", name="On", exact=True).click()
+    assert page.locator(".overlay .ghost").count() == 0
+    first.get_by_role("button", name="Move 2", exact=True).click()
+    page.wait_for_selector(".overlay .ghost.p1")  # the better move
     page.wait_for_function("() => new URLSearchParams(location.hash.slice(1)).get('at') === '1'")
     page.locator("summary", has_text="What the network sees").click()
     page.wait_for_selector(".planes canvas")

@@ -5,7 +5,7 @@ import { get, readAddress, stream, writeAddress } from "/static/api.js";
 import { BoardView } from "/static/board.js";
 import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis } from "/static/analysis.js";
-import { Review, reviewGame } from "/static/review.js";
+import { betterMove, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { nameOf, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
 
@@ -151,14 +151,15 @@ function Page() {
     get("position", { start }).then(() => begin({ start }), (problem) => setError(problem.message));
   }
 
-  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : null), [hover, position, analysis]);
+  const judged = review?.of === all ? review : null;
+  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : settled ? betterMove(judged?.plies, position) : null),
+    [hover, position, analysis, judged, settled]);
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
   const status = settled ? statusOf({ about, position, game, players }) : "";
   const why = about.ready ? null : `Not ready: ${about.waitsFor}.`;
   const canUndo = settled && live && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
   const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
-  const judged = review?.of === all ? review : null;
   const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
   const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
   const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
